@@ -74,7 +74,7 @@ pub fn fit(
     };
     let mut document =
         Bench::new(&of_bench).scenarios(&[&Suits(request.clone())]).run(stop, observer)?;
-    let rows: Vec<&Row> = document.scenarios.iter().flat_map(|scenario| &scenario.rows).collect();
+    let rows: Vec<&Row> = document.rows().collect();
     let survives = device::examine(&request.path)
         .map_or(Survives::PowerLoss, |target| target.survives(Survives::PowerLoss));
     let is_lost = survives < Survives::PowerLoss;

@@ -30,11 +30,8 @@ pub use log::{
     LogTailArgs, LogVerb, LogVerifyArgs, RECORD_BYTES_MAX,
 };
 pub use ranks::{RankArgs, of_rank};
-pub use reports::CompareArgs;
-pub use reports::DoctorArgs;
-pub use reports::ReportArgs;
-pub use run::translated;
-pub use run::{RunArgs, RunFormat};
+pub use reports::{CompareArgs, DoctorArgs, ReportArgs};
+pub use run::{RunArgs, RunFormat, translated};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};

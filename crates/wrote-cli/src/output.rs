@@ -1,8 +1,7 @@
 //! The destinations of text: standard output, or a file that appears as a whole or not at all.
 
 use crate::args::OutputArgs;
-use crate::stdio::of_library;
-use crate::stdio::{self, STDOUT};
+use crate::stdio::{self, STDOUT, of_library};
 use crate::terminal::{file_screen, stderr_screen, stdout_screen};
 use clap::builder::StyledStr;
 use rustix::fs::{Access, access};

@@ -6,8 +6,7 @@ mod jobs;
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
 
-use crate::terminal;
-use crate::terminal::say;
+use crate::terminal::{self, say};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,9 +7,9 @@ mod rows;
 mod tests;
 
 use serde_json::Value;
-use wrote_result::Error;
 use wrote_result::compare;
-use wrote_result::document::{Document, SCHEMA, complete, schema};
+use wrote_result::document::{Document, SCHEMA, complete};
+use wrote_result::{Error, schema};
 
 /// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on costs that its
 /// numbers omit. Errors call it `name`.
@@ -94,7 +94,7 @@ fn plain(text: &str) -> String {
 
 /// Removes every key that our result's schema does not name.
 fn retain(document: &mut Value) {
-    let schema = schema();
+    let schema = schema::<Document>();
     retain_below(document, &schema, &schema["$defs"]);
 }
 

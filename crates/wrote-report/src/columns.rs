@@ -4,7 +4,8 @@ use crate::Format;
 use crate::figures::*;
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
-use crate::table::{Bars, Column, Keep, Table};
+use crate::table::{Bars, Column, Keep, Table, Text};
+use std::ptr;
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
@@ -20,8 +21,10 @@ const SAVE_WIDTHS: (usize, usize) = (12, 16);
 
 /// The table of the rows.
 pub fn table(group: &Group) -> Table {
-    let table = Table::of(&format!("Figures of {}", group.workload), &columns(group), &group.rows);
-    table.with_best(&group.rows, group.best()).with_bars(bars(group))
+    let best = group.best();
+    let best = best.and_then(|best| group.rows.iter().position(|row| ptr::eq(*row, best)));
+    let table = Table::of(&format!("Figures of {}", group.workload), columns(group));
+    Table { best, bars: bars(group), ..table }
 }
 
 /// The bars of the rows. For saves the latency counts: a longer bar for a worse row would mislead.
@@ -54,193 +57,215 @@ fn p99_part(group: &Group, row: &Row) -> f64 {
 }
 
 /// The columns of a workload. The first one on a screen names the rows.
-fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
-    let mut columns = match group.view() {
-        View::Curve => return curve(group),
-        View::Saves => saves(),
-        View::Messages => messages(group),
-        View::Metadata => metadata(),
-        View::Operations | View::Files | View::Long => operations(group),
+fn columns(group: &Group) -> Vec<Column> {
+    let of = Of(group);
+    let columns = match group.view() {
+        View::Curve => return curve(of),
+        View::Saves => saves(of),
+        View::Messages => messages(of),
+        View::Metadata => metadata(of),
+        View::Operations | View::Files | View::Long => operations(of),
     };
-    columns.splice(0..0, names(group));
-    columns
+    names(of).into_iter().chain(columns).collect()
+}
+
+/// The rows of a group, which its columns are made of.
+#[derive(Clone, Copy)]
+struct Of<'a>(&'a Group<'a>);
+
+impl<'a> Of<'a> {
+    fn figures<C: Into<Text>>(
+        self,
+        heading: &str,
+        keep: Keep,
+        cell: impl Fn(&'a Row) -> C,
+    ) -> Column {
+        Column::figures(heading, keep, self.0.rows.iter().copied(), cell)
+    }
+
+    fn words<C: Into<Text>>(
+        self,
+        heading: &str,
+        keep: Keep,
+        cell: impl Fn(&'a Row) -> C,
+    ) -> Column {
+        Column::words(heading, keep, self.0.rows.iter().copied(), cell)
+    }
+
+    fn timed(self, heading: &str, keep: Keep, figure: fn(&Latency) -> Option<u64>) -> Column {
+        self.figures(heading, keep, |row| latency(row.latency(), figure))
+    }
+
+    fn interval(self, keep: Keep) -> Column {
+        self.figures("±95%", keep, plus_minus).titled("±95 %")
+    }
+
+    fn counted(self) -> Column {
+        let heading = self.0.counted();
+        let title = if heading == "IOPS" { heading.into() } else { heading.to_ascii_lowercase() };
+        self.figures(heading, Keep::Always, operations_per_s).titled(title)
+    }
+
+    fn survives(self) -> Column {
+        let survives = |row: &Row| {
+            let tone = Tone::of_survives(row.survives);
+            Text { tone, ..text(row.survives).into() }
+        };
+        self.words("SURVIVES", Keep::Always, survives).titled("survives")
+    }
 }
 
 /// The columns that distinguish the rows.
-fn names<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
+fn names(of: Of) -> Vec<Column> {
+    let group = of.0;
     let (least, easy) = match group.view() {
         View::Saves => SAVE_WIDTHS,
         _ => (NAME_WIDTH_MIN, NAME_WIDTH_EASY),
     };
-    let named = |column: Column<'a, Row>| {
-        column
-            .flexible(least, easy)
-            .before(|row| group.loop_mark(row))
-            .marked(|row| if fell_back(row) { Mark::FellBack } else { Mark::None })
+    let named = |row| {
+        let mark = if fell_back(row) { Mark::FellBack } else { Mark::None };
+        Text { before: group.loop_mark(row), mark: Some(mark), ..group.name(row).into() }
     };
     let (heading, title) = if group.is_of_jobs() { ("JOB", "job") } else { ("NAME", "name") };
-    let name = Column::words(heading, Keep::Always, |row: &Row| group.name(row).into());
-    let way = Column::words("WAY", Keep::If(9), |row: &Row| row.way.clone()).titled("way");
+    let name = of.words(heading, Keep::Always, named).titled(title).flexible(least, easy);
+    let way = of.words("WAY", Keep::If(9), |row| &*row.way).titled("way");
     let way = if group.is_of_jobs() { way.only(Format::Markdown) } else { way };
-    let rate = Column::figures("@ rate", Keep::Always, asked_rate).only(Format::Markdown);
+    let rate = of.figures("@ rate", Keep::Always, asked_rate).only(Format::Markdown);
     let rate = group.mixes_loops().then_some(rate);
-    [named(name.titled(title))].into_iter().chain(rate).chain([way]).collect()
+    [name].into_iter().chain(rate).chain([way]).collect()
 }
 
-fn curve<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
-    let missed = |row: &Row| if is_reached(row) { Mark::None } else { Mark::Missed };
-    let is_knee = |row: &Row| group.knee.is_some_and(|knee| knee.row == row.name);
-    let strong = move |row: &Row| if is_knee(row) { Tone::Strong } else { Tone::Plain };
-    let columns = vec![
-        Column::figures("LOAD", Keep::Always, load_percent)
-            .titled("load")
-            .before(|row| if fell_back(row) { "* " } else { "" }),
-        Column::figures("RATE", Keep::Always, asked_rate).titled("rate"),
-        Column::figures("ACHIEVED", Keep::Always, operations_per_s)
-            .titled("achieved")
-            .marked(missed),
-        timed("P50", Keep::Always, |of| of.p50),
-        timed_by("P99", Keep::Always, p99),
-        timed_by("P99.9", Keep::Always, p99_9),
-        Column::words("", Keep::Always, |_: &Row| String::new())
-            .only(Format::Table)
-            .marked(move |row| if is_knee(row) { Mark::Best } else { Mark::None }),
+fn curve(of: Of) -> Vec<Column> {
+    let load = |row: &Row| {
+        let before = if fell_back(row) { "* " } else { "" };
+        Text { before, ..load_percent(row).into() }
+    };
+    let achieved = |row: &Row| {
+        let mark = if is_reached(row) { Mark::None } else { Mark::Missed };
+        Text { mark: Some(mark), ..operations_per_s(row).into() }
+    };
+    let is_knee = |row: &Row| of.0.knee.is_some_and(|knee| knee.row == row.name);
+    let knee = |row: &Row| {
+        let mark = if is_knee(row) { Mark::Best } else { Mark::None };
+        Text { mark: Some(mark), ..Text::default() }
+    };
+    let mut columns = vec![
+        of.figures("LOAD", Keep::Always, load).titled("load"),
+        of.figures("RATE", Keep::Always, asked_rate).titled("rate"),
+        of.figures("ACHIEVED", Keep::Always, achieved).titled("achieved"),
+        of.timed("P50", Keep::Always, |of| Some(of.p50)),
+        of.timed("P99", Keep::Always, Latency::known_p99),
+        of.timed("P99.9", Keep::Always, Latency::known_p99_9),
+        of.words("", Keep::Always, knee).only(Format::Table),
     ];
-    columns.into_iter().map(|column| column.toned(strong)).collect()
+    for (number, _) in of.0.rows.iter().enumerate().filter(|(_, row)| is_knee(row)) {
+        columns.iter_mut().for_each(|column| column.cells[number].tone = Tone::Strong);
+    }
+    columns
 }
 
-fn saves<'a>() -> Vec<Column<'a, Row>> {
-    let leaves = |row: &Row| match row.crash_leaves {
-        Some(CrashLeaves::OldOrNew) => Tone::Green,
-        Some(CrashLeaves::Torn | CrashLeaves::OldAndPart) => Tone::Yellow,
-        Some(CrashLeaves::Empty) => Tone::Red,
-        None => Tone::Plain,
+fn saves(of: Of) -> Vec<Column> {
+    let leaves = |row: &Row| {
+        let tone = match row.crash_leaves {
+            Some(CrashLeaves::OldOrNew) => Tone::Green,
+            Some(CrashLeaves::Torn | CrashLeaves::OldAndPart) => Tone::Yellow,
+            Some(CrashLeaves::Empty) => Tone::Red,
+            None => Tone::Plain,
+        };
+        Text { tone, ..text(row.crash_leaves).into() }
     };
     vec![
-        timed("MIN", Keep::If(4), |of| of.min).titled("min"),
-        timed("P50", Keep::Always, |of| of.p50),
-        timed("P90", Keep::If(3), |of| of.p90),
-        timed("P95", Keep::If(6), |of| of.p95),
-        timed_by("P99", Keep::Always, p99),
-        timed_by("P99.9", Keep::If(2), p99_9),
-        timed("MAX", Keep::If(1), |of| of.max).titled("max"),
-        timed("TOTAL", Keep::If(5), |of| of.total).titled("total"),
-        Column::figures("ITERATIONS", Keep::If(7), iterations).titled("iterations"),
-        survives(),
-        Column::words("CRASH LEAVES", Keep::Always, |row: &Row| text(row.crash_leaves))
-            .titled("a crash leaves")
-            .toned(leaves),
+        of.timed("MIN", Keep::If(4), |of| Some(of.min)).titled("min"),
+        of.timed("P50", Keep::Always, |of| Some(of.p50)),
+        of.timed("P90", Keep::If(3), |of| Some(of.p90)),
+        of.timed("P95", Keep::If(6), |of| Some(of.p95)),
+        of.timed("P99", Keep::Always, Latency::known_p99),
+        of.timed("P99.9", Keep::If(2), Latency::known_p99_9),
+        of.timed("MAX", Keep::If(1), |of| Some(of.max)).titled("max"),
+        of.timed("TOTAL", Keep::If(5), |of| Some(of.total)).titled("total"),
+        of.figures("ITERATIONS", Keep::If(7), iterations).titled("iterations"),
+        of.survives(),
+        of.words("CRASH LEAVES", Keep::Always, leaves).titled("a crash leaves"),
     ]
 }
 
-fn messages<'a>(group: &Group) -> Vec<Column<'a, Row>> {
+fn messages(of: Of) -> Vec<Column> {
     let bytes = |row: &Row| units::bytes(row.bytes_per_run);
     vec![
-        counted(group, Keep::Always),
-        interval(Keep::If(3)),
-        timed("MEAN", Keep::If(4), |of| of.mean.round() as u64).titled("mean"),
-        timed("P50", Keep::If(2), |of| of.p50),
-        timed("P90", Keep::If(5), |of| of.p90),
-        timed_by("P99", Keep::Always, p99),
-        timed_by("P99.9", Keep::If(6), p99_9),
-        Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
-        Column::figures("BYTES", Keep::If(8), bytes).titled("bytes"),
-        Column::figures("TIME", Keep::If(7), run_time).titled("time"),
-        survives(),
+        of.counted(),
+        of.interval(Keep::If(3)),
+        of.timed("MEAN", Keep::If(4), |of| Some(of.mean.round() as u64)).titled("mean"),
+        of.timed("P50", Keep::If(2), |of| Some(of.p50)),
+        of.timed("P90", Keep::If(5), |of| Some(of.p90)),
+        of.timed("P99", Keep::Always, Latency::known_p99),
+        of.timed("P99.9", Keep::If(6), Latency::known_p99_9),
+        of.figures("CPU/op", Keep::If(1), cpu_per_operation),
+        of.figures("BYTES", Keep::If(8), bytes).titled("bytes"),
+        of.figures("TIME", Keep::If(7), run_time).titled("time"),
+        of.survives(),
     ]
 }
 
-fn metadata<'a>() -> Vec<Column<'a, Row>> {
-    let interval = Column::figures("±95%", Keep::If(3), operations_plus_minus).titled("±95 %");
+fn metadata(of: Of) -> Vec<Column> {
     vec![
-        Column::figures("OPS/s", Keep::Always, operations_per_s).titled("ops/s"),
-        interval,
-        timed("P50", Keep::Always, |of| of.p50),
-        timed("P90", Keep::If(5), |of| of.p90),
-        timed_by("P99", Keep::Always, p99),
-        timed_by("P99.9", Keep::If(4), p99_9),
-        timed("MAX", Keep::If(2), |of| of.max).titled("max"),
-        Column::figures("CPU/op", Keep::If(1), cpu_per_operation),
-        survives(),
+        of.figures("OPS/s", Keep::Always, operations_per_s).titled("ops/s"),
+        of.figures("±95%", Keep::If(3), operations_plus_minus).titled("±95 %"),
+        of.timed("P50", Keep::Always, |of| Some(of.p50)),
+        of.timed("P90", Keep::If(5), |of| Some(of.p90)),
+        of.timed("P99", Keep::Always, Latency::known_p99),
+        of.timed("P99.9", Keep::If(4), Latency::known_p99_9),
+        of.timed("MAX", Keep::If(2), |of| Some(of.max)).titled("max"),
+        of.figures("CPU/op", Keep::If(1), cpu_per_operation),
+        of.survives(),
     ]
 }
 
-fn operations<'a>(group: &'a Group<'a>) -> Vec<Column<'a, Row>> {
-    let is_of_files = group.view() == View::Files;
-    let rw = Column::words("RW", Keep::If(2), |row: &Row| row.settings.effective.rw.clone());
+fn operations(of: Of) -> Vec<Column> {
+    let group = of.0;
+    let (is_of_files, best) = (group.view() == View::Files, group.best());
     let mixes_rw = group.common(|row| row.settings.effective.rw.clone()).is_none();
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
     let mixes_bytes = is_of_files && group.common(|row| row.bytes_per_run).is_none();
-    let bytes = |row: &Row| units::bytes(row.bytes_per_run);
-    let bs = Column::figures("BS", Keep::If(3), block_sizes).titled("bs");
     // For small operations their rate matters more than their bytes or its interval.
     let (keep, spread) = match group.is_counted() {
         true => (Keep::Last, Keep::If(1)),
         false => (Keep::Always, Keep::Last),
     };
-    let rate = Column::figures("THROUGHPUT", keep, throughput).titled("throughput");
-    let rate = match group.best() {
-        Some(best) => rate.marked(|row| match row {
-            row if std::ptr::eq(best, row) => Mark::Best,
+    let rate = |row: &Row| {
+        let mark = best.map(|best| match row {
+            row if ptr::eq(best, row) => Mark::Best,
             row if row.is_durable() && row.is_tied_with(best) => Mark::Level,
             _ => Mark::None,
-        }),
-        None => rate,
+        });
+        Text { mark, ..throughput(row).into() }
     };
+    let bytes = |row: &Row| units::bytes(row.bytes_per_run);
     // A screen has room for both costs; Markdown has the more informative one.
     let (per_op, per_gb) = if group.costs_by_operation() { (5, 8) } else { (8, 5) };
     let mut costs = [
-        Column::figures("CPU s/GB", Keep::If(per_gb), cpu_s_per_gb),
-        Column::figures("CPU/op", Keep::If(per_op), cpu_per_operation),
+        of.figures("CPU s/GB", Keep::If(per_gb), cpu_s_per_gb),
+        of.figures("CPU/op", Keep::If(per_op), cpu_per_operation),
     ];
     costs[usize::from(!group.costs_by_operation())].only = Some(Format::Table);
     let [cost_of_gb, cost_of_operation] = costs;
-    let memory = Column::figures("MEMORY", Keep::Always, peak_memory).titled("peak memory");
+    let rw = of.words("RW", Keep::If(2), |row| &*row.settings.effective.rw).titled("rw");
     [
-        mixes_rw.then(|| rw.titled("rw")),
-        mixes_bs.then_some(bs),
-        Some(rate),
-        Some(interval(spread)),
-        group.is_counted().then(|| counted(group, Keep::Always)),
-        Some(timed("P50", Keep::If(4), |of| of.p50)),
-        Some(timed_by("P99", Keep::Always, p99)),
-        Some(timed_by("P99.9", Keep::If(7), p99_9)),
-        Some(timed("MAX", Keep::If(6), |of| of.max).titled("max")),
-        mixes_bytes.then(|| Column::figures("A RUN", Keep::If(1), bytes).titled("a run")),
+        mixes_rw.then_some(rw),
+        mixes_bs.then(|| of.figures("BS", Keep::If(3), block_sizes).titled("bs")),
+        Some(of.figures("THROUGHPUT", keep, rate).titled("throughput")),
+        Some(of.interval(spread)),
+        group.is_counted().then(|| of.counted()),
+        Some(of.timed("P50", Keep::If(4), |of| Some(of.p50))),
+        Some(of.timed("P99", Keep::Always, Latency::known_p99)),
+        Some(of.timed("P99.9", Keep::If(7), Latency::known_p99_9)),
+        Some(of.timed("MAX", Keep::If(6), |of| Some(of.max)).titled("max")),
+        mixes_bytes.then(|| of.figures("A RUN", Keep::If(1), bytes).titled("a run")),
         Some(cost_of_gb),
         group.is_counted().then_some(cost_of_operation),
-        is_of_files.then_some(memory),
-        Some(survives()),
+        is_of_files.then(|| of.figures("MEMORY", Keep::Always, peak_memory).titled("peak memory")),
+        Some(of.survives()),
     ]
     .into_iter()
     .flatten()
     .collect()
-}
-
-fn timed<'a>(heading: &'a str, keep: Keep, figure: fn(&Latency) -> u64) -> Column<'a, Row> {
-    Column::figures(heading, keep, move |row: &Row| latency(row.latency(), figure))
-}
-
-fn timed_by<'a>(
-    heading: &'a str,
-    keep: Keep,
-    figure: fn(Option<&Latency>) -> String,
-) -> Column<'a, Row> {
-    Column::figures(heading, keep, move |row: &Row| figure(row.latency()))
-}
-
-fn interval<'a>(keep: Keep) -> Column<'a, Row> {
-    Column::figures("±95%", keep, plus_minus).titled("±95 %")
-}
-
-fn counted<'a>(group: &Group, keep: Keep) -> Column<'a, Row> {
-    let heading = group.counted();
-    let title = if heading == "IOPS" { heading.into() } else { heading.to_ascii_lowercase() };
-    Column::figures(heading, keep, operations_per_s).titled(title)
-}
-
-fn survives<'a>() -> Column<'a, Row> {
-    Column::words("SURVIVES", Keep::Always, |row: &Row| text(row.survives))
-        .titled("survives")
-        .toned(|row| Tone::of_survives(row.survives))
 }

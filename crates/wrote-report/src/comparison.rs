@@ -5,10 +5,9 @@ use crate::csv::write_records;
 use crate::figures::{per_second, text};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::paint::Tone;
-use crate::table::{Column, Keep, Table};
-use crate::text::gathered;
-use crate::text::program;
-use crate::tree::{Block, Figure, Note, On, Role, Section, Style};
+use crate::table::{Column, Keep, Table, Text};
+use crate::text::{gathered, program};
+use crate::tree::{Block, Figure, Note, On, Role, Section, Style, rest};
 use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::compare::{
@@ -78,37 +77,31 @@ pub struct Line<'a> {
     pub change: &'a Change,
 }
 
-/// The columns of every block. The first has the names, the last the verdicts.
-fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
-    let always = Keep::Always;
-    vec![
-        Column::words("ROW", always, |line: &Line| line.name.clone())
-            .titled("row")
-            .flexible(NAME_WIDTH_MIN, usize::MAX),
-        Column::figures("OLD", Keep::If(1), |line: &Line| line.old.clone()),
-        Column::figures("NEW", Keep::If(0), |line: &Line| line.new.clone()),
-        Column::figures("RATIO", always, |line: &Line| significant(line.change.ratio))
-            .titled("ratio"),
-        Column::figures("95 %", always, |line: &Line| interval(line.change)),
-        Column::words("VERDICT", always, |line: &Line| verdict(line.change.verdict).into())
-            .titled("verdict")
-            .short(|line| match line.change.verdict {
-                Verdict::NoDetectableDifference => UNDECIDED_SHORT.into(),
-                of => verdict(of).into(),
-            })
-            .toned(|line| match line.change.verdict {
-                Verdict::Faster => Tone::Green,
-                Verdict::Slower => Tone::Red,
-                Verdict::NoDetectableDifference | Verdict::OneRun => Tone::Faint,
-            }),
-    ]
-}
-
 impl Rows<'_> {
-    /// The table of the lines.
+    /// The table of the lines. Its first column has the names, the last the verdicts.
     pub fn table(&self) -> Table {
-        let lines: Vec<&Line> = self.lines.iter().collect();
-        Table::of(&format!("Ratios of {}", self.title), &columns(), &lines)
+        let (lines, always) = (&self.lines, Keep::Always);
+        let told = |line: &Line| {
+            let (short, tone) = match line.change.verdict {
+                Verdict::Faster => (None, Tone::Green),
+                Verdict::Slower => (None, Tone::Red),
+                Verdict::OneRun => (None, Tone::Faint),
+                Verdict::NoDetectableDifference => (Some(UNDECIDED_SHORT.into()), Tone::Faint),
+            };
+            Text { short, tone, ..verdict(line.change.verdict).into() }
+        };
+        let columns = vec![
+            Column::words("ROW", always, lines, |line| &*line.name)
+                .titled("row")
+                .flexible(NAME_WIDTH_MIN, usize::MAX),
+            Column::figures("OLD", Keep::If(1), lines, |line| &*line.old),
+            Column::figures("NEW", Keep::If(0), lines, |line| &*line.new),
+            Column::figures("RATIO", always, lines, |line| significant(line.change.ratio))
+                .titled("ratio"),
+            Column::figures("95 %", always, lines, |line| interval(line.change)),
+            Column::words("VERDICT", always, lines, told).titled("verdict"),
+        ];
+        Table::of(&format!("Ratios of {}", self.title), columns)
     }
 }
 
@@ -333,10 +326,6 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
     let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into(), word: "" };
     let frame =
         Frame { label: &label, names: &names, word: ratio, axis, reference: Some(&reference) };
-    let note = match lines.len().saturating_sub(ROWS_MAX) {
-        0 => String::new(),
-        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
-    };
     Figure {
         question: match is_of_latencies {
             true => "Which latencies changed?",
@@ -345,6 +334,6 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
         .into(),
         picture: dots(&frame, &drawn),
         legend: key.map(|(class, words)| (class.into(), words.into())).collect(),
-        note,
+        note: rest(drawn.len(), lines.len()),
     }
 }

@@ -7,11 +7,12 @@ use std::io::{self, Write};
 use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 
 /// The name of a column, and its value.
-pub type Field = (Cow<'static, str>, String);
+type Field = (Cow<'static, str>, String);
 
-/// Writes a line for each run. All views have the same columns, so that one file can hold them all.
-/// A value that does not apply is empty, as is a P99 of too few operations. Names that begin with
-/// `row_` are figures of the row over all of its runs, repeated on each line.
+/// Writes a line of names, then a line for each run; without runs no line at all. All views have
+/// the same columns, so that one file can hold them all. A value that does not apply is empty, as
+/// is a P99 of too few operations. Names that begin with `row_` are figures of the row over all of
+/// its runs, repeated on each line.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let rows = document
         .scenarios
@@ -20,15 +21,7 @@ pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let runs = rows.flat_map(|(scenario, row)| {
         row.runs.iter().enumerate().map(move |(index, run)| fields(scenario, row, index + 1, run))
     });
-    write_lines(runs, out)
-}
-
-/// Writes a line of names, then a line for each record. Without records there is no line at all.
-pub fn write_lines(
-    records: impl Iterator<Item = Vec<Field>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut records = records.peekable();
+    let mut records = runs.peekable();
     let names = |fields: &Vec<Field>| fields.iter().map(|(name, _)| name.to_string()).collect();
     let names: Option<Vec<String>> = records.peek().map(names);
     let values = records.map(|fields| fields.into_iter().map(|(_, value)| value).collect());
@@ -96,7 +89,7 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
 
 /// Returns the columns `NAME_ns_FIGURE` of these figures of a latency, and `NAME_count`; empty if
 /// there is none.
-pub fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec<Field> {
+fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec<Field> {
     let value = |of: &Latency, figure: &str| match figure {
         "min" => of.min.to_string(),
         "mean" => of.mean.to_string(),
@@ -106,7 +99,6 @@ pub fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec
         "p99" => text(of.known_p99()),
         "p99_9" => text(of.known_p99_9()),
         "max" => of.max.to_string(),
-        "total" => of.total.to_string(),
         "count" => of.count.to_string(),
         _ => unreachable!("a latency has no figure {figure}"),
     };

@@ -3,8 +3,7 @@
 use crate::paint::Tone;
 use crate::target;
 use crate::tree::{Block, Note, On, Remark, Remarks, Role, Section, Style, Weight};
-use itertools::Itertools;
-use wrote_result::doctor::{Change, Check, Examination, State};
+use wrote_result::doctor::{Check, Examination, State};
 
 /// The title of Markdown.
 pub fn title(examination: &Examination) -> String {
@@ -50,19 +49,30 @@ pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     sections
 }
 
+/// Returns a check with the facts before and after its commands.
 fn remark(check: &Check) -> Remark {
-    let owned = |facts: Vec<(&str, String)>| {
-        facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
-    };
     let change = check.change.as_ref();
+    let evidence = check.evidence.iter().map(|found| format!("{}: {}", found.from, found.value));
+    let evidence = Some(evidence.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty());
+    let fact = |label: &str, text: Option<&String>| Some((label.to_owned(), text?.clone()));
+    let facts = [
+        fact("why", check.because.as_ref()),
+        fact("found", evidence.as_ref()),
+        fact("costs", check.costs.as_ref()),
+        fact("change", change.and_then(|change| change.how.as_ref())),
+    ];
+    let after = [
+        fact("to last", change.and_then(|change| change.lasting.as_ref())),
+        fact("risk", change.map(|change| &change.risk)),
+    ];
     Remark {
         weight: Weight::Check(check.state),
         id: name(check),
         chapter: String::new(),
         text: check.text.clone(),
-        facts: owned(facts(check)),
+        facts: facts.into_iter().flatten().collect(),
         commands: change.map(|change| change.commands.clone()).unwrap_or_default(),
-        after: owned(change.map(facts_after).unwrap_or_default()),
+        after: after.into_iter().flatten().collect(),
     }
 }
 
@@ -103,34 +113,12 @@ fn name(check: &Check) -> String {
     }
 }
 
-/// The facts of a check before its commands, each with a label.
-fn facts(check: &Check) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
-    let mut add = |label, text: &Option<String>| {
-        facts.extend(text.clone().map(|text| (label, text)));
-    };
-    add("why", &check.because);
-    let mut evidence =
-        check.evidence.iter().map(|found| format!("{}: {}", found.from, found.value));
-    add("found", &Some(evidence.join("; ")).filter(|evidence| !evidence.is_empty()));
-    add("costs", &check.costs);
-    let change = check.change.as_ref();
-    add("change", &change.and_then(|change| change.how.clone()));
-    facts
-}
-
-/// The facts of a change, after its commands.
-fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
-    let lasting = change.lasting.clone().map(|lasting| ("to last", lasting));
-    lasting.into_iter().chain([("risk", change.risk.clone())]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Content, Format, Screen};
     use unicode_width::UnicodeWidthStr;
-    use wrote_result::doctor::{Evidence, SCHEMA};
+    use wrote_result::doctor::{Change, Evidence, SCHEMA};
     use wrote_result::document::{Host, Target};
 
     /// An examination with a check of each kind.

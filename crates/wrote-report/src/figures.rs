@@ -79,18 +79,13 @@ pub fn block_sizes(row: &Row) -> String {
 }
 
 /// A figure of the latencies: `1.20 ms`.
-pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> u64) -> String {
-    text(latency.map(figure).map(units::nanoseconds))
+pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> Option<u64>) -> String {
+    text(latency.and_then(figure).map(units::nanoseconds))
 }
 
 /// The 99th percentile, of enough operations.
 pub fn p99(latency: Option<&Latency>) -> String {
-    text(latency.and_then(Latency::known_p99).map(units::nanoseconds))
-}
-
-/// The 99.9th percentile, of enough operations.
-pub fn p99_9(latency: Option<&Latency>) -> String {
-    text(latency.and_then(Latency::known_p99_9).map(units::nanoseconds))
+    self::latency(latency, Latency::known_p99)
 }
 
 /// The median, and the 99th percentile of enough operations: `P50 1.20 ms, P99 3.40 ms`.

@@ -2,7 +2,7 @@
 
 use crate::figures::{has_spread, per_second, ranged};
 use crate::paint::Tone;
-use crate::table::{Column, Keep, On, Table};
+use crate::table::{Column, Keep, On, Table, Text};
 use crate::tree::{Block, Note, Role, Section, Style};
 use itertools::Itertools;
 use wrote_result::document::{
@@ -78,27 +78,27 @@ struct Line<'a> {
     rule: &'a FitRule,
 }
 
-impl Line<'_> {
-    fn program() -> Column<'static, Self> {
-        Column::words("PROGRAM", Keep::Always, |of: &Self| of.program.into()).titled("Program")
-    }
+fn program(lines: &[Line]) -> Column {
+    Column::words("PROGRAM", Keep::Always, lines, |of| of.program).titled("Program")
+}
 
-    fn rule(heading: &'static str, title: &'static str) -> Column<'static, Self> {
-        let rule = Column::words(heading, Keep::Always, |of: &Self| of.rule.name.clone());
-        rule.titled(title).flexible(13, 13)
-    }
+fn rule(heading: &str, title: &str, lines: &[Line]) -> Column {
+    let rule = Column::words(heading, Keep::Always, lines, |of| &*of.rule.name);
+    rule.titled(title).flexible(13, 13)
+}
 
-    fn here() -> Column<'static, Self> {
-        let here = |of: &Self| with_ends(&of.rule.of, &of.rule.here);
-        Column::figures("HERE (95 %)", Keep::Always, here).titled("Here (95 %)")
-    }
+fn here(lines: &[Line]) -> Column {
+    let here = |of: &Line| with_ends(&of.rule.of, &of.rule.here);
+    Column::figures("HERE (95 %)", Keep::Always, lines, here).titled("Here (95 %)")
+}
 
-    /// The verdict, or these words without a rule.
-    fn verdict(without: &'static str) -> Column<'static, Self> {
-        let words = move |of: &Self| of.rule.verdict.map_or(without, FitVerdict::words).to_owned();
-        let verdict = Column::words("VERDICT", Keep::Always, words);
-        verdict.titled("Verdict").toned(|of: &Self| tone(of.rule.verdict))
-    }
+/// The verdict, or these words without a rule.
+fn verdict(without: &'static str, lines: &[Line]) -> Column {
+    let verdict = |of: &Line| {
+        let words = of.rule.verdict.map_or(without, FitVerdict::words);
+        Text { tone: tone(of.rule.verdict), ..words.into() }
+    };
+    Column::words("VERDICT", Keep::Always, lines, verdict).titled("Verdict")
 }
 
 /// Returns a row for each program: the rule that decides, or its first figure.
@@ -108,19 +108,14 @@ fn overview(fits: &[Fit]) -> Table {
         Some(Line { program: &fit.program, rule })
     });
     let lines: Vec<Line> = lines.collect();
-    let columns = [
-        Line::program(),
-        Line::rule("RULE OR FIGURE", "Rule or figure"),
-        Line::here(),
-        Line::verdict("no rule"),
-    ];
-    Table::of("programs", &columns, &lines.iter().collect::<Vec<_>>())
+    let rules = rule("RULE OR FIGURE", "Rule or figure", &lines);
+    let columns = vec![program(&lines), rules, here(&lines), verdict("no rule", &lines)];
+    Table::of("programs", columns)
 }
 
 /// Notes that the figures are a burst's, if the device is known to have one.
 fn burst(document: &Document) -> Option<String> {
-    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    if rows.any(|row| row.sustained.is_some()) {
+    if document.rows().any(|row| row.sustained.is_some()) {
         return None;
     }
     let of_writes = document.target.limits.iter().filter(|limit| limit.of.starts_with("write"));
@@ -147,28 +142,24 @@ fn table(fits: &[Fit]) -> Table {
         .flat_map(|fit| fit.rules.iter().map(|rule| Line { program: &fit.program, rule }));
     let lines: Vec<Line> = lines.collect();
     let mut columns = Vec::new();
-    columns.extend((fits.len() > 1).then(Line::program));
-    columns.extend([
-        Line::rule("RULE", "Rule"),
-        Column::words("SAYS", Keep::If(1), |of: &Line| of.rule.says.clone().unwrap_or_default())
-            .titled("Says"),
-        Line::here(),
-    ]);
+    columns.extend((fits.len() > 1).then(|| program(&lines)));
+    let says = |of: &Line| of.rule.says.clone().unwrap_or_default();
+    columns.push(rule("RULE", "Rule", &lines));
+    columns.push(Column::words("SAYS", Keep::If(1), &lines, says).titled("Says"));
+    columns.push(here(&lines));
     for neighbour in neighbours(fits) {
         let heading = format!("BESIDE {}", neighbour.to_uppercase());
-        let told = move |of: &Line, told: fn(&str, &Interval) -> String| {
-            let beside = beside(of.rule, neighbour);
-            beside.map_or(String::new(), |beside| told(&of.rule.of, &beside.here))
+        let beside = |of: &Line| {
+            let Some(beside) = beside(of.rule, neighbour) else { return Text::default() };
+            let [whole, short] = [with_ends, in_short].map(|told| told(&of.rule.of, &beside.here));
+            Text { short: Some(short), ..whole.into() }
         };
-        columns.push(
-            Column::figures(heading, Keep::Last, move |of: &Line| told(of, with_ends))
-                .titled(format!("Beside {neighbour}"))
-                .short(move |of| told(of, in_short)),
-        );
+        let beside = Column::figures(heading, Keep::Last, &lines, beside);
+        columns.push(beside.titled(format!("Beside {neighbour}")));
     }
-    columns.push(Line::verdict(""));
+    columns.push(verdict("", &lines));
     let label = if let [fit] = fits { &fit.program } else { "all rules" };
-    Table::of(label, &columns, &lines.iter().collect::<Vec<_>>())
+    Table::of(label, columns)
 }
 
 /// The neighbours, in the order of the measurement.
@@ -254,8 +245,7 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
 /// Explains that no rule of flushed writes fits, by a row of durable transactions that are not
 /// durable here.
 fn lost(rule: &FitRule, document: &Document) -> Option<String> {
-    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    let row = rows.find(|row| row.name == rule.row)?;
+    let row = document.row(&rule.row)?;
     let is_flushed = row.settings.asked.sync != Flush::None;
     let survives = row.survives.filter(|survives| *survives < Survives::PowerLoss)?;
     is_flushed.then(|| {
@@ -308,10 +298,9 @@ fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
     if rule.verdict != Some(FitVerdict::Undecided) {
         return None;
     }
-    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     let name = &rule.name;
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
-    let of_rule = rows().find(|row| row.name == rule.row).map(elapsed_s)?;
+    let of_rule = document.row(&rule.row).map(elapsed_s)?;
     Some(match rule.decided_after_s.filter(|_| of_rule > 0.0) {
         Some(after_s) => {
             // With the work between the runs.

@@ -7,8 +7,10 @@ use crate::paint::Mark;
 use crate::text::gathered;
 use crate::tree::Note;
 use itertools::Itertools;
-use wrote_result::document::{Direction, Knee, Latency, Reached, Row, Scenario, View, fastest};
-use wrote_result::{saves, units};
+use wrote_result::document::{
+    Direction, Knee, Latency, Reached, Row, Run, Scenario, Spread, View, fastest,
+};
+use wrote_result::{saves, stats, units};
 
 /// Up to this size operations are counted; for larger ones the bytes matter.
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
@@ -201,7 +203,7 @@ impl<'a> Group<'a> {
     /// How long flushes took (M11): their part of the latencies, or the one flush at the end.
     pub fn flushes(&self) -> Vec<String> {
         let slowest = |of: Option<&Latency>| match p99(of) {
-            few if few.is_empty() => format!("at most {}", latency(of, |of| of.max)),
+            few if few.is_empty() => format!("at most {}", latency(of, |of| Some(of.max))),
             known => format!("P99 {known}"),
         };
         let mut lines = Vec::new();
@@ -243,10 +245,31 @@ impl<'a> Group<'a> {
         lines
     }
 
+    /// Returns how far the ranks of a group's rows were apart; `None` for a single rank.
+    pub fn spread(&self) -> Option<String> {
+        let runs = self.rows.iter().flat_map(|row| &row.runs);
+        let all: Vec<(&Run, &Spread)> =
+            runs.filter_map(|run| Some((run, run.ranks.as_ref()?))).collect();
+        let percent = |share: fn(&Run, &Spread) -> f64| {
+            let shares: Vec<f64> = all.iter().map(|(run, spread)| share(run, spread)).collect();
+            stats::median(&shares) * 100.0
+        };
+        let line = || {
+            format!(
+                "ranks: the slowest {:.0} % of the median one, the fastest {:.0} %; stonewalled \
+                 {:.0} % of the total",
+                percent(|_, spread| spread.slowest.iops / spread.median_iops.max(1e-9)),
+                percent(|_, spread| spread.fastest.iops / spread.median_iops.max(1e-9)),
+                percent(|run, of| of.stonewalled_bytes_per_s / run.throughput_bytes_per_s.max(1e-9)),
+            )
+        };
+        (!all.is_empty()).then(line)
+    }
+
     /// The cost of sync in a workload of saves: `fs-write-fsync is 52.1 times slower than
     /// fs-write (median: 1.20 ms against 23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
-        let p50 = |row: &Row| latency(row.latency(), |latency| latency.p50);
+        let p50 = |row: &Row| latency(row.latency(), |latency| Some(latency.p50));
         let costs = saves::sync_costs(&self.rows);
         let line = |cost: &saves::SyncCost| {
             let times = units::significant(cost.times);

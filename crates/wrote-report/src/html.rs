@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use wrote_result::document::Finding;
-use wrote_result::finding::IDS;
+use wrote_result::finding::{self, IDS};
 use wrote_result::{quoted, units};
 
 mod articles;
@@ -44,7 +44,7 @@ pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
         section.id = format!("section-{}", number + 1);
     }
     let title = articles.first().map(|article| article.title.clone()).unwrap_or_default();
-    Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write(out)
+    Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write_into(&mut &mut *out)
 }
 
 /// Gives each table its own name, for screen readers.
@@ -142,18 +142,7 @@ impl Article<'_> {
     }
 }
 
-impl Page<'_> {
-    /// Writes the page.
-    ///
-    /// # Errors
-    ///
-    /// The errors of `out`.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.write_into(&mut &mut *out)
-    }
-}
-
-/// Begins an begun: with the document inside, and the command that made it.
+/// Begins an article: with the document inside, and the command that made it.
 pub fn begun<'a>(document: &impl Serialize, name: &str, command: &[String]) -> Article<'a> {
     Article { command: quoted(command), saved: saved(document, name), ..Article::default() }
 }
@@ -186,9 +175,6 @@ pub fn moment(started_at: &str) -> String {
     }
 }
 
-/// `docs/findings.md`, by a link that a package resolves.
-const FINDINGS: &str = include_str!("../findings.md");
-
 /// Adds a section to the last article that explains every finding of the documents once.
 pub fn add_chapters(articles: &mut [Article], documents: &[Named]) {
     let made: Vec<&Finding> = documents.iter().flat_map(|named| findings(&named.content)).collect();
@@ -218,10 +204,7 @@ fn findings(content: &Content) -> Vec<&Finding> {
 
 /// Returns a chapter as HTML, without its heading and its links: the page has nothing to link to.
 fn chapter(id: &str) -> Option<String> {
-    let heading = format!("\n## `{id}`\n");
-    let begin = FINDINGS.find(&heading)? + heading.len();
-    let rest = &FINDINGS[begin..];
-    let text = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+    let text = finding::chapter(id)?;
     let is_kept =
         |event: &Event| !matches!(event, Event::Start(Tag::Link { .. }) | Event::End(TagEnd::Link));
     let mut chapter = String::new();
@@ -255,7 +238,7 @@ mod chapters_tests {
 
     #[test]
     fn every_finding_has_a_chapter_without_links() {
-        for id in IDS {
+        for id in IDS.iter() {
             let chapter = chapter(id).unwrap_or_else(|| panic!("no chapter {id}"));
             assert!(chapter.contains("<p>") && !chapter.contains("<a"), "{id}: {chapter}");
         }

@@ -2,7 +2,7 @@
 
 use crate::Screen;
 use crate::paint::Tone;
-use crate::table::{Column, Keep, Table};
+use crate::table::{self, Column, Keep, Table, Text};
 use crate::text::{Page, gathered};
 use crate::tree::Section;
 use std::io::{self, Write};
@@ -44,21 +44,21 @@ pub fn write_languages(
     let always = Keep::Always;
     let state = |of: &Language| {
         let (word, text) = told(of);
-        if word.is_empty() { text } else { format!("{word}: {text}") }
+        let tone = match of.state {
+            State::Ready => Tone::Plain,
+            State::Missing => Tone::Yellow,
+            State::BuildFailed => Tone::Red,
+        };
+        let text = if word.is_empty() { text } else { format!("{word}: {text}") };
+        Text { tone, ..text.into() }
     };
-    let tone = |of: &Language| match of.state {
-        State::Ready => Tone::Plain,
-        State::Missing => Tone::Yellow,
-        State::BuildFailed => Tone::Red,
-    };
-    let columns = [
-        Column::words("ID", always, |of: &Language| of.id.clone()).kept(),
-        Column::words("LANGUAGE", always, |of: &Language| of.name.clone()).kept(),
-        Column::words("HOW", Keep::If(0), |of: &Language| of.way.clone()).kept(),
-        Column::words("VERSION", always, state).kept().toned(tone).flexible(1, VERSION_WIDTH_MIN),
+    let columns = vec![
+        Column::words("ID", always, languages, |of| &*of.id).kept(),
+        Column::words("LANGUAGE", always, languages, |of| &*of.name).kept(),
+        Column::words("HOW", Keep::If(0), languages, |of| &*of.way).kept(),
+        Column::words("VERSION", always, languages, state).kept().flexible(1, VERSION_WIDTH_MIN),
     ];
-    let table = Table::of("Languages", &columns, &languages.iter().collect::<Vec<_>>());
-    table.write(Page { screen }, out).map(drop)
+    table::write(&Table::of("Languages", columns), Page { screen }, out).map(drop)
 }
 
 /// Returns a word for a language that cannot be run, and its version, or the way to install it and

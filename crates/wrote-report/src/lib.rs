@@ -18,7 +18,6 @@ mod html;
 mod languages;
 mod markdown;
 mod paint;
-mod ranks;
 mod result;
 mod screen;
 mod summary;

@@ -1,7 +1,7 @@
 //! A report in Markdown, with the tables of GitHub Flavored Markdown, to paste in an issue.
 
 use crate::Format;
-use crate::table::{Table, Texts};
+use crate::table::{Column, Table};
 use crate::text::plain;
 use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use std::io::{self, Write};
@@ -60,14 +60,14 @@ fn write_notes(Notes { notes, style }: &Notes, out: &mut dyn Write) -> io::Resul
 }
 
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let columns: Vec<&Texts> = table.shown(Format::Markdown).collect();
+    let columns: Vec<&Column> = table.shown(Format::Markdown).collect();
     writeln!(out)?;
     let mut line = |cells: Vec<String>| writeln!(out, "| {} |", cells.join(" | "));
     line(columns.iter().map(|column| inline(&column.title)).collect())?;
-    let rule = |column: &&Texts| if column.is_of_figures() { "---:" } else { "---" }.to_owned();
+    let rule = |column: &&Column| if column.is_of_figures() { "---:" } else { "---" }.to_owned();
     line(columns.iter().map(rule).collect())?;
     (0..table.height()).try_for_each(|row| {
-        let cell = |column: &&Texts| match &column.cells[row] {
+        let cell = |column: &&Column| match &column.cells[row] {
             figure if column.is_of_figures() => figure.text.clone(),
             words => inline(&words.text),
         };

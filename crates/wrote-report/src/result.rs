@@ -12,9 +12,8 @@ use crate::figures::is_reached;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::paint::{Mark, Tone};
 use crate::text::made;
-use crate::tree::remarks;
-use crate::tree::{Block, Note, On, Remarks, Role, Section, Style};
-use crate::{columns, fit, languages, ranks, summary, sustained, target};
+use crate::tree::{Block, Note, On, Remarks, Role, Section, Style, remarks};
+use crate::{columns, fit, languages, summary, sustained, target};
 use answers::cards;
 use grid::Grid;
 use itertools::Itertools;
@@ -125,22 +124,21 @@ fn fastest(group: &Group) -> Vec<Note> {
 fn statements(group: &Group) -> impl Iterator<Item = Note> {
     let costs = if group.view() == View::Saves { group.sync_costs() } else { Vec::new() };
     let mixed = group.mixes_loops().then(|| OPEN_LOOP_LEGEND.to_owned());
-    let flushes = group.flushes().into_iter().chain(ranks::spread(group));
+    let flushes = group.flushes().into_iter().chain(group.spread());
     mixed.into_iter().chain(costs).chain(flushes).map(Note::from)
 }
 
 /// Returns the meaning of the words in the tables, and the time that the measurement took.
 fn foot(document: &Document) -> Vec<Note> {
-    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
+    let in_process = document.rows().any(|row| row.survives == Some(Survives::Nothing));
     let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
     let survives = format!(
         "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
          process-crash: it is in the kernel's memory. os-crash: it is in the device. \
          power-loss: it is on stable storage. Bars compare the rows of one level."
     );
-    let survives = rows().any(|row| row.survives.is_some()).then_some(survives);
-    let has_leaves = rows().any(|row| row.crash_leaves.is_some());
+    let survives = document.rows().any(|row| row.survives.is_some()).then_some(survives);
+    let has_leaves = document.rows().any(|row| row.crash_leaves.is_some());
     let leaves = has_leaves.then(|| CRASH_LEAVES_LEGEND.to_owned());
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     let foot = survives.into_iter().chain(leaves).chain([made]);

@@ -3,8 +3,8 @@
 use crate::Screen;
 use crate::paint::{Tone, ascii};
 use crate::sustained;
-use crate::text::Page;
-use crate::text::plain;
+use crate::table;
+use crate::text::{Page, plain};
 use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use itertools::Itertools;
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ impl Report<'_> {
             Block::Banner(left, right) => self.banner(left, right),
             Block::Table(table) if !table.on.is_of_screen(false) => Ok(()),
             Block::Table(table) => {
-                self.is_short |= table.write(self.page, self.out)?;
+                self.is_short |= table::write(table, self.page, self.out)?;
                 Ok(())
             }
             Block::Drawing(samples) => sustained::write_drawing(samples, self.page, self.out),

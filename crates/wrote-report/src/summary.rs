@@ -3,15 +3,14 @@
 use crate::Screen;
 use crate::figures::{per_second, ranged, text};
 use crate::paint::{Mark, Tone};
-use crate::table::{Column, Keep, Table};
+use crate::table::{self, Column, Keep, Table};
 use crate::text::Page;
 use crate::tree::{Block, Note, Role, Section, Style};
 use std::ops::RangeInclusive;
 use wrote_result::document::{
     Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
 };
-use wrote_result::units;
-use wrote_result::units::nanoseconds;
+use wrote_result::units::{self, nanoseconds};
 
 /// The titles of the columns on a screen, and elsewhere.
 const HEADINGS: [(&str, &str); 4] = [
@@ -27,14 +26,9 @@ const MEMORY: &str = "ram-not-disk";
 
 /// Returns the section of the answers; `None` where the result answers no such question.
 pub fn section(document: &Document) -> Option<Section<'_>> {
-    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    let row_of = |name: &str| rows().find(|row| row.name == name);
-    let found: Vec<(&Answer, &Row)> = document
-        .answers
-        .iter()
-        .flatten()
-        .filter_map(|answer| Some((answer, row_of(&answer.row)?)))
-        .collect();
+    let answers = document.answers.iter().flatten();
+    let found = answers.filter_map(|answer| Some((answer, document.row(&answer.row)?)));
+    let found: Vec<(&Answer, &Row)> = found.collect();
     if found.is_empty() {
         return None;
     }
@@ -42,7 +36,8 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
     };
     let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
-    let written: u64 = rows()
+    let written: u64 = document
+        .rows()
         .filter(|row| row.direction == Direction::Write)
         .flat_map(|row| row.runs.iter().map(|run| run.bytes))
         .sum();
@@ -55,7 +50,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     let warning = |text| Note { mark: Some(Mark::Warning), tone: Tone::Yellow, ..Note::from(text) };
     let faster = |(answer, row): &(&Answer, &Row)| {
         let faster = answer.faster.as_ref()?;
-        let times = row_of(&faster.row)?.times(row);
+        let times = document.row(&faster.row)?.times(row);
         let question = &answer.question;
         Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
     };
@@ -75,7 +70,7 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
     let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
     let mut text = Vec::new();
     // A write to memory does not fail.
-    let _ = table(&lines.collect::<Vec<_>>()).write(Page { screen }, &mut text);
+    let _ = table::write(&table(&lines.collect::<Vec<_>>()), Page { screen }, &mut text);
     String::from_utf8_lossy(&text).trim_end().to_owned()
 }
 
@@ -90,13 +85,11 @@ fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
 }
 
 fn table(answers: &[[String; 4]]) -> Table {
-    let column = |(number, (heading, title)): (usize, (&'static str, &'static str))| {
-        let cell = move |line: &[String; 4]| line[number].clone();
+    let column = |(number, (heading, title)): (usize, (&str, &str))| {
         let keep = if number == 3 { Keep::Below } else { Keep::Always };
-        Column::words(heading, keep, cell).titled(title).kept()
+        Column::words(heading, keep, answers, |line| &*line[number]).titled(title).kept()
     };
-    let columns: Vec<Column<_>> = HEADINGS.into_iter().enumerate().map(column).collect();
-    Table::of("The answers", &columns, &answers.iter().collect::<Vec<_>>())
+    Table::of("The answers", HEADINGS.into_iter().enumerate().map(column).collect())
 }
 
 /// Returns a row's figure and its range: operations and their latency where those count.

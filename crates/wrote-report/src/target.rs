@@ -1,7 +1,6 @@
 //! The path, its device and the machine, in a few compact lines.
 
-use crate::ranks;
-use wrote_result::document::{Device, Document, Host, Target};
+use wrote_result::document::{Device, Document, Host, RankFiles, Ranks, Target};
 use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
@@ -29,7 +28,7 @@ pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
 /// several.
 pub fn facts_of(document: &Document) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = facts(&document.target, &document.host);
-    facts.extend(document.ranks.as_ref().map(|ranks| ("Ranks", ranks::facts(ranks))));
+    facts.extend(document.ranks.as_ref().map(|ranks| ("Ranks", rank_facts(ranks))));
     facts
 }
 
@@ -114,5 +113,20 @@ fn machine_facts(host: &Host) -> Vec<String> {
             seen => format!("virtualization {seen}"),
         },
         format!("io_uring: {}", host.io_uring),
+    ]
+}
+
+/// Returns the facts about the ranks: `4 ranks on 2 nodes (up to 2 a node)`, ..
+fn rank_facts(ranks: &Ranks) -> Vec<String> {
+    let [count, nodes] = [(ranks.ranks.into(), "rank"), (ranks.nodes.len() as u64, "node")]
+        .map(|(count, word)| units::counted(count, word));
+    let offset_s = ranks.nodes.iter().map(|node| node.clock_offset_s.abs()).fold(0.0, f64::max);
+    vec![
+        format!("{count} on {nodes} (up to {} a node)", ranks.ranks_per_node),
+        match ranks.files {
+            RankFiles::PerRank => "a file each".into(),
+            RankFiles::Segments => "one file, a segment each".into(),
+        },
+        format!("clocks within {}", units::seconds(offset_s)),
     ]
 }

@@ -1,15 +1,13 @@
 //! The report of a traced program: its files, what they survive, and the findings.
 
 use crate::paint::Tone;
-use crate::table::{Column, Keep, Table};
-use crate::tree::remark;
-use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style};
+use crate::table::{Column, Keep, Table, Text};
+use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, remark};
 use itertools::Itertools;
 use wrote_result::document::{Severity, Survives};
-use wrote_result::quoted;
 use wrote_result::stats::distinguishable;
 use wrote_result::trace::{End, File, How, Replay, Trace};
-use wrote_result::units;
+use wrote_result::{quoted, units};
 
 /// The most files that a screen shows.
 pub const FILES_MAX: usize = 20;
@@ -165,28 +163,32 @@ pub fn path<'a>(trace: &Trace, path: &'a str) -> &'a str {
 }
 
 fn table(trace: &Trace, files: &[&File]) -> Table {
-    let path = |file: &File| path(trace, &file.path).to_owned();
-    let differs = |file: &File| match file.survives_posix == file.survives {
-        true => String::new(),
-        false => file.survives_posix.to_string(),
+    let words = |heading, keep, cell: &dyn Fn(&File) -> Text| {
+        Column::words(heading, keep, files.iter().copied(), cell)
     };
-    let columns = [
-        Column::words("FILE", Keep::Always, path).titled("File").flexible(16, 24),
-        Column::figures("WRITES", Keep::If(2), |file: &File| file.writes.to_string())
-            .titled("Writes"),
-        Column::figures("BYTES", Keep::Last, |file: &File| units::bytes(file.bytes))
-            .titled("Bytes"),
-        Column::figures("P50 SIZE", Keep::If(3), |file: &File| units::bytes(file.write_p50_bytes))
-            .titled("P50 size"),
-        Column::figures("FLUSHES", Keep::Last, |file: &File| file.flushes.to_string())
-            .titled("Flushes"),
-        Column::words("HOW", Keep::If(1), how).titled("How"),
-        Column::words("SURVIVES", Keep::Always, |file: &File| file.survives.to_string())
-            .titled("Survives")
-            .toned(|file| Tone::of_survives(Some(file.survives))),
-        Column::words("BY POSIX", Keep::If(4), differs).titled("By POSIX alone"),
+    let figures = |heading, keep, cell: fn(&File) -> String| {
+        Column::figures(heading, keep, files.iter().copied(), cell)
+    };
+    let path = |file: &File| path(trace, &file.path).into();
+    let survives = |file: &File| {
+        let tone = Tone::of_survives(Some(file.survives));
+        Text { tone, ..file.survives.to_string().into() }
+    };
+    let differs = |file: &File| match file.survives_posix == file.survives {
+        true => Text::default(),
+        false => file.survives_posix.to_string().into(),
+    };
+    let columns = vec![
+        words("FILE", Keep::Always, &path).titled("File").flexible(16, 24),
+        figures("WRITES", Keep::If(2), |file| file.writes.to_string()).titled("Writes"),
+        figures("BYTES", Keep::Last, |file| units::bytes(file.bytes)).titled("Bytes"),
+        figures("P50 SIZE", Keep::If(3), |of| units::bytes(of.write_p50_bytes)).titled("P50 size"),
+        figures("FLUSHES", Keep::Last, |file| file.flushes.to_string()).titled("Flushes"),
+        words("HOW", Keep::If(1), &|file| how(file).into()).titled("How"),
+        words("SURVIVES", Keep::Always, &survives).titled("Survives"),
+        words("BY POSIX", Keep::If(4), &differs).titled("By POSIX alone"),
     ];
-    Table::of("Files", &columns, files)
+    Table::of("Files", columns)
 }
 
 fn how(file: &File) -> String {

@@ -234,15 +234,10 @@ impl<T: Into<String>> From<T> for Note {
 
 impl Weight {
     /// The word for it, which is its class in HTML.
-    pub fn word(self) -> &'static str {
+    pub fn word(self) -> String {
         match self {
-            Weight::Finding(Severity::Critical) => "critical",
-            Weight::Finding(Severity::Warning) => "warning",
-            Weight::Finding(Severity::Info) => "info",
-            Weight::Check(State::Risk) => "risk",
-            Weight::Check(State::Advice) => "advice",
-            Weight::Check(State::Unknown) => "unknown",
-            Weight::Check(State::Fine) => "fine",
+            Weight::Finding(severity) => severity.to_string(),
+            Weight::Check(state) => state.to_string(),
         }
     }
 }
@@ -255,6 +250,14 @@ impl Card {
             first.make_ascii_uppercase();
         }
         title
+    }
+}
+
+/// Tells how many rows a chart leaves to the table beneath it; empty if it shows all.
+pub fn rest(shown: usize, all: usize) -> String {
+    match all - shown {
+        0 => String::new(),
+        more => format!("The first {shown} rows; the table has the other {more}."),
     }
 }
 

@@ -10,7 +10,7 @@ mod tests;
 
 pub use document::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, SCHEMA, Side,
-    Verdict, schema, shown,
+    Verdict, shown,
 };
 pub use pair::{Allowed, allowable, is_allowable};
 

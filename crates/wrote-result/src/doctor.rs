@@ -42,6 +42,8 @@ pub enum State {
     Risk,
 }
 
+crate::words::word!(State);
+
 /// One check and its outcome.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -131,9 +133,4 @@ impl Evidence {
         let bracketed = self.value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         bracketed.map_or(&self.value, |(chosen, _)| chosen)
     }
-}
-
-/// The JSON Schema of [`Examination`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Examination).into()
 }

@@ -318,11 +318,16 @@ impl Document {
     pub fn is_imported(&self) -> bool {
         self.source == Some(Source::Fio)
     }
-}
 
-/// The JSON Schema of [`Document`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Document).into()
+    /// The rows of all scenarios.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.scenarios.iter().flat_map(|scenario| &scenario.rows)
+    }
+
+    /// Returns the row of this name.
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        self.rows().find(|row| row.name == name)
+    }
 }
 
 /// The operations of [`View::Metadata`], as `rw` has them beside fio's words.
@@ -401,7 +406,7 @@ pub enum RankFiles {
     Segments,
 }
 
-crate::words::word!(RankFiles);
+crate::words::word!(RankFiles, Severity);
 
 /// A node, and its clock.
 #[skip_serializing_none]

@@ -1,61 +1,28 @@
-//! Findings: their ids, their order, and their construction.
+//! Findings: their ids, their order, and their construction. Apart, because jobs and scenarios
+//! make them.
 
 use crate::document::{Finding, Row, Severity};
 use crate::units::some_of;
 use itertools::Itertools;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// The stable id of each finding, in the order of `docs/findings.md`.
-pub const IDS: [&str; 47] = [
-    "interrupted",
-    "no-io",
-    "ram-not-disk",
-    "no-block-device",
-    "counters-off",
-    "nearly-full",
-    "within-drive-cache",
-    "busy-neighbour",
-    "same-device",
-    "read-from-memory",
-    "memory-grows",
-    "direct-not-honoured",
-    "zfs-cache",
-    "compressible-data",
-    "unwritten-read",
-    "same-offsets",
-    "flush-outside-clock",
-    "stragglers",
-    "cache-cliff",
-    "not-steady",
-    "rate-not-reached",
-    "write-amplification",
-    "throttled",
-    "burst",
-    "cpu-limited",
-    "too-hot",
-    "link-downgraded",
-    "above-link",
-    "implausible-flush",
-    "preferred-larger",
-    "first-touch",
-    "lazy-init",
-    "concurrent-iops",
-    "slow-clock",
-    "records-lost",
-    "records-out-of-order",
-    "slower-each-round",
-    "removed-inodes",
-    "discard-at-removal",
-    "noisy",
-    "fallback",
-    "depth-not-reached",
-    "generator-limited",
-    "debug-build",
-    "leftovers",
-    "left-out",
-    "shortened",
-];
+/// `docs/findings.md`, by a link that a package resolves.
+const TEXT: &str = include_str!("../findings.md");
+
+/// The stable ids of all findings, in their order: the titles of the chapters of
+/// `docs/findings.md`.
+pub static IDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let titles = TEXT.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
+    titles.collect()
+});
+
+/// Returns the chapter of a finding in Markdown, without its title.
+pub fn chapter(id: &str) -> Option<&'static str> {
+    let (_, rest) = TEXT.split_once(&format!("\n## `{id}`\n"))?;
+    Some(rest.split("\n## ").next().unwrap_or(rest))
+}
 
 /// The most rows that a text names.
 pub const NAMES_MAX: usize = 6;

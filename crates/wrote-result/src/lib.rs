@@ -85,6 +85,11 @@ impl From<wrote::Error> for Error {
     }
 }
 
+/// Returns the JSON Schema of a document.
+pub fn schema<T: schemars::JsonSchema>() -> serde_json::Value {
+    schemars::schema_for!(T).into()
+}
+
 /// Returns a command line quoted for a shell.
 pub fn quoted(command: &[impl AsRef<str>]) -> String {
     let words = || command.iter().map(AsRef::as_ref);

@@ -282,8 +282,3 @@ impl Moment {
         Moment { call: call.into(), at_s: at_ns as f64 / 1e9, place: None }
     }
 }
-
-/// The JSON Schema of the document.
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Trace).into()
-}

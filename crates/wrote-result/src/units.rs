@@ -4,8 +4,9 @@ use std::borrow::Borrow;
 
 mod parse;
 
-pub use parse::parse_moment;
-pub use parse::{parse_block_size, parse_count, parse_duration, parse_pause, parse_size};
+pub use parse::{
+    parse_block_size, parse_count, parse_duration, parse_moment, parse_pause, parse_size,
+};
 
 /// The units of bytes above the byte, each 1000 times the one before.
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

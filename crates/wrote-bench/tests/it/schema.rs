@@ -5,8 +5,8 @@ use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
 use fixtures::folder;
 use serde_json::{Value, json};
 use wrote_bench::{Bench, Common, Request};
-use wrote_result::Stop;
-use wrote_result::document::{Direction, Document, SCHEMA, schema};
+use wrote_result::document::{Direction, Document, SCHEMA};
+use wrote_result::{Stop, schema};
 
 /// Returns a result with every possible key.
 fn sample() -> Value {
@@ -175,7 +175,7 @@ fn the_sample_is_what_wrote_reads_and_writes() {
 
 #[test]
 fn the_schema_takes_what_wrote_writes() {
-    are_taken("the_schema_takes_what_wrote_writes", schema(), &[sample(), least()]);
+    are_taken("the_schema_takes_what_wrote_writes", schema::<Document>(), &[sample(), least()]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn the_schema_takes_a_result_of_whole_files() {
     let document = Bench::new(&request).run(&Stop::new(), &mut ()).unwrap();
     assert!(document.scenarios[0].rows.iter().all(|row| row.latency_ns.is_none()));
     let document = serde_json::to_value(document).unwrap();
-    are_taken("the_schema_takes_a_result_of_whole_files", schema(), &[document]);
+    are_taken("the_schema_takes_a_result_of_whole_files", schema::<Document>(), &[document]);
 }
 
 #[test]
@@ -204,12 +204,12 @@ fn the_schema_refuses_what_wrote_does_not_write() {
         with("/advice/0", json!({ "for": "a", "do": "b", "because": "c", "code": "d", "x": 1 })),
         json!({}),
     ];
-    are_refused("the_schema_refuses_what_wrote_does_not_write", schema(), &wrong);
+    are_refused("the_schema_refuses_what_wrote_does_not_write", schema::<Document>(), &wrong);
 }
 
 #[test]
 fn every_object_of_the_schema_says_what_its_keys_mean() {
-    let schema = schema();
+    let schema = schema::<Document>();
     let definitions = schema["$defs"].as_object().unwrap().values();
     for object in definitions.chain([&schema]) {
         assert!(object["description"].is_string(), "{object}");
@@ -223,7 +223,7 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
 #[test]
 fn every_key_of_the_schema_is_in_the_page_of_results() {
     const PAGE: &str = include_str!("../../../../docs/results.md");
-    let schema = schema();
+    let schema = schema::<Document>();
     let definitions = schema["$defs"].as_object().expect("there are definitions").values();
     for object in definitions.chain([&schema]) {
         for (key, _) in object["properties"].as_object().into_iter().flatten() {
@@ -239,5 +239,9 @@ fn a_document_of_before_there_were_reads_has_writes_alone() {
     row.remove("direction").unwrap();
     let read: Document = serde_json::from_value(document.clone()).unwrap();
     assert_eq!(read.scenarios[0].rows[0].direction, Direction::Write);
-    are_taken("a_document_of_before_there_were_reads_has_writes_alone", schema(), &[document]);
+    are_taken(
+        "a_document_of_before_there_were_reads_has_writes_alone",
+        schema::<Document>(),
+        &[document],
+    );
 }

@@ -1,4 +1,5 @@
-//! The arguments of a measurement by several ranks under `mpirun`.
+//! The arguments of a measurement by several ranks under `mpirun`. Apart, because `bench` and
+//! `run` take them.
 
 use clap::Args;
 use std::path::{Path, PathBuf};

@@ -9,9 +9,9 @@ use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Bench, Listed, catalogue};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Content, Screen};
+use wrote_report::{Content, Screen, write_json};
 use wrote_result::document::Document;
-use wrote_result::{Error, Stop};
+use wrote_result::{Error, Stop, schema};
 
 pub(super) fn run(
     arguments: &BenchArgs,
@@ -27,8 +27,7 @@ pub(super) fn run(
         return output::to_stdout(|out| write_list(&catalogue(), terminal::list_screen(), out));
     }
     if arguments.schema {
-        let schema = wrote_result::document::schema();
-        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+        return output::to_stdout(|out| write_json(&schema::<Document>(), out));
     }
     arguments.ranks.check(peers)?;
     if let Some(words) = &arguments.vs {
@@ -36,7 +35,9 @@ pub(super) fn run(
     }
     // Checked before measuring: a minute's work must not end in "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
-    let document = measure(arguments, peers, stop, command)?;
+    let request = arguments.request(command, peers);
+    // The bar is gone from the screen before the result.
+    let document = Bench::new(&request).ranks(peers).run(stop, &mut *Reporter::of_rank(peers))?;
     let Some(files) = files else { return stop.check() };
     files.deliver("bench.json", Content::Result(Box::new(document)), arguments.format)?;
     // The part measured until then has been shown.
@@ -67,31 +68,16 @@ fn run_versus(
     files.deliver("comparison.json", content, arguments.format)
 }
 
-/// The bar is gone from the screen when this returns.
-fn measure(
-    arguments: &BenchArgs,
-    peers: Peers,
-    stop: &Stop,
-    command: Vec<String>,
-) -> Result<Document, Error> {
-    let mut reporter = Reporter::of_rank(peers);
-    Bench::new(&arguments.request(command, peers)).ranks(peers).run(stop, &mut *reporter)
-}
-
 /// Lists every row that can be named, under its scenario's name.
 fn write_list(listed: &[Listed], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     for (index, rows) in listed.chunk_by(|one, next| one.scenario == next.scenario).enumerate() {
         let gap = if index == 0 { "" } else { "\n" };
         writeln!(out, "{gap}Scenario {}", rows[0].scenario)?;
-        let rows: Vec<[&str; 3]> = rows.iter().map(|of| [of.row, survives(of), of.way]).collect();
+        let row = |of: &Listed| [of.row, of.survives.map_or("-", Survives::as_str), of.way];
+        let rows: Vec<[&str; 3]> = rows.iter().map(row).collect();
         wrote_report::write_list(["NAME", "SURVIVES", "WAY"], &rows, screen, out)?;
     }
     Ok(())
-}
-
-/// Returns the level of a row; reads have none.
-fn survives(row: &Listed) -> &'static str {
-    row.survives.map_or("-", Survives::as_str)
 }
 
 #[cfg(test)]

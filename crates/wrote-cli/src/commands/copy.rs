@@ -5,8 +5,7 @@ mod told;
 
 use crate::args::CopyArgs;
 use crate::progress::CopyReporter;
-use crate::stdio::of_library;
-use crate::stdio::{self, STDIN, STDOUT};
+use crate::stdio::{self, STDIN, STDOUT, of_library};
 use crate::terminal::say;
 use plan::{Item, Kind};
 use rustix::io::Errno;

@@ -4,57 +4,8 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io::{self, Write};
 
-/// Facts beyond the argument definitions, as (term, meaning).
-const EXIT_STATUS: [(&str, &str); 5] = [
-    ("0", "Done."),
-    (
-        "1",
-        "Failed, or 'wrote fit' found that the disk does not suit the program. One line on \
-         standard error says why.",
-    ),
-    ("2", "Bad usage. One line on standard error says what would be right."),
-    (
-        "3",
-        "'wrote log verify' found garbage behind a segment, and no damage: no record is lost. \
-         'wrote fit' could not decide a rule.",
-    ),
-    (
-        "129, 130, 143",
-        "Ended by SIGHUP, SIGINT or SIGTERM, with everything that the run had made removed.",
-    ),
-];
-
-const ENVIRONMENT: [(&str, &str); 4] = [
-    ("NO_COLOR", "When set and not empty, nothing is coloured."),
-    ("COLUMNS", "The width of the table where standard output is not a terminal."),
-    ("TERM", "When 'dumb', there is neither colour nor a progress bar."),
-    (
-        "LC_ALL, LC_CTYPE, LANG",
-        "The first that is set decides whether characters beyond ASCII are used: only in UTF-8.",
-    ),
-];
-
-const FILES: [(&str, &str); 4] = [
-    (
-        "PATH/.wrote-XXXX",
-        "The folder that holds a run's files. It is removed when the run ends; 'wrote clean' \
-         removes those that a killed run left.",
-    ),
-    (
-        ".NAME.wrote-PROCESS-NUMBER",
-        "A copy that is not whole yet, beside its place. Only kill -9 or a crash leaves one; \
-         'wrote clean' removes it.",
-    ),
-    (
-        "DIR/SEGMENT.torn-N",
-        "What a crash left of a write to a log, kept when the log was opened next. It can be \
-         removed.",
-    ),
-    (
-        "DIR/SEGMENT.damaged-N",
-        "A damaged file of a log as it was before 'wrote log repair'. It can be removed.",
-    ),
-];
+/// The sections behind the subcommands: a title, and terms with their meanings.
+const SECTIONS: &str = include_str!("manual.txt");
 
 /// Writes the page, in roff (`man(7)`).
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
@@ -72,9 +23,7 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     for subcommand in command.get_subcommands() {
         write_subcommand("wrote", subcommand, out)?;
     }
-    write_section("EXIT STATUS", &EXIT_STATUS, out)?;
-    write_section("ENVIRONMENT", &ENVIRONMENT, out)?;
-    write_section("FILES", &FILES, out)
+    SECTIONS.split("\n\n").try_for_each(|section| write_section(section, out))
 }
 
 /// A section for a subcommand of `parent`, in which the sections of its page are subsections, and
@@ -117,11 +66,14 @@ fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -
     section.control("fi", []).to_writer(out)
 }
 
-fn write_section(title: &str, items: &[(&str, &str)], out: &mut dyn Write) -> io::Result<()> {
+fn write_section(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    // An indented line continues the one above.
+    let text = text.replace("\n  ", " ");
+    let mut lines = text.lines();
     let mut section = Roff::new();
-    section.control("SH", [title]);
-    for (term, meaning) in items {
-        section.control("TP", []).text([bold(*term)]).text([roman(*meaning)]);
+    section.control("SH", lines.next());
+    for (term, meaning) in lines.filter_map(|line| line.split_once(": ")) {
+        section.control("TP", []).text([bold(term)]).text([roman(meaning)]);
     }
     section.to_writer(out)
 }

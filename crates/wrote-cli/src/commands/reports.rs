@@ -10,10 +10,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use wrote_bench::scratch::{self, Cleaned};
 use wrote_jobs::import;
-use wrote_report::{Content, Named, write_html};
-use wrote_result::compare::{Allowed, compare_allowing};
+use wrote_report::{Content, Named, write_html, write_json};
+use wrote_result::compare::{Allowed, Comparison, compare_allowing};
+use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
-use wrote_result::{Error, Stop, units};
+use wrote_result::{Error, Stop, schema, units};
 
 /// A hundred times the size of our largest result.
 pub(super) const RESULT: stdio::Kind = stdio::Kind { name: "result", bytes_max: 256 << 20 };
@@ -87,8 +88,7 @@ fn whole<T: DeserializeOwned>(name: &str, schema: &str, text: &str) -> Result<Bo
 
 pub(super) fn compare(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     if arguments.schema {
-        let schema = wrote_result::compare::schema();
-        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+        return output::to_stdout(|out| write_json(&schema::<Comparison>(), out));
     }
     let (Some(old), Some(new)) = (&arguments.old, &arguments.new) else {
         return Err(Error::Usage("two results are compared: OLD and NEW".into()));
@@ -117,8 +117,7 @@ fn read_result(path: &Path, stop: &Stop) -> Result<Document, Error> {
 
 pub(super) fn doctor(arguments: &DoctorArgs) -> Result<(), Error> {
     if arguments.schema {
-        let schema = wrote_result::doctor::schema();
-        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+        return output::to_stdout(|out| write_json(&schema::<Examination>(), out));
     }
     let files = ResultFiles::of(&arguments.to)?;
     let of = Box::new(wrote_jobs::machine::doctor::examine(&arguments.path)?);

@@ -12,14 +12,11 @@ use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
 use wrote_jobs::fio_json;
-use wrote_jobs::jobs;
-use wrote_jobs::jobs::{GroupReport, Made, Watcher};
+use wrote_jobs::jobs::{self, GroupReport, Made, Watcher};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::report;
-use wrote_jobs::report::{About, Before};
+use wrote_jobs::report::{self, About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
-use wrote_result::document::{Document, Ranks};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
@@ -59,7 +56,9 @@ pub(super) fn run(
     let done = measure(arguments, &files, &specs, peers, stop, command)?;
     stop.check()?;
     let ranks = peers.shown(arguments.ranks.files());
-    let content = Content::Result(Box::new(done.own(&files, peers, ranks)?));
+    let of_files = with_groups(&files, &done.groups);
+    let document = report::document(&of_files, &done.before, &done.about, peers, ranks)?;
+    let content = Content::Result(Box::new(document));
     let Some(output) = output else { return Ok(()) };
     output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
         RunFormat::Own(format) => content.write(format, screen, out),
@@ -118,19 +117,10 @@ fn measure(
     let watcher: &mut dyn Watcher = if peers.is_first() { &mut reporter } else { &mut nobody };
     let groups = jobs::run_with(&jobs, permissions, stop, watcher, peers)?;
     shared.keep();
-    let about = about(arguments, command, started_at, began);
-    Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
-}
-
-/// Describes a run that has ended.
-fn about(
-    arguments: &RunArgs,
-    command: Vec<String>,
-    started_at: jiff::Timestamp,
-    began: Instant,
-) -> About {
     let (commit, elapsed) = (crate::commit(), began.elapsed());
-    About { command, commit, started_at, elapsed, read_unwritten: arguments.read_unwritten }
+    let read_unwritten = arguments.read_unwritten;
+    let about = About { command, commit, started_at, elapsed, read_unwritten };
+    Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
 
 /// Returns each file with its groups, as far as they were run.
@@ -153,16 +143,6 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 }
 
 impl Done {
-    /// Our own result: a scenario for each file.
-    fn own(
-        &self,
-        files: &[JobFile],
-        peers: Peers,
-        ranks: Option<Ranks>,
-    ) -> Result<Document, Error> {
-        report::document(&with_groups(files, &self.groups), &self.before, &self.about, peers, ranks)
-    }
-
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {
         let global: Vec<_> =
             files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();

@@ -2,6 +2,7 @@
 
 mod line;
 
+use super::EXIT_SIGNAL_BASE;
 use crate::args::ServeArgs;
 use crate::output;
 use crate::stdio::of_library;
@@ -10,15 +11,13 @@ use line::LivingLine;
 use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
-use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
 /// The offset of exit codes that shells give to signals.
-const EXIT_SIGNAL_BASE: i32 = 128;
 /// How long the manager waits for the next message of a draining server.
 const EXTENSION: Duration = Duration::from_secs(10);
 /// The pause between two such messages.

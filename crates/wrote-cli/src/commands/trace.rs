@@ -14,10 +14,10 @@ use std::process::Command;
 use std::time::Duration;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
-use wrote_report::Content;
+use wrote_report::{Content, write_json};
 use wrote_result::document::Program;
-use wrote_result::trace::End;
-use wrote_result::{Error, Stop};
+use wrote_result::trace::{End, Trace};
+use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
 /// Exit codes, as in shells: no such program, or it can't be run.
@@ -29,8 +29,7 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
         return crash::run(arguments, stop);
     }
     if arguments.schema {
-        let schema = wrote_result::trace::schema();
-        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+        return output::to_stdout(|out| write_json(&schema::<Trace>(), out));
     }
     if !arguments.runs() {
         return judged(arguments, None, stop);

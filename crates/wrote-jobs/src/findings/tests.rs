@@ -436,17 +436,6 @@ fn warnings_come_before_what_is_good_to_know() {
 }
 
 #[test]
-fn every_finding_has_its_chapter_in_the_documentation_and_no_chapter_is_without_one() {
-    let text = include_str!("../../../../docs/findings.md");
-    let headings: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("## `"))
-        .map(|heading| heading.trim_end_matches('`'))
-        .collect();
-    assert_eq!(headings, IDS);
-}
-
-#[test]
 fn a_rate_above_the_link_is_a_caches_and_one_below_it_is_not() {
     let target = target();
     let link =

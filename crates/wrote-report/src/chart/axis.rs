@@ -1,5 +1,6 @@
 //! Axes: their ticks, and the labels of the ticks.
 
+use super::canvas::text_width;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 use wrote_result::units;
@@ -78,6 +79,30 @@ impl Axis {
         let ticks = ticks.map(|(place, value)| (place, word(value))).collect();
         Axis { min, max, ticks, title: title.into() }
     }
+
+    /// Returns an upright axis without the ticks whose words would touch the axis below.
+    pub fn above_its_end(&self) -> Axis {
+        let least = self.min + 0.04 * (self.max - self.min);
+        let is_clear = |tick: &&(f64, String)| self.min == 0.0 || tick.0 > least;
+        Axis { ticks: self.ticks.iter().filter(is_clear).cloned().collect(), ..self.clone() }
+    }
+
+    /// Returns the axis without the ticks whose words would touch each other along a width, or
+    /// reach beyond the room at its left and right.
+    pub fn thinned(&self, width_px: i32, left_px: i32, right_px: i32) -> Axis {
+        let [width_px, left_px, right_px] = [width_px, left_px, right_px].map(f64::from);
+        let mut kept: Vec<(f64, String)> = Vec::new();
+        let mut end_px = -left_px - 8.0;
+        for (place, word) in &self.ticks {
+            let at_px = (place - self.min) / (self.max - self.min) * width_px;
+            let half_px = f64::from(text_width(word)) / 2.0;
+            if at_px - half_px >= end_px + 8.0 && at_px + half_px <= width_px + right_px {
+                end_px = at_px + half_px;
+                kept.push((*place, word.clone()));
+            }
+        }
+        Axis { ticks: kept, ..self.clone() }
+    }
 }
 
 impl Ranged for Axis {
@@ -155,6 +180,22 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_would_touch_are_left_out() {
+        let tick = |place: f64| (place, "100 us".to_owned());
+        let axis = Axis {
+            min: 0.0,
+            max: 10.0,
+            ticks: (0..=10).map(|place| tick(f64::from(place))).collect(),
+            title: String::new(),
+        };
+        assert_eq!(axis.thinned(2000, 50, 50).ticks.len(), 11);
+        let few = axis.thinned(200, 50, 50).ticks.len();
+        assert!((2..=4).contains(&few), "{few}");
+        // Without room at its ends, the first and last label would be cut.
+        assert_eq!(axis.thinned(2000, 0, 0).ticks.len(), 9);
+    }
 
     fn words(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, word)| word.as_str()).collect()

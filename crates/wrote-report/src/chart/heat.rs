@@ -1,8 +1,8 @@
-//! A heat map: a figure for each cell of a grid; darker is more.
+//! A heat map: a figure for each cell of a grid; darker is more. Apart, as each kind of chart is.
 
 use super::axis::Axis;
 use super::canvas::{Canvas, text_width};
-use super::plot::{Layout, Picture, bare_field};
+use super::plot::{Picture, WIDE, bare_field};
 use plotters::style::text_anchor::{HPos, VPos};
 
 /// A cell.
@@ -27,20 +27,15 @@ pub struct Cell {
 const CELL_PX: u32 = 30;
 
 /// Draws the cells of a grid. `title` names the sides.
-pub fn heat(
-    label: &str,
-    title: &str,
-    sides: &[String],
-    heads: &[String],
-    cells: &[Cell],
-) -> Picture {
+pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[Cell]) -> Picture {
     let most = cells.iter().map(|cell| cell.value).fold(f64::MIN_POSITIVE, f64::max);
-    let axis = |names: &[String], is_down: bool, title: &str| {
+    let axis = |names: &[&str], is_down: bool, title: &str| {
         let place = |number: usize| match is_down {
             true => (names.len() - number) as f64 - 0.5,
             false => number as f64 + 0.5,
         };
-        let ticks = names.iter().enumerate().map(|(number, name)| (place(number), name.clone()));
+        let ticks =
+            names.iter().enumerate().map(|(number, name)| (place(number), (*name).to_owned()));
         Axis { min: 0.0, max: names.len() as f64, ticks: ticks.collect(), title: title.into() }
     };
     let (x, y) = (axis(heads, false, ""), axis(sides, true, title));
@@ -50,9 +45,9 @@ pub fn heat(
         let figures = cells.iter().map(|cell| text_width(&cell.figure)).max().unwrap_or(0);
         let column = heads.iter().map(|head| text_width(head)).fold(figures, i32::max) + 24;
         let wanted = widest + 44 + column * heads.len() as i32;
-        let width = match layout {
-            Layout::Wide => (wanted as u32).clamp(420, layout.width()),
-            Layout::Narrow => layout.width(),
+        let width = match layout == WIDE {
+            true => (wanted as u32).clamp(420, layout.width),
+            false => layout.width,
         };
         let room = (width as i32 - widest - 44) / heads.len().max(1) as i32;
         let canvas = Canvas::new(width, height);

@@ -49,14 +49,6 @@ pub const READING: &str = "From the fastest save to the slowest; thick from P50 
 /// An interval is drawn up to this factor around its figure, with an arrow where it continues.
 const REACH: f64 = 3.0;
 
-impl<'a> Frame<'a> {
-    /// The frame around the times of saves.
-    pub fn of_saves(label: &'a str, names: &'a [String]) -> Frame<'a> {
-        let axis = "time of a save, less is better";
-        Frame { label, names, word: nanoseconds, axis, reference: None }
-    }
-}
-
 /// Returns the mark of a way of saving, by its latencies.
 pub fn saved(row: usize, of: Latency, class: String, title: String) -> Dot {
     let (value, figure) = (of.p50.max(1) as f64, units::nanoseconds(of.p50));
@@ -216,8 +208,8 @@ pub fn timeline(
     Picture::of(label, |layout| {
         let title = "time since the start of the program";
         let ends = (from_ns.min(to_ns), to_ns);
-        let axis = Axis::between(ends, layout.ticks(), nanoseconds, title);
-        let per_px = (axis.max - axis.min) / f64::from(layout.width());
+        let axis = Axis::between(ends, layout.ticks, nanoseconds, title);
+        let per_px = (axis.max - axis.min) / f64::from(layout.width);
         let lanes = Lanes::new(names, axis, layout).with_lines(lines);
         let canvas = lanes.canvas();
         let area = canvas.area();

@@ -59,8 +59,8 @@ pub struct Spot {
 pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> Picture {
     let draw = |layout: Layout| {
         let (x, y) = axes(layout);
-        let height = if of.is_small { SMALL_PX } else { layout.field_height() };
-        let canvas = Canvas::new(layout.width(), height);
+        let height = if of.is_small { SMALL_PX } else { layout.field_height };
+        let canvas = Canvas::new(layout.width, height);
         let area = canvas.area();
         let mut plot = field(&canvas, &area, &x, &y);
         for bar in &of.bars {

@@ -7,14 +7,20 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Debug;
 
-/// A layout: for a wide screen or paper, or for a phone.
+/// A layout of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// For a column of 860 pixels.
-    Wide,
-    /// For a column of 350 pixels.
-    Narrow,
+pub struct Layout {
+    /// The width of the chart, in pixels.
+    pub width: u32,
+    /// The ticks of a linear axis along the width.
+    pub ticks: usize,
+    /// The height of a plot with two scales, in pixels.
+    pub field_height: u32,
 }
+
+/// For a wide screen or paper, and for a phone.
+pub const WIDE: Layout = Layout { width: 860, ticks: 6, field_height: 380 };
+const NARROW: Layout = Layout { width: 350, ticks: 3, field_height: 320 };
 
 /// A chart in both layouts, as SVG. The page's style shows one of them.
 #[derive(Clone, Debug, Default)]
@@ -51,44 +57,15 @@ const LANE_ABOVE_PX: u32 = 44;
 const NAME_PX_MAX: i32 = 290;
 const AXIS_PX: u32 = 46;
 
-impl Layout {
-    /// The width of a chart, in pixels.
-    pub fn width(self) -> u32 {
-        match self {
-            Layout::Wide => 860,
-            Layout::Narrow => 350,
-        }
-    }
-
-    /// The ticks of a linear axis along the width.
-    pub fn ticks(self) -> usize {
-        match self {
-            Layout::Wide => 6,
-            Layout::Narrow => 3,
-        }
-    }
-
-    /// The height of a plot with two scales.
-    pub fn field_height(self) -> u32 {
-        match self {
-            Layout::Wide => 380,
-            Layout::Narrow => 320,
-        }
-    }
-}
-
 impl Picture {
     /// Draws a chart in both layouts. `label` names it for screen readers.
     pub fn of(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
-        Picture {
-            wide: draw(Layout::Wide).svg(label, "wide"),
-            narrow: draw(Layout::Narrow).svg(label, "narrow"),
-        }
+        Picture { wide: draw(WIDE).svg(label, "wide"), narrow: draw(NARROW).svg(label, "narrow") }
     }
 
     /// Draws a chart that is as wide as a phone everywhere, to stand beside others.
     pub fn small(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
-        let wide = draw(Layout::Narrow).svg(label, "small");
+        let wide = draw(NARROW).svg(label, "small");
         Picture { wide, narrow: String::new() }
     }
 
@@ -125,7 +102,7 @@ impl<'a> Lanes<'a> {
     /// Lanes with room for one mark each.
     pub fn new(names: &'a [String], axis: Axis, layout: Layout) -> Lanes<'a> {
         let widest = names.iter().map(|name| text_width(name)).max().unwrap_or(0);
-        let is_above = layout == Layout::Narrow || widest > NAME_PX_MAX;
+        let is_above = layout == NARROW || widest > NAME_PX_MAX;
         Lanes { names, axis, right_px: 36, lines: 1, layout, is_above }
     }
 
@@ -147,7 +124,7 @@ impl<'a> Lanes<'a> {
         let lane = if self.is_above { LANE_ABOVE_PX } else { LANE_PX };
         let lane = lane + (self.lines - 1) * 16;
         let height = self.names.len() as u32 * lane + AXIS_PX + 8;
-        Canvas::new(self.layout.width(), height)
+        Canvas::new(self.layout.width, height)
     }
 
     /// The middle and the half height of the marks of a lane's line, in lanes.
@@ -352,51 +329,9 @@ impl Plot<'_> {
     }
 }
 
-impl Axis {
-    /// Returns an upright axis without the ticks whose words would touch the axis below.
-    fn above_its_end(&self) -> Axis {
-        let least = self.min + 0.04 * (self.max - self.min);
-        let is_clear = |tick: &&(f64, String)| self.min == 0.0 || tick.0 > least;
-        Axis { ticks: self.ticks.iter().filter(is_clear).cloned().collect(), ..self.clone() }
-    }
-
-    /// Returns the axis without the ticks whose words would touch each other along a width, or
-    /// reach beyond the room at its left and right.
-    pub fn thinned(&self, width_px: i32, left_px: i32, right_px: i32) -> Axis {
-        let [width_px, left_px, right_px] = [width_px, left_px, right_px].map(f64::from);
-        let mut kept: Vec<(f64, String)> = Vec::new();
-        let mut end_px = -left_px - 8.0;
-        for (place, word) in &self.ticks {
-            let at_px = (place - self.min) / (self.max - self.min) * width_px;
-            let half_px = f64::from(text_width(word)) / 2.0;
-            if at_px - half_px >= end_px + 8.0 && at_px + half_px <= width_px + right_px {
-                end_px = at_px + half_px;
-                kept.push((*place, word.clone()));
-            }
-        }
-        Axis { ticks: kept, ..self.clone() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_that_would_touch_are_left_out() {
-        let tick = |place: f64| (place, "100 us".to_owned());
-        let axis = Axis {
-            min: 0.0,
-            max: 10.0,
-            ticks: (0..=10).map(|place| tick(f64::from(place))).collect(),
-            title: String::new(),
-        };
-        assert_eq!(axis.thinned(2000, 50, 50).ticks.len(), 11);
-        let few = axis.thinned(200, 50, 50).ticks.len();
-        assert!((2..=4).contains(&few), "{few}");
-        // Without room at its ends, the first and last label would be cut.
-        assert_eq!(axis.thinned(2000, 0, 0).ticks.len(), 9);
-    }
 
     #[test]
     fn a_long_name_is_cut_to_its_room() {

@@ -35,7 +35,7 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
     let latencies = dots.iter().map(|dot| dot.p99_ns as f64);
     let y = Axis::log(latencies, axis::nanoseconds, "P99 latency, less is better");
     Picture::of(label, |layout| {
-        let canvas = Canvas::new(layout.width(), layout.field_height());
+        let canvas = Canvas::new(layout.width, layout.field_height);
         let area = canvas.area();
         let mut plot = field(&canvas, &area, &x, &y);
         let at = |dot: &Point| {

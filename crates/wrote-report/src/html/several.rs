@@ -1,18 +1,15 @@
 //! Several results: the same rows side by side, and over time for one machine and path.
 
-use super::Article;
 use super::articles::last;
-use super::moment;
-use super::{Content, Named};
+use super::{Article, Content, Named, moment};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use crate::comparison::class;
 use crate::figures::{operations_per_s, plus_minus, throughput};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::result::interval;
-use crate::table::Table;
-use crate::table::{Column, Keep};
+use crate::table::{Column, Keep, Table};
 use crate::text::gathered;
-use crate::tree::{Block, Figure, Section, Style};
+use crate::tree::{Block, Figure, Section, Style, rest};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
@@ -95,7 +92,7 @@ fn across<'a>(results: &[One<'a>]) -> Vec<Across<'a>> {
     let mut all: Vec<Across> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (number, result) in results.iter().enumerate() {
-        for row in result.document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
+        for row in result.document.rows() {
             let index = *places.entry(&row.name).or_insert_with(|| {
                 let rows = vec![None; results.len()];
                 all.push(Across { name: &row.name, workload: &row.workload, rows });
@@ -126,11 +123,10 @@ fn about<'a>(results: &[One]) -> Section<'a> {
         ]
     };
     let lines: Vec<[String; 6]> = results.iter().map(line).collect();
-    let column = |(number, head): (usize, &'static str)| {
-        Column::words(head, Keep::Always, move |line: &[String; 6]| line[number].clone()).kept()
+    let column = |(number, head): (usize, &str)| {
+        Column::words(head, Keep::Always, &lines, |line| &*line[number]).kept()
     };
-    let columns: Vec<Column<_>> = heads.into_iter().enumerate().map(column).collect();
-    let table = Table::of("The results", &columns, &lines.iter().collect::<Vec<_>>());
+    let table = Table::of("The results", heads.into_iter().enumerate().map(column).collect());
     Section { title: "The results".into(), blocks: vec![Block::Table(table)], ..Section::default() }
 }
 
@@ -206,10 +202,6 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
         (false, _) => "throughput, more is better",
     };
     let label = format!("{workload} in each result");
-    let note = match rows.len() - shown.len() {
-        0 => String::new(),
-        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
-    };
     let frame = Frame { label: &label, names: &names, word, axis, reference: None };
     Figure {
         question: "Which result is faster in which row?".into(),
@@ -219,22 +211,22 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             .enumerate()
             .map(|(number, result)| (shape(number), result.name.clone()))
             .collect(),
-        note,
+        note: rest(shown.len(), rows.len()),
     }
 }
 
 fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) -> Table {
-    let row = Column::words("row", Keep::Always, |across: &Across| short(across).to_owned());
+    let rows = || rows.iter().copied();
+    let row = Column::words("row", Keep::Always, rows(), short);
     let column = |(number, result): (usize, &One)| {
-        let cell = move |across: &Across| {
+        let cell = |across: &Across| {
             let words = |row| format!("{} {}", figure(row, is_counted).2, plus_minus(row));
             across.rows[number].map_or(String::new(), |row| words(row).trim_end().to_owned())
         };
-        Column::figures(result.name.clone(), Keep::Always, cell).kept()
+        Column::figures(&*result.name, Keep::Always, rows(), cell).kept()
     };
-    let columns: Vec<Column<Across>> =
-        [row].into_iter().chain(results.iter().enumerate().map(column)).collect();
-    Table::of(&format!("Figures of {workload} in each result"), &columns, rows)
+    let columns = [row].into_iter().chain(results.iter().enumerate().map(column)).collect();
+    Table::of(&format!("Figures of {workload} in each result"), columns)
 }
 
 /// Returns the lines over time, and the changes by the rule of `wrote compare`.

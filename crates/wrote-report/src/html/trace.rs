@@ -1,7 +1,6 @@
 //! The article about a traced program.
 
-use super::Article;
-use super::{begun, moment};
+use super::{Article, begun, moment};
 use crate::chart::{Mark, Reference, timeline};
 use crate::text::program;
 use crate::trace::{path, sections, verdict};

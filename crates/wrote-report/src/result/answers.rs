@@ -13,9 +13,7 @@ pub fn cards(document: &Document) -> Vec<Card> {
 
 /// Returns the row that the reason of an advice begins with.
 fn row_of<'a>(advice: &Advice, document: &'a Document) -> Option<&'a Row> {
-    let name = advice.because.split_once(": ")?.0;
-    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-    rows.find(|row| row.name == name)
+    document.row(advice.because.split_once(": ")?.0)
 }
 
 fn card(advice: &Advice, row: Option<&Row>) -> Card {
@@ -57,7 +55,7 @@ fn figures(row: &Row) -> (String, String) {
     let p99 = p99(row.latency());
     let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
     if row.view() == View::Saves {
-        let p50 = latency(row.latency(), |of| of.p50);
+        let p50 = latency(row.latency(), |of| Some(of.p50));
         return (p50, format!("P50 of a save; {p99}"));
     }
     let of = &row.throughput_bytes_per_s;

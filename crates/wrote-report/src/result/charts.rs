@@ -1,5 +1,6 @@
 //! The charts and the table of a group of rows, by its view.
 
+use super::grid::Grid;
 use super::latencies;
 use crate::chart::{
     Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
@@ -8,11 +9,10 @@ use crate::chart::{
 use crate::figures::{operations_per_s, p50_p99, p99, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::sustained::change;
-use crate::tree::Figure;
+use crate::tree::{Figure, rest};
 use itertools::Itertools;
 use wrote_result::document::{
     Cell as Place, Change, CrashLeaves, Direction, Latency, Reached, Row, Sample, Sustained, View,
-    fastest,
 };
 use wrote_result::stats::median;
 use wrote_result::units;
@@ -60,10 +60,7 @@ fn with_latencies(group: &Group, mut figures: Vec<Figure>) -> Vec<Figure> {
 /// Returns the rows that a chart shows, and a note about the rest.
 fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
     let rows: Vec<&Row> = group.rows.iter().copied().take(ROWS_MAX).collect();
-    let note = match group.rows.len() - rows.len() {
-        0 => String::new(),
-        more => format!("The first {ROWS_MAX} rows; the table has the other {more}."),
-    };
+    let note = rest(rows.len(), group.rows.len());
     (rows, note)
 }
 
@@ -224,7 +221,7 @@ fn curve(group: &Group) -> Figure {
     let y = Axis::log(latencies.map(|ns| ns as f64), nanoseconds, "latency, less is better");
     let axes = |layout: Layout| {
         let title = "operations due per second";
-        (Axis::from_zero(most * 1.04, layout.ticks(), per_second, title), y.clone())
+        (Axis::from_zero(most * 1.04, layout.ticks, per_second, title), y.clone())
     };
     let legend = drawn.iter().map(|line| (line.class.clone(), line.title.clone())).collect();
     let drawn = Lines { references: knee.into_iter().collect(), lines: drawn, ..Lines::default() };
@@ -248,9 +245,11 @@ fn saves(group: &Group) -> Figure {
     let drawn: Vec<Dot> = rows.iter().enumerate().filter_map(strip).collect();
     let names: Vec<String> = rows.iter().map(|row| group.name(row).into()).collect();
     let label = format!("Time of a save of {}", group.workload);
+    let axis = "time of a save, less is better";
+    let frame = Frame { label: &label, names: &names, word: nanoseconds, axis, reference: None };
     Figure {
         question: "How long does a save take, with and without sync?".into(),
-        picture: dots(&Frame::of_saves(&label, &names), &drawn),
+        picture: dots(&frame, &drawn),
         legend: survived(&rows),
         note: format!("{READING} {note}").trim_end().into(),
     }
@@ -336,21 +335,14 @@ fn course(label: &str, of: &Sustained) -> Picture {
     let most = drawn.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     let axes = |layout: Layout| {
         let y = Axis::from_zero(most * 1.05, 5, rate, "throughput, more is better");
-        (Axis::from_zero(end, layout.ticks(), bytes, "bytes written"), y)
+        (Axis::from_zero(end, layout.ticks, bytes, "bytes written"), y)
     };
     lines(label, axes, &drawn)
 }
 
 /// Returns the heat map of a group whose rows are cells of a grid.
 fn grid(group: &Group) -> Option<Figure> {
-    if group.rows.iter().any(|row| row.is_open_loop()) {
-        return None;
-    }
-    let places = group.rows.iter().map(|row| Some((row.cell.as_ref()?, *row)));
-    let places: Vec<(&Place, &Row)> = places.collect::<Option<_>>()?;
-    let sides: Vec<String> = places.iter().map(|(place, _)| place.side.clone()).unique().collect();
-    let heads: Vec<String> = places.iter().map(|(place, _)| place.head.clone()).unique().collect();
-    let best = fastest(group.rows.iter().copied())?;
+    let Grid { title: of_sides, sides, heads, cells, best, .. } = Grid::of(group)?;
     let cell = |(place, row): &(&Place, &Row)| {
         let side = sides.iter().position(|side| *side == place.side)?;
         let head = heads.iter().position(|head| *head == place.head)?;
@@ -364,12 +356,11 @@ fn grid(group: &Group) -> Option<Figure> {
             is_best: std::ptr::eq(*row, best),
         })
     };
-    let cells: Vec<Cell> = places.iter().filter_map(cell).collect();
-    let title = places.first().map_or("", |(place, _)| place.title.as_str());
+    let cells: Vec<Cell> = cells.iter().filter_map(cell).collect();
     let label = format!("Throughput of each cell of {}", group.workload);
     Some(Figure {
         question: "Which size and which way are fastest?".into(),
-        picture: heat(&label, title, &sides, &heads, &cells),
+        picture: heat(&label, of_sides, &sides, &heads, &cells),
         legend: Vec::new(),
         note: format!(
             "The border marks the fastest: {}, {}. Figures without a unit are GB/s.",

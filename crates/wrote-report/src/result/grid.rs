@@ -3,8 +3,7 @@
 use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
-use crate::table::Kind;
-use crate::table::{Table, Text, Texts};
+use crate::table::{Column, Keep, Table, Text};
 use crate::tree::{Note, On};
 use itertools::Itertools;
 use wrote_result::document::{Cell, Row, View, fastest};
@@ -12,13 +11,13 @@ use wrote_result::document::{Cell, Row, View, fastest};
 /// A workload's cells in their places.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
-    title: &'a str,
+    pub title: &'a str,
     /// `512 KiB x 64`, in the order of the rows.
-    sides: Vec<&'a str>,
+    pub sides: Vec<&'a str>,
     /// `plain`, `registered`, in the order of the rows.
-    heads: Vec<&'a str>,
-    cells: Vec<(&'a Cell, &'a Row)>,
-    best: &'a Row,
+    pub heads: Vec<&'a str>,
+    pub cells: Vec<(&'a Cell, &'a Row)>,
+    pub best: &'a Row,
 }
 
 impl<'a> Grid<'a> {
@@ -40,12 +39,11 @@ impl<'a> Grid<'a> {
 
     /// Returns the table of the cells.
     pub fn table(&self) -> Table {
-        let sides = self.sides.iter().map(|side| Text::from(*side)).collect();
-        let sides = Texts { cells: sides, ..Texts::new(self.title, Kind::Words) };
-        let column = |head: &&str| Texts {
-            cells: self.sides.iter().map(|side| self.text(side, head)).collect(),
+        let sides = Column::words(self.title, Keep::Always, &self.sides, |side| *side);
+        let column = |head: &&str| {
             // The mark takes two columns.
-            ..Texts::new(&format!("{head}  "), Kind::Figures)
+            let heading = format!("{head}  ");
+            Column::figures(heading, Keep::Always, &self.sides, |side| self.text(side, head))
         };
         let columns = [sides].into_iter().chain(self.heads.iter().map(column)).collect();
         Table { columns, on: On::Screen, ..Table::default() }

@@ -1,19 +1,15 @@
-//! A column of a table of any rows.
+//! A column of a table: the texts of its cells, and how a screen and Markdown show them.
 
-use super::{Text, Texts};
 use crate::Format;
 use crate::paint::{Mark, Tone};
-use std::borrow::Cow;
 
-/// The text of a cell, its mark, or its colour.
-type Cell<'a, T, V> = Box<dyn Fn(&T) -> V + 'a>;
-
-/// A column of a table of `T`s.
-pub struct Column<'a, T> {
+/// A column.
+#[derive(Debug)]
+pub struct Column {
     /// The title on a screen.
-    pub heading: Cow<'a, str>,
-    /// The title in Markdown.
-    pub title: Cow<'a, str>,
+    pub heading: String,
+    /// The title elsewhere.
+    pub title: String,
     /// The content of its cells.
     pub kind: Kind,
     /// Its rank on a narrow screen.
@@ -23,16 +19,22 @@ pub struct Column<'a, T> {
     /// The only format that has the column, where not all have it.
     pub only: Option<Format>,
     /// Whether it is shown even if empty.
-    is_kept: bool,
-    cell: Cell<'a, T, String>,
-    /// The sign in front of a cell on a screen.
-    before: Option<Cell<'a, T, &'static str>>,
-    /// The text of a cell on a screen without room for all of it.
-    short: Option<Cell<'a, T, String>>,
-    /// The mark after a cell on a screen.
-    mark: Option<Cell<'a, T, Mark>>,
-    /// The colour of a cell on a screen.
-    tone: Cell<'a, T, Tone>,
+    pub is_kept: bool,
+    pub cells: Vec<Text>,
+}
+
+/// The text of a cell.
+#[derive(Debug, Default)]
+pub struct Text {
+    pub text: String,
+    /// The sign in front of it on a screen.
+    pub before: &'static str,
+    /// The text for a screen without room for the whole.
+    pub short: Option<String>,
+    /// The mark after it on a screen.
+    pub mark: Option<Mark>,
+    /// Its colour on a screen.
+    pub tone: Tone,
 }
 
 /// The widths of a column broken into lines before others are dropped.
@@ -66,13 +68,14 @@ pub enum Keep {
     If(u8),
 }
 
-impl<'a, T> Column<'a, T> {
-    /// A column of figures.
-    pub fn figures(
-        heading: impl Into<Cow<'a, str>>,
+impl Column {
+    /// A column of figures, made of `rows`.
+    pub fn figures<'r, T: 'r, C: Into<Text>>(
+        heading: impl Into<String>,
         keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
+        rows: impl IntoIterator<Item = &'r T>,
+        cell: impl Fn(&'r T) -> C,
+    ) -> Column {
         let heading = heading.into();
         Column {
             title: heading.clone(),
@@ -82,80 +85,55 @@ impl<'a, T> Column<'a, T> {
             flex: None,
             only: None,
             is_kept: false,
-            cell: Box::new(cell),
-            before: None,
-            short: None,
-            mark: None,
-            tone: Box::new(|_| Tone::Plain),
+            cells: rows.into_iter().map(|row| cell(row).into()).collect(),
         }
     }
 
-    /// A column of words.
-    pub fn words(
-        heading: impl Into<Cow<'a, str>>,
+    /// A column of words, made of `rows`.
+    pub fn words<'r, T: 'r, C: Into<Text>>(
+        heading: impl Into<String>,
         keep: Keep,
-        cell: impl Fn(&T) -> String + 'a,
-    ) -> Column<'a, T> {
-        Column { kind: Kind::Words, ..Column::figures(heading, keep, cell) }
+        rows: impl IntoIterator<Item = &'r T>,
+        cell: impl Fn(&'r T) -> C,
+    ) -> Column {
+        Column { kind: Kind::Words, ..Column::figures(heading, keep, rows, cell) }
     }
 
     /// Gives the column another title in Markdown.
-    pub fn titled(self, title: impl Into<Cow<'a, str>>) -> Column<'a, T> {
+    pub fn titled(self, title: impl Into<String>) -> Column {
         Column { title: title.into(), ..self }
     }
 
-    pub fn only(self, format: Format) -> Column<'a, T> {
+    /// Shows the column in this format alone.
+    pub fn only(self, format: Format) -> Column {
         Column { only: Some(format), ..self }
     }
 
-    /// Marks the cells on a screen.
-    pub fn marked(self, mark: impl Fn(&T) -> Mark + 'a) -> Column<'a, T> {
-        Column { mark: Some(Box::new(mark)), ..self }
-    }
-
-    /// Puts a sign in front of the cells on a screen.
-    pub fn before(self, before: impl Fn(&T) -> &'static str + 'a) -> Column<'a, T> {
-        Column { before: Some(Box::new(before)), ..self }
-    }
-
-    /// Gives the cells shorter texts for a screen without room for the whole.
-    pub fn short(self, short: impl Fn(&T) -> String + 'a) -> Column<'a, T> {
-        Column { short: Some(Box::new(short)), ..self }
-    }
-
-    /// Colours the cells on a screen.
-    pub fn toned(self, tone: impl Fn(&T) -> Tone + 'a) -> Column<'a, T> {
-        Column { tone: Box::new(tone), ..self }
-    }
-
     /// Breaks the cells into lines on a narrow screen.
-    pub fn flexible(self, least: usize, easy: usize) -> Column<'a, T> {
+    pub fn flexible(self, least: usize, easy: usize) -> Column {
         Column { flex: Some(Flex { least, easy }), ..self }
     }
 
     /// Shows the column even without any text in it.
-    pub fn kept(self) -> Column<'a, T> {
+    pub fn kept(self) -> Column {
         Column { is_kept: true, ..self }
     }
 
-    /// Returns the texts of `rows`.
-    pub fn texts(&self, rows: &[&T]) -> Texts {
-        let text = |row: &&T| Text {
-            text: (self.cell)(row),
-            before: self.before.as_ref().map_or("", |before| before(row)),
-            short: self.short.as_ref().map(|short| short(row)),
-            mark: self.mark.as_ref().map(|mark| mark(row)),
-            tone: (self.tone)(row),
-        };
-        Texts {
-            heading: self.heading.to_string(),
-            title: self.title.to_string(),
-            kind: self.kind,
-            keep: self.keep,
-            flex: self.flex,
-            only: self.only,
-            is_kept: self.is_kept,
-            cells: rows.iter().map(text).collect(),
-        }
+    /// Whether its cells end at the right.
+    pub fn is_of_figures(&self) -> bool {
+        self.kind == Kind::Figures
+    }
+}
+
+impl Text {
+    /// Whether a reader sees anything of it.
+    pub fn is_any(&self) -> bool {
+        !self.text.is_empty() || self.mark.is_some_and(|mark| mark != Mark::None)
+    }
+}
+
+impl<T: Into<String>> From<T> for Text {
+    fn from(text: T) -> Text {
+        Text { text: text.into(), ..Text::default() }
     }
 }

@@ -1,10 +1,9 @@
 //! A table on a screen: as many columns as it has room for, and bars in the room that is left.
 
-use super::{Column, Flex, GAP, Table, Text, Texts};
+use super::{Column, Flex, GAP, Table, Text};
 use crate::paint::{Mark, Tone, ascii};
 use crate::table::Keep;
-use crate::text::Page;
-use crate::text::{plain, wrapped};
+use crate::text::{Page, plain, wrapped};
 use crate::{Format, Screen};
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
@@ -16,45 +15,43 @@ const BAR_WIDTH_MAX: usize = 32;
 
 /// A column as a screen shows it.
 struct Fitted<'a> {
-    of: &'a Texts,
+    of: &'a Column,
     heading: String,
     cells: Vec<String>,
     width: usize,
 }
 
-impl Table {
-    /// Writes the headings and the rows. Returns whether it took short texts.
-    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<bool> {
-        let width = page.screen.width;
-        let fitted = |short| -> Vec<Fitted> {
-            self.shown(Format::Table).map(|column| Fitted::of(column, short, page)).collect()
-        };
-        let mut columns = fitted(false);
-        let texts = || columns.iter().flat_map(|column| &column.of.cells);
-        let is_short = needed(&columns) > width && texts().any(|text| text.short.is_some());
-        if is_short {
-            columns = fitted(true);
-        }
-        let is_reserved = self.bars.as_ref().is_some_and(|bars| bars.is_reserved);
-        let reserved = if is_reserved { GAP.len() + BAR_WIDTH_MIN } else { 0 };
-        let below = if needed(&columns) > width { split_off_below(&mut columns) } else { None };
-        fit(&mut columns, width, reserved);
-        let left = width.saturating_sub(taken(&columns));
-        let bar_width = left.saturating_sub(GAP.len()).min(BAR_WIDTH_MAX);
-        let bars = self.bars.as_ref().filter(|_| bar_width >= BAR_WIDTH_MIN);
-        let heading = |column: &Fitted| column.aligned(&column.heading, Tone::Plain, page);
-        let mut headings: Vec<String> = columns.iter().map(heading).collect();
-        headings.extend(bars.map(|bars| bars.heading.to_owned()));
-        writeln!(out, "{}", page.paint(Tone::Faint, headings.join(GAP).trim_end()))?;
-        for row in 0..self.height() {
-            let bar = bars.map(|bars| bar(bars.parts[row], bar_width, page.screen.unicode));
-            write_row(&columns, row, bar, page, out)?;
-            if let Some(below) = &below {
-                writeln!(out, "{GAP}{}", page.wide(&below.cells[row], GAP.len()))?;
-            }
-        }
-        Ok(is_short)
+/// Writes the headings and the rows. Returns whether it took short texts.
+pub fn write(table: &Table, page: Page, out: &mut dyn Write) -> io::Result<bool> {
+    let width = page.screen.width;
+    let fitted = |short| -> Vec<Fitted> {
+        table.shown(Format::Table).map(|column| Fitted::of(column, short, page)).collect()
+    };
+    let mut columns = fitted(false);
+    let texts = || columns.iter().flat_map(|column| &column.of.cells);
+    let is_short = needed(&columns) > width && texts().any(|text| text.short.is_some());
+    if is_short {
+        columns = fitted(true);
     }
+    let is_reserved = table.bars.as_ref().is_some_and(|bars| bars.is_reserved);
+    let reserved = if is_reserved { GAP.len() + BAR_WIDTH_MIN } else { 0 };
+    let below = if needed(&columns) > width { split_off_below(&mut columns) } else { None };
+    fit(&mut columns, width, reserved);
+    let left = width.saturating_sub(taken(&columns));
+    let bar_width = left.saturating_sub(GAP.len()).min(BAR_WIDTH_MAX);
+    let bars = table.bars.as_ref().filter(|_| bar_width >= BAR_WIDTH_MIN);
+    let heading = |column: &Fitted| column.aligned(&column.heading, Tone::Plain, page);
+    let mut headings: Vec<String> = columns.iter().map(heading).collect();
+    headings.extend(bars.map(|bars| bars.heading.to_owned()));
+    writeln!(out, "{}", page.paint(Tone::Faint, headings.join(GAP).trim_end()))?;
+    for row in 0..table.height() {
+        let bar = bars.map(|bars| bar(bars.parts[row], bar_width, page.screen.unicode));
+        write_row(&columns, row, bar, page, out)?;
+        if let Some(below) = &below {
+            writeln!(out, "{GAP}{}", page.wide(&below.cells[row], GAP.len()))?;
+        }
+    }
+    Ok(is_short)
 }
 
 /// The last column of a list is broken into lines before it becomes narrower.
@@ -73,13 +70,11 @@ pub fn write_list<const COLUMNS: usize>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let column = |index: usize| {
-        let texts = move |row: &[&str; COLUMNS]| row[index].to_owned();
-        let column = Column::words(headings[index], Keep::Always, texts);
+        let column = Column::words(headings[index], Keep::Always, rows, |row| row[index]);
         if index + 1 == COLUMNS { column.flexible(1, LAST_WIDTH_MIN) } else { column }
     };
-    let columns: Vec<_> = (0..COLUMNS).map(column).collect();
-    let table = Table::of("", &columns, &rows.iter().collect::<Vec<_>>());
-    table.write(Page { screen }, out).map(drop)
+    let table = Table::of("", (0..COLUMNS).map(column).collect());
+    write(&table, Page { screen }, out).map(drop)
 }
 
 fn write_row(
@@ -152,7 +147,7 @@ fn taken(columns: &[Fitted]) -> usize {
 }
 
 impl<'a> Fitted<'a> {
-    fn of(column: &'a Texts, short: bool, page: Page) -> Fitted<'a> {
+    fn of(column: &'a Column, short: bool, page: Page) -> Fitted<'a> {
         let cell = |of: &Text| {
             let text = of.short.as_ref().filter(|_| short).unwrap_or(&of.text);
             let text = format!("{}{}", of.before, ascii(&plain(text), page.screen));

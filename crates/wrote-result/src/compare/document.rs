@@ -189,8 +189,3 @@ pub fn shown(value: Option<&Value>) -> String {
         Some(other) => other.to_string(),
     }
 }
-
-/// Returns the JSON Schema of [`Comparison`].
-pub fn schema() -> Value {
-    schemars::schema_for!(Comparison).into()
-}

@@ -2,7 +2,8 @@
 
 use super::differ::{flat, maps};
 use super::document::{Because, Difference, NotCompared};
-use crate::document::{Document, Row, Survives, schema};
+use crate::document::{Document, Row, Survives};
+use crate::schema;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,7 @@ pub(super) struct RowPair<'a> {
 
 /// Returns every key of the settings, and of a row, that may be allowed to differ.
 pub fn allowable() -> Vec<String> {
-    let schema = schema();
+    let schema = schema::<Document>();
     let settings = schema["$defs"]["Settings"]["properties"].as_object();
     let settings = settings.into_iter().flat_map(|keys| keys.keys().cloned());
     settings.chain(OF_ROW.map(str::to_owned)).collect()

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_bench::langs::{Kind, Request, langs};
 use wrote_bench::{Announcement, Observer, Progress};
-use wrote_result::document::{Document, Row, Source, State, Survives, View, schema};
-use wrote_result::{Error, Stop};
+use wrote_result::document::{Document, Row, Source, State, Survives, View};
+use wrote_result::{Error, Stop, schema};
 
 /// Longer than any terminating program here runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
@@ -244,7 +244,7 @@ fn a_language_that_is_missing_or_cannot_be_built_is_told() {
     let last = told.last.unwrap();
     assert_eq!((last.runs_done, last.row.as_str()), (last.runs, ""));
     let test = "a_language_that_is_missing_or_cannot_be_built_is_told";
-    are_taken(test, schema(), &[serde_json::to_value(&document).unwrap()]);
+    are_taken(test, schema::<Document>(), &[serde_json::to_value(&document).unwrap()]);
 }
 
 #[test]

@@ -4,8 +4,7 @@
 use super::plain::is_plain;
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
 use crate::commands::promised;
-use crate::stdio::of_library;
-use crate::stdio::{End, Input};
+use crate::stdio::{End, Input, of_library};
 use crate::terminal::say;
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::Instant;

@@ -1,7 +1,6 @@
 //! Shows a running server on standard error: a live line on a terminal, and warnings.
 
-use crate::terminal;
-use crate::terminal::say;
+use crate::terminal::{self, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};

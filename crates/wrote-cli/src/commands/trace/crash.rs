@@ -10,8 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
 use wrote_report::plain;
-use wrote_result::quoted;
-use wrote_result::{Error, Stop, units};
+use wrote_result::{Error, Stop, quoted, units};
 use wrote_trace::{Entry, Record, State, states};
 
 /// The placeholder for the folder in a check.

@@ -2,7 +2,8 @@
 
 use super::fake::mounted;
 use super::*;
-use wrote_result::doctor::{State, schema};
+use wrote_result::doctor::{Examination, State};
+use wrote_result::schema;
 
 fn ids() -> [&'static str; CHECKS.len()] {
     CHECKS.map(|(id, _)| id)
@@ -44,7 +45,7 @@ mod document {
 
     #[test]
     fn every_key_of_a_check_is_explained() {
-        let schema = schema();
+        let schema = schema::<Examination>();
         let keys_of = |pointer: &str| -> Vec<String> {
             let properties = schema.pointer(pointer).and_then(Value::as_object);
             properties.unwrap_or_else(|| panic!("{pointer}: {schema:#}")).keys().cloned().collect()
