@@ -231,6 +231,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_empty_file_has_no_bytes() {
+        let found = Content::found(0);
+        assert!(!found.is_dirty() && found.settled.is_empty());
+    }
+
     proptest! {
         #[test]
         fn ranges_are_what_each_byte_is(steps in prop::collection::vec(step(), 1..30)) {

@@ -3,7 +3,7 @@
 pub mod kinds;
 
 use crate::account::{Account, Accounts};
-use crate::call::{Act, Call, FileId, Name, PlaceId, Point};
+use crate::call::{Act, Call, FileId, How, Name, PlaceId, Point};
 use crate::disk::{Disk, Node, Promise};
 use itertools::Itertools;
 use kinds::Kind;
@@ -120,18 +120,20 @@ impl Judge {
         }
     }
 
-    /// Examines what the latest flush or name change made durable.
+    /// Examines what the latest flush or durable write made durable.
     pub fn after(&mut self, disk: &Disk, call: &Call) {
-        let may_save = matches!(call.act, Act::Flush { .. } | Act::FlushAll { .. });
-        if may_save && !self.told_early.is_empty() {
-            let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
-            let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
-            for (file, told_at) in saved.collect::<Vec<_>>() {
-                let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
-                let calls = [("answer", told_at), ("flush", call.point())];
-                let more = format!("durable {later} later");
-                self.add(&kinds::ACKNOWLEDGED_EARLY, disk.path(file), more, &calls);
-            }
+        let saver = match call.act {
+            Act::Flush { .. } | Act::FlushAll { .. } => "flush",
+            Act::Write { how: How { is_durable: true, .. }, .. } => "write",
+            _ => return,
+        };
+        let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
+        let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
+        for (file, told_at) in saved.collect::<Vec<_>>() {
+            let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
+            let calls = [("answer", told_at), (saver, call.point())];
+            let more = format!("durable {later} later");
+            self.add(&kinds::ACKNOWLEDGED_EARLY, disk.path(file), more, &calls);
         }
     }
 

@@ -252,11 +252,13 @@ impl<'a> Replay<'a> {
                 let Some(node) = self.nodes.get(&id) else { continue };
                 let path = path.join(name);
                 let entry = match &node.kind {
-                    Kind::Folder if walked.insert(id) => {
+                    Kind::Folder => {
+                        if !walked.insert(id) {
+                            continue;
+                        }
                         folders.push((id, path.clone()));
                         Entry::Folder
                     }
-                    Kind::Folder => continue,
                     Kind::Link(to) => Entry::Link(to.clone()),
                     Kind::File(versions) => Entry::File(versions.left(cut)),
                 };
@@ -287,9 +289,7 @@ impl Change<'_> {
 
 fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
     let end = from + data.len();
-    if bytes.len() < end {
-        bytes.resize(end, 0);
-    }
+    bytes.resize(bytes.len().max(end), 0);
     bytes[from..end].copy_from_slice(data);
 }
 
@@ -340,19 +340,12 @@ impl Versions<'_> {
                 continue;
             }
             // If earlier name changes are lost, only existing blocks can hold data.
-            let room = if change.at <= cut.until {
-                data.len()
-            } else {
-                self.bytes.len().saturating_sub(from)
-            };
+            let room =
+                if change.at <= cut.until { data.len() } else { bytes.len().saturating_sub(from) };
             let data = &data[..data.len().min(room)];
             match cut.bytes {
                 Left::None => {}
-                Left::Zeros if change.at <= cut.until => {
-                    let size = bytes.len().max(from + data.len());
-                    bytes.resize(size, 0);
-                }
-                Left::Zeros => {}
+                Left::Zeros => bytes.resize(bytes.len().max(from + data.len()), 0),
                 Left::First if seen > open / 2 => {}
                 Left::First | Left::All | Left::Seen => put(&mut bytes, from, data),
                 Left::Mixed(seed) => {
@@ -412,7 +405,8 @@ pub fn states<E>(
             let is_end = *moment == record.calls.len() as u64;
             let cut = Cut::of(round, *moment, &replay.disk);
             let tree = replay.tree(cut);
-            if !met.insert((tree.signature(), replay.told + u64::from(is_end))) {
+            let told = replay.told + u64::from(is_end);
+            if !met.insert((tree.signature(), told)) {
                 continue;
             }
             count += 1;
@@ -423,7 +417,6 @@ pub fn states<E>(
                 (false, Some(last)) => shown(&record.calls[last as usize], &record.path),
             };
             let moment = format!("{after}: {}", cut.shown(*moment));
-            let told = replay.told + u64::from(is_end);
             if !take(State { number: count, tree, losses, moment, told })? || count == most {
                 return Ok(count);
             }

@@ -221,6 +221,38 @@ fn a_flush_of_one_file_system_keeps_nothing_on_another() {
 }
 
 #[test]
+fn a_device_that_no_flush_reaches_keeps_nothing_at_a_power_loss() {
+    let mut disk = on(Storage::default());
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, Act::FlushAll { device: None });
+    assert_eq!(levels(&disk, 9), (Survives::OsCrash, Survives::OsCrash));
+}
+
+#[test]
+fn a_rename_into_another_folder_is_kept_by_a_flush_of_that_one_alone() {
+    let mut disk = ext4();
+    see(&mut disk, Act::Found { file: id(9), name: Some(name(1, 1)), size_bytes: 10 });
+    let [from, to] = [name(1, 1), name(2, 1)];
+    see(&mut disk, Act::Rename { file: id(9), from, to, replaced: None });
+    assert_eq!(disk.unflushed_names(id(2)).collect::<Vec<_>>(), [id(9)]);
+    see(&mut disk, flush(1));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+    see(&mut disk, flush(2));
+    assert_eq!(levels(&disk, 9).0, Survives::PowerLoss);
+    assert_eq!(disk.unflushed_names(id(2)).count(), 0);
+}
+
+#[test]
+fn a_name_that_was_never_durable_does_not_come_back_after_others_used_it() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, Act::Unlink { file: id(9), name: name(1, 1) });
+    // Another process has made a file of that name.
+    see(&mut disk, Act::Unlink { file: id(8), name: name(1, 1) });
+    assert_eq!(disk.removals().count(), 0);
+}
+
+#[test]
 fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_stay() {
     const MANY: u64 = 1 << 15;
     let mut disk = ext4();

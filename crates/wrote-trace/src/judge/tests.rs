@@ -158,6 +158,42 @@ fn removing_the_old_name_first_leaves_neither_for_a_moment() {
 }
 
 #[test]
+fn a_name_that_was_never_durable_or_was_given_again_may_be_replaced() {
+    let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
+    let to = "a".into();
+    let link = Act::MadeLink { file: FileId { inode: 12, ..NEW }, name: name("/data/a"), to };
+    let renamed = || [rename(NEW, "/data/b", "/data/a", None), flush(FOLDER)];
+    for first in [
+        [made(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), Act::Tell],
+        [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), made(OLD, "/data/a")],
+        [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link],
+    ] {
+        assert_eq!(ids(first.into_iter().chain(renamed())), [""; 0]);
+    }
+}
+
+#[test]
+fn a_new_file_inherits_nothing_from_the_one_that_had_its_number() {
+    let short = Act::Write {
+        file: OLD,
+        bytes: 0..60,
+        asked_bytes: 100,
+        how: How::default(),
+        is_race: false,
+    };
+    let again = [made(OLD, "/data/b"), write(OLD, 0..10), flush(OLD), flush(FOLDER)];
+    assert_eq!(ids([found(OLD, "/data/a"), short].into_iter().chain(again)), [""; 0]);
+}
+
+#[test]
+fn a_file_without_a_name_is_told_as_such() {
+    let read = Act::Read { file: NEW, bytes: 0..10 };
+    let acts = [Act::Made { file: NEW, name: None }, write(NEW, 0..10), read];
+    let text = &Script::of(acts).findings()[0].text;
+    assert!(text.starts_with("a file without a name (10 B read): "), "{text}");
+}
+
+#[test]
 fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
     let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
     assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
@@ -218,7 +254,7 @@ fn the_rest_of_a_short_write_is_to_be_written() {
     };
     let continued = [found(OLD, "/data/a"), short(0..60), write(OLD, 60..100), flush(OLD)];
     assert_eq!(ids(continued), [""; 0]);
-    let left = [found(OLD, "/data/a"), short(0..60), write(OLD, 100..200), flush(OLD)];
+    let left = [found(OLD, "/data/a"), short(100..160), write(OLD, 200..300), flush(OLD)];
     assert_eq!(ids(left), ["short-write-ignored"]);
 }
 
@@ -237,6 +273,11 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     let acts = [found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, flush(OLD)];
     let findings = Script::of(acts).findings();
     assert_eq!(findings[0].id, "acknowledged-early");
+    assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
+    let how = How { is_direct: false, is_durable: true };
+    let durable = Act::Write { file: OLD, bytes: 0..10, asked_bytes: 10, how, is_race: false };
+    let findings = Script::of([found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, durable]);
+    let findings = findings.findings();
     assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
     let acts = [found(OLD, "/data/a"), write(OLD, 0..10), flush(OLD), Act::Tell];
     assert_eq!(ids(acts), [""; 0]);

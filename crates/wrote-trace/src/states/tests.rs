@@ -8,7 +8,7 @@ use crate::disk::Promise;
 use crate::judge::Judge;
 use crate::record::Before;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use wrote::Survives;
 use wrote_result::document::{Finding, Severity};
@@ -564,4 +564,131 @@ fn links_that_were_there_before_keep_their_targets_and_other_file_systems_their_
     assert_eq!(entry(&flushed, Path::new("l")), Some(&Entry::Link("a".into())));
     assert_eq!(flushed.file(Path::new("a")).map(<[u8]>::len), Some(SIZE as usize));
     assert_eq!(seen.file(Path::new("a")).map(<[u8]>::len), Some(2 * SIZE as usize));
+}
+
+#[test]
+fn new_files_links_and_truncations_are_seen_before_any_write() {
+    let mut script = Script::new();
+    let [new, link] = ["new", "l"].map(|path| script.name(path).unwrap());
+    script.call(Act::Made { file: file(90), name: Some(new) });
+    script.call(Act::MadeLink { file: file(91), name: link, to: "a".into() });
+    script.call(Act::Empty { file: file(10), size_bytes: SIZE });
+    let record = script.record();
+    let seen = after(&record, record.calls.len()).tree(Cut::NO);
+    assert_eq!(["new", "a"].map(|path| seen.file(Path::new(path))), [Some(&[][..]); 2]);
+    assert_eq!(entry(&seen, Path::new("l")), Some(&Entry::Link("a".into())));
+}
+
+#[test]
+fn a_flush_of_a_file_system_keeps_the_bytes_of_its_files() {
+    let mut script = Script::new();
+    script.step(&Step::Append(0, false));
+    script.call(Act::FlushAll { device: Some(1) });
+    let record = script.record();
+    let left = after(&record, record.calls.len()).tree(Cut { until: 0, bytes: Left::None });
+    assert_eq!(left.file(Path::new("a")).map(<[u8]>::len), Some(2 * SIZE as usize));
+}
+
+#[test]
+fn a_folder_that_is_found_below_itself_is_walked_once() {
+    let mut script = Script::new();
+    let name = Name { folder: file(2), path: "/data/d/d".into() };
+    script.call(Act::Link { file: file(2), name });
+    let record = script.record();
+    let seen = after(&record, record.calls.len()).tree(Cut::NO);
+    assert_eq!(entry(&seen, Path::new("d")), Some(&Entry::Folder));
+    assert_eq!(entry(&seen, Path::new("d/d")), None);
+}
+
+/// Returns what a cut leaves of `abcd`, of which each change is by the next call.
+fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
+    let change = |(at, (what, is_durable)): (u64, &(Bytes<'static>, bool))| Change {
+        at,
+        what: what.clone(),
+        is_durable: *is_durable,
+        is_lost: false,
+    };
+    let changes = (1..).zip(changes).map(change).collect();
+    let left = Versions { bytes: b"abcd".into(), changes }.left(Cut { until, bytes });
+    String::from_utf8(left).unwrap()
+}
+
+fn put_at(from: usize, data: &'static str) -> (Bytes<'static>, bool) {
+    (Bytes::Write { from, data: data.as_bytes() }, false)
+}
+
+#[test]
+fn the_first_half_is_of_the_writes_that_no_flush_has_kept() {
+    let kept = (put_at(4, "e").0, true);
+    let changes = [kept, put_at(0, "1"), put_at(1, "2"), put_at(2, "3"), put_at(3, "4")];
+    assert_eq!(left(&changes, u64::MAX, Left::First), "12cde");
+    assert_eq!(left(&changes, u64::MAX, Left::All), "1234e");
+    assert_eq!(left(&changes, u64::MAX, Left::None), "abcde");
+}
+
+#[test]
+fn zeros_and_sizes_are_those_of_the_calls_up_to_the_cut() {
+    assert_eq!(left(&[put_at(2, "xyz")], 1, Left::Zeros), "abcd\0");
+    assert_eq!(left(&[put_at(2, "xyz")], 0, Left::Zeros), "abcd");
+    assert_eq!(left(&[put_at(2, "xyz")], 0, Left::All), "abxy");
+    let [cut, erased] = [(Bytes::Resize(2), false), (Bytes::Erase(0, 1), false)];
+    assert_eq!(left(&[cut.clone(), erased], 1, Left::None), "ab");
+    let rewritten = [cut, put_at(0, "xyz")];
+    assert_eq!(left(&rewritten, 1, Left::All), "xy");
+    assert_eq!(left(&rewritten, 1, Left::Zeros), "ab");
+}
+
+#[test]
+fn a_durable_write_keeps_sizes_and_a_failed_flush_loses_bytes_for_all_but_the_program() {
+    let open = |what| Change { at: 1, what, is_durable: false, is_lost: false };
+    let changes = [open(Bytes::Resize(2)), open(put_at(0, "x").0)].into();
+    let mut versions = Versions { bytes: b"abcd".into(), changes };
+    let left = |versions: &Versions, bytes| versions.left(Cut { until: 0, bytes });
+    versions.keep_sizes();
+    assert_eq!(left(&versions, Left::None), b"ab");
+    assert_eq!(left(&versions, Left::All), b"xb");
+    versions.lose();
+    assert_eq!(left(&versions, Left::All), b"ab");
+    assert_eq!(left(&versions, Left::Seen), b"xb");
+}
+
+#[test]
+fn each_page_of_each_write_survives_on_its_own() {
+    let (data, at) = (vec![1; 4 * PAGE_BYTES], 1);
+    let write = |pages: std::ops::Range<usize>| {
+        let [from, to] = [pages.start, pages.end].map(|page| page * PAGE_BYTES);
+        let what = Bytes::Write { from, data: &data[from..to] };
+        Change { at, what, is_durable: false, is_lost: false }
+    };
+    let versions = Versions { bytes: Vec::new(), changes: vec![write(0..3), write(3..4)] };
+    let pages = |seed| {
+        let left = versions.left(Cut { until: at, bytes: Left::Mixed(seed) });
+        [0, 1, 2, 3].map(|page| left.get(page * PAGE_BYTES) == Some(&1))
+    };
+    let ways: HashSet<_> = (0..200).map(pages).collect();
+    assert_eq!(ways.len(), 16);
+}
+
+#[test]
+fn the_cuts_fall_behind_every_change_of_a_name() {
+    let record = recorded(&[Step::Make(3), Step::Make(4), Step::Rename(3, 0), Step::Unlink(1)]);
+    let replay = after(&record, record.calls.len());
+    let first = Cut::FIRST.len() as u64;
+    let cuts = (first..first + 200).map(|round| Cut::of(round, 1, &replay.disk).until);
+    let cuts: HashSet<u64> = cuts.collect();
+    assert_eq!(cuts, replay.disk.names.open_calls().chain([0, u64::MAX]).collect());
+    let shown = |until| Cut { until, bytes: Left::None }.shown(5);
+    assert_eq!(shown(0), "names as flushed, no unflushed bytes");
+    assert_eq!(shown(4), "the first names changed, no unflushed bytes");
+    assert_eq!(shown(5), "all names changed, no unflushed bytes");
+}
+
+#[test]
+fn the_moments_are_after_changes_and_of_writes_in_a_row_after_the_last() {
+    let steps =
+        [Step::Make(4), Step::Change(4, false), Step::Tell, Step::Flush(4, false), Step::Unlink(4)];
+    let record = recorded(&steps);
+    assert_eq!(moments(&record.calls, 100), [5, 7, 8, 9, 10]);
+    let told: BTreeSet<u64> = all(&record, 100).iter().map(|state| state.told).collect();
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), [0, 1, 2]);
 }
