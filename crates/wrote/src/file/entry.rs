@@ -216,6 +216,18 @@ mod tests {
         assert!(Entry { broken, ..entry(Work::Lease(None)) }.is_over());
         assert!(!Entry { missing: 1, ..entry(Work::Lease(None)) }.can_be_cancelled());
         assert!(!entry(Work::Steps { first: None, then: None }).can_be_cancelled());
+        let read = Work::Read { span: Span::around(0, 1024, 512, 512), found: vec![None, None] };
+        assert_eq!(entry(read).buffers_needed(), 2);
+    }
+
+    #[test]
+    fn an_owner_is_woken_once_and_a_dropped_one_never() {
+        let mut entry = Entry::new(0, None, Touch::Sync, Work::Lease(None));
+        entry.owner = Owner::Waiting(Some(Waker::noop().clone()));
+        assert!(!entry.is_forgotten() && entry.take_waker().is_some());
+        assert!(entry.take_waker().is_none());
+        entry.owner = Owner::Gone;
+        assert!(entry.is_forgotten() && entry.take_waker().is_none());
     }
 
     #[test]
@@ -239,6 +251,7 @@ mod tests {
         assert!(!Touch::Sync.must_follow(&Touch::Read(0..1)));
         assert!(!Touch::Sync.must_follow(&Touch::Sync));
         assert!(!write(0..1).must_follow(&Touch::Sync));
+        assert!(write(0..1).changes() && !Touch::Sync.changes());
     }
 
     #[test]

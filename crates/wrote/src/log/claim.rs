@@ -301,7 +301,7 @@ impl Claims {
         // Release: a producer that claims a place sees the slot's fields. A swap instead of a
         // store, because waiting producers also add to the word, and loom does not support the
         // order of two additions and a store.
-        self.word.0.swap((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::AcqRel);
+        self.word.0.swap(((turn.slot as u64) << SLOT_SHIFT) + head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
 
@@ -497,6 +497,104 @@ mod tests {
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
         let closed = ClosedBatch { slot: 0, start, bytes: HEAD + 150, count: 2 };
         assert_eq!(claims.take_ready(), Some(closed));
+    }
+
+    #[test]
+    fn a_word_keeps_its_parts_up_to_their_limits() {
+        assert_eq!(unpack(u64::MAX), (SLOTS_MAX as usize - 1, (1 << 22) - 1, (1 << 36) - 1));
+        assert_eq!(unpack(ONE_RECORD + 7), (0, 1, 7));
+        // A thousand threads may each claim a whole batch too much, and three others a group each.
+        assert!(1000 * CAPACITY_MAX as u64 <= BYTES_MASK && 4 * COUNT_MAX == COUNT_MASK + 1);
+        assert!(CAPACITY_MAX >= 64_000_000);
+    }
+
+    #[test]
+    fn a_group_has_sequences_in_a_row_and_marks_its_batch() {
+        let claims = claims(2);
+        let group = claims.claim_group(100, 3).place.unwrap();
+        let after = place(&claims, 50);
+        assert_eq!((group.sequence, after.sequence, after.offset), (100, 103, HEAD + 100));
+        assert!(claims.is_whole(group.slot) && !claims.is_whole(1));
+        assert!(!claims.publish(group).0 && !claims.publish(after).0 && claims.close_open().0);
+        assert_eq!(claims.take_ready().unwrap().end_sequence(), 104);
+    }
+
+    #[test]
+    fn a_batch_ends_at_the_most_records() {
+        let claims = claims(2);
+        let group = claims.claim_group(100, GROUP_MAX).place.unwrap();
+        assert!(claims.has_room() && !claims.publish(group).0);
+        let next = claims.claim(10);
+        let place = next.place.unwrap();
+        assert_eq!((place.slot, place.sequence), (1, 100 + GROUP_MAX as u64));
+        // Closing it made it ready.
+        assert!(next.ready.0 && claims.has_closed());
+        let _ = claims.publish(place);
+    }
+
+    #[test]
+    fn the_next_record_goes_into_the_open_batch_or_the_block_behind_it() {
+        let claims = claims(2);
+        let begin = Start { first_sequence: 100, segment: 7, offset: 512 };
+        assert_eq!(claims.next_start(), begin);
+        let _ = claims.publish(place(&claims, 10));
+        assert_eq!(claims.next_start(), Start { first_sequence: 101, offset: 1024, ..begin });
+    }
+
+    #[test]
+    fn a_rotation_starts_a_segment_with_the_batch_after_the_open_one() {
+        let layout = claims(2).layout;
+        let start = Start { first_sequence: 100, segment: 7, offset: 512 };
+        let claims = Claims::new(Layout { segment_bytes: 1 << 20, ..layout }, 2, start);
+        assert!(claims.claim(10).place.is_none() && !claims.has_room());
+        (0..2).for_each(|slot| claims.free(slot, 0));
+        claims.rotate();
+        let first = place(&claims, 10);
+        assert!(!claims.publish(first).0 && claims.close_open().0);
+        assert_eq!(claims.next_start(), Start { first_sequence: 101, segment: 8, offset: 0 });
+    }
+
+    #[test]
+    fn a_pause_ends_with_batches_at_the_place_that_is_given() {
+        let claims = claims(2);
+        assert!(claims.pause().0 && claims.take_ready().is_some());
+        claims.free(0, 0);
+        assert!(claims.claim(10).place.is_none());
+        let start = Start { first_sequence: 90, segment: 9, offset: 0 };
+        claims.resume(Some(start));
+        assert_eq!((claims.next_start(), place(&claims, 10).sequence), (start, 90));
+    }
+
+    #[test]
+    fn a_producer_waits_until_there_is_a_buffer_or_it_gives_up() {
+        let claims = Claims::new(claims(2).layout, 2, claims(2).next_start());
+        let (gives_up, waits) = (AtomicU32::new(0), AtomicU32::new(0));
+        let wait = || {
+            claims.wait_for_room(|| {
+                waits.store(1, Ordering::SeqCst);
+                gives_up.load(Ordering::SeqCst) == 1
+            });
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(wait);
+            while waits.load(Ordering::SeqCst) == 0 && !waiting.is_finished() {
+                yield_now();
+            }
+            gives_up.store(1, Ordering::SeqCst);
+            claims.wake_waiting();
+            waiting.join().unwrap();
+            assert_eq!(waits.swap(0, Ordering::SeqCst), 1);
+            gives_up.store(0, Ordering::SeqCst);
+            let waiting = scope.spawn(|| {
+                wait();
+                claims.has_room()
+            });
+            while waits.load(Ordering::SeqCst) == 0 && !waiting.is_finished() {
+                yield_now();
+            }
+            claims.free(0, 0);
+            assert!(waiting.join().unwrap());
+        });
     }
 
     #[test]

@@ -257,15 +257,15 @@ fn complete_cuts(
             Input::open(files, &before.path, true, false)?.flush()?;
         }
     }
-    let mut engine = files.engine();
-    if !dead.is_empty() || !left.is_empty() {
-        // The name of the segment that states the cut is durable before any record is gone.
-        engine.sync_folder(folder)?;
+    if dead.is_empty() && left.is_empty() {
+        return Ok(());
     }
+    let mut engine = files.engine();
+    // The name of the segment that states the cut is durable before any record is gone.
+    engine.sync_folder(folder)?;
     cut::remove(&mut engine, &dead)?;
     for (path, end) in left {
-        let options = FileOptions { write: true, ..FileOptions::default() };
-        let file = engine.open_file(&path, &options)?;
+        let file = engine.open_file(&path, &FileOptions::new().write(true))?;
         cut::shorten(&mut engine, file, end)?;
     }
     Ok(())

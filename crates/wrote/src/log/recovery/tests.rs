@@ -15,6 +15,13 @@ fn recovered(sim: &Sim) -> Result<Recovery, Error> {
     recover(&files_of(sim), folder())
 }
 
+/// Writes the segment that cuts a log before record `next` of segment `number`, and no more.
+fn begin_cut(sim: &Sim, number: u64, next: u64) {
+    let files = files_of(sim);
+    let place = cut::find(&files, &file(number), number, next).unwrap();
+    let _ = place.write(&files, &file(3), 3, 4096);
+}
+
 fn file(number: u64) -> PathBuf {
     segment::path(folder(), number)
 }
@@ -109,13 +116,13 @@ fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
 
 #[test]
 fn files_in_which_nothing_was_written_yet_are_removed() {
-    let built = two_segments();
+    let built = two_segments().closed();
     let mut files = built.files(folder());
     files.push((file(3), vec![0; 5000]));
     files.push((file(4), Vec::new()));
     let sim = disk(1, &files);
     let found = recovered(&sim).unwrap();
-    assert_eq!(found.next_sequence, 10);
+    assert_eq!((found.next_sequence, found.recovered.closed), (10, true));
     assert_eq!(sim.names(), [file(1), file(2)]);
     assert!(found.recovered.kept_aside.is_empty());
 }
@@ -145,10 +152,15 @@ fn the_durable_frontier_of_a_torn_end_is_stated_again_before_it_is_gone() {
     let built = two_segments().batch(10, &[b"ten", b"eleven"]);
     let torn_batch = built.segments[1].batches[2];
     let behind = built.clone().batch(10, &[b"twelve"]);
-    // The torn batch's first record arrived, or its header, or a later batch.
-    let ways =
-        [(&built, torn_batch + 63, 11), (&built, torn_batch + 50, 10), (&behind, torn_batch, 10)];
-    for (built, byte, next) in ways {
+    let later = two_segments().batch(5, &[b"ten", b"eleven"]).batch(10, &[b"twelve"]);
+    // The torn batch's first record arrived, or its header, or a later batch, or the first and it.
+    let ways = [
+        (&built, torn_batch + 63, 11),
+        (&built, torn_batch + 50, 10),
+        (&behind, torn_batch, 10),
+        (&later, torn_batch + 63, 11),
+    ];
+    for (way, (built, byte, next)) in ways.into_iter().enumerate() {
         let mut files = built.files(folder());
         files[1].1[byte] ^= 1;
         let sim = disk(1, &files);
@@ -156,6 +168,8 @@ fn the_durable_frontier_of_a_torn_end_is_stated_again_before_it_is_gone() {
         assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (next, 1));
         let again = recovered(&sim).unwrap();
         assert_eq!((again.next_sequence, again.recovered.torn_bytes), (next, 0));
+        // Only the removed later batch has to be stated, by one of this moment.
+        assert_eq!(again.active.unwrap().written_at_ns > 0, way >= 2);
         assert_eq!(read(&sim, 0).0.len() as u64, next);
         for rotten in 0..files.len() {
             let mut files = files.clone();
@@ -211,6 +225,9 @@ fn a_batch_in_flight_that_never_arrived_ends_the_log_before_those_that_did() {
     let sim = disk(1, &files);
     let found = recovered(&sim).unwrap();
     assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (8, 1));
+    // It stated nothing that the batch before it does not state.
+    let end = built.segments[1].claims[0].0.end;
+    assert_eq!(sim.contents(file(2)).unwrap(), built.segments[1].bytes[..end]);
 }
 
 #[test]
@@ -332,6 +349,65 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let built = built.cut(cut, 11).batch_of(header(true), &[b"another"]).closed();
     let found = recovered(&disk_of(&built)).unwrap();
     assert_eq!((found.next_sequence, found.recovered.closed), (12, true));
+}
+
+#[test]
+fn a_cut_that_a_crash_interrupted_is_completed() {
+    let built = two_segments().closed();
+    let at = |segment: usize, batch: usize| built.segments[segment].batches[batch];
+    for (number, next, end, names) in [
+        (2, 8, at(1, 1), vec![file(1), file(2), file(3)]),
+        (1, 3, at(0, 1), vec![file(1), file(3)]),
+    ] {
+        let sim = disk_of(&built);
+        begin_cut(&sim, number, next);
+        for _ in 0..2 {
+            assert_eq!(recovered(&sim).unwrap().next_sequence, next);
+            assert_eq!(sim.names(), names);
+            assert_eq!(sim.contents(file(number)).unwrap().len(), end);
+        }
+    }
+}
+
+#[test]
+fn a_cut_loses_no_other_record_where_the_power_fails_while_it_is_completed() {
+    // W1: record 8 is kept in the segment that states the cut, whose name may not be durable.
+    let built = two_segments().closed();
+    for (error, loss) in (0..8).flat_map(|error| (0..40).map(move |loss| (error, loss))) {
+        let sim = disk(loss, &built.files(folder()));
+        let find = disk_of(&built);
+        let first = find.operations();
+        cut::find(&files_of(&find), &file(2), 2, 9).unwrap();
+        sim.fault(sim.operations() + find.operations() - first + error, Fault::Once(libc::EIO));
+        begin_cut(&sim, 2, 9);
+        sim.fault(sim.operations() + loss, Fault::PowerLoss);
+        let _ = recovered(&sim);
+        sim.restart();
+        let next = recovered(&sim).unwrap().next_sequence;
+        assert!((9..=10).contains(&next), "{next}: error {error}, power loss {loss}");
+    }
+}
+
+#[test]
+fn a_log_continues_in_its_last_segment_unless_its_batches_or_the_clock_forbid() {
+    let mut found = recovered(&disk_of(&two_segments())).unwrap();
+    let layout = Layout {
+        capacity: 4096,
+        block_bytes: 512,
+        segment_bytes: 1 << 20,
+        ramp: None,
+        log_id: found.log_id,
+    };
+    let end = found.active.as_ref().unwrap().bytes.next_multiple_of(512);
+    let here = Start { first_sequence: 10, segment: 2, offset: end };
+    let next = Start { segment: 3, offset: 0, ..here };
+    for (longest_bytes, written_at_ns, start) in
+        [(0, 0, here), (1, 0, next), (4095, 0, next), (4096, 0, here), (0, u64::MAX, next)]
+    {
+        let active = found.active.as_mut().unwrap();
+        (active.longest_bytes, active.written_at_ns) = (longest_bytes, written_at_ns);
+        assert_eq!(found.start(&layout), start, "{longest_bytes} {written_at_ns}");
+    }
 }
 
 #[test]
