@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Data reaches the disk in whole pages.
 const PAGE_BYTES: usize = 4096;
-/// How many pseudo-random states are tried per moment.
-const MIXED_ROUNDS: u64 = 24;
+/// How many states are tried per moment, of which those after [`Cut::FIRST`] are pseudo-random.
+const ROUNDS: u64 = 29;
 
 /// A recorded program, call by call.
 #[derive(Debug)]
@@ -351,14 +351,12 @@ impl Versions<'_> {
                 Left::Mixed(seed) => {
                     let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
                     let end = from + data.len();
-                    let mut at = from;
-                    while at < end {
-                        let next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
-                        let next = next.min(end);
+                    for page in from / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+                        let start = (page * PAGE_BYTES).max(from);
+                        let end = ((page + 1) * PAGE_BYTES).min(end);
                         if chance.next_u64() & 1 == 1 {
-                            put(&mut bytes, at, &data[at - from..next - from]);
+                            put(&mut bytes, start, &data[start - from..end - from]);
                         }
-                        at = next;
                     }
                 }
             }
@@ -392,8 +390,7 @@ pub fn states<E>(
     let moments = moments(&record.calls, most);
     let mut met = HashSet::new();
     let mut count = 0;
-    let rounds = Cut::FIRST.len() as u64 + MIXED_ROUNDS;
-    for round in 0..rounds {
+    for round in 0..ROUNDS {
         let mut replay = Replay::before(record);
         let mut calls = record.calls.iter();
         for moment in &moments {

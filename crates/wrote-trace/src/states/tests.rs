@@ -328,8 +328,7 @@ fn after(record: &Record, count: usize) -> Replay<'_> {
 fn cuts(replay: &Replay) -> Vec<Tree> {
     let calls = replay.disk.names.open_calls().chain([0]);
     let names = calls.map(|until| Cut { until, bytes: Left::All });
-    let rounds =
-        (0..Cut::FIRST.len() as u64 + MIXED_ROUNDS).map(|round| Cut::of(round, 1, &replay.disk));
+    let rounds = (0..ROUNDS).map(|round| Cut::of(round, 1, &replay.disk));
     names.chain(rounds).map(|cut| replay.tree(cut)).collect()
 }
 
@@ -582,11 +581,17 @@ fn new_files_links_and_truncations_are_seen_before_any_write() {
 #[test]
 fn a_flush_of_a_file_system_keeps_the_bytes_of_its_files() {
     let mut script = Script::new();
+    let (other, name) = (FileId { device: 2, inode: 90 }, script.name("new"));
+    script.call(Act::Made { file: other, name });
+    let how = How::default();
+    script.call(Act::Write { file: other, bytes: 0..1, asked_bytes: 1, how, is_race: false });
+    script.calls.last_mut().unwrap().data = vec![1];
     script.step(&Step::Append(0, false));
     script.call(Act::FlushAll { device: Some(1) });
     let record = script.record();
-    let left = after(&record, record.calls.len()).tree(Cut { until: 0, bytes: Left::None });
-    assert_eq!(left.file(Path::new("a")).map(<[u8]>::len), Some(2 * SIZE as usize));
+    let left = after(&record, record.calls.len()).tree(Cut { until: u64::MAX, bytes: Left::None });
+    let lens = ["a", "new"].map(|path| left.file(Path::new(path)).map(<[u8]>::len));
+    assert_eq!(lens, [Some(2 * SIZE as usize), Some(0)]);
 }
 
 #[test]

@@ -496,16 +496,17 @@ mod tests {
         assert!(claims.publish(first).0);
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
         let closed = ClosedBatch { slot: 0, start, bytes: HEAD + 150, count: 2 };
-        assert_eq!(claims.take_ready(), Some(closed));
+        assert_eq!((claims.next_ready(), claims.take_ready()), (Some(closed), Some(closed)));
     }
 
     #[test]
     fn a_word_keeps_its_parts_up_to_their_limits() {
         assert_eq!(unpack(u64::MAX), (SLOTS_MAX as usize - 1, (1 << 22) - 1, (1 << 36) - 1));
         assert_eq!(unpack(ONE_RECORD + 7), (0, 1, 7));
-        // A thousand threads may each claim a whole batch too much, and three others a group each.
-        assert!(1000 * CAPACITY_MAX as u64 <= BYTES_MASK && 4 * COUNT_MAX == COUNT_MASK + 1);
-        assert!(CAPACITY_MAX >= 64_000_000);
+        // A thousand threads may each claim a whole batch too much.
+        let most = 1000 * CAPACITY_MAX as u64;
+        assert!((64_000_000_000..=BYTES_MASK).contains(&most));
+        assert_eq!(4 * COUNT_MAX, COUNT_MASK + 1);
     }
 
     #[test]
@@ -546,12 +547,15 @@ mod tests {
         let layout = claims(2).layout;
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
         let claims = Claims::new(Layout { segment_bytes: 1 << 20, ..layout }, 2, start);
-        assert!(claims.claim(10).place.is_none() && !claims.has_room());
+        assert!(!claims.has_room() && claims.claim(10).place.is_none() && !claims.has_closed());
         (0..2).for_each(|slot| claims.free(slot, 0));
+        let write = || {
+            assert!(!claims.publish(place(&claims, 10)).0 && claims.close_open().0);
+            claims.next_start()
+        };
+        assert_eq!(write(), Start { first_sequence: 101, segment: 7, offset: 1024 });
         claims.rotate();
-        let first = place(&claims, 10);
-        assert!(!claims.publish(first).0 && claims.close_open().0);
-        assert_eq!(claims.next_start(), Start { first_sequence: 101, segment: 8, offset: 0 });
+        assert_eq!(write(), Start { first_sequence: 102, segment: 8, offset: 0 });
     }
 
     #[test]
