@@ -57,24 +57,17 @@ fn survivors(
     install: bool,
 ) -> Result<BTreeSet<String>, Failure> {
     let program = tools::provide(&CARGO_MUTANTS, install)?;
-    let folder = target().join("mutants").join(package);
+    let folder = target().join(format!("mutants-of-{package}"));
+    let found = folder.join("mutants.out");
     // A round goes on with what the one before it left.
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).tried(folder.display())?;
-    let found = folder.join("mutants.out");
-    let list = |kind: &str| {
-        let path = found.join(kind).with_extension("txt");
-        std::fs::read_to_string(&path).tried(path.display())
-    };
     for tests in rounds {
         let mut command = Command::new(&program);
         // Dependencies are built once, and a failure needs no smallest example.
-        command.env("CARGO_TARGET_DIR", target().join("mutants/build"));
+        command.env("CARGO_TARGET_DIR", target().join("mutants"));
         command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
         command.current_dir(root()).args(["mutants", "--package", package, "--iterate"]);
-        for file in files.split(' ') {
-            command.args(["--file", &format!("crates/{package}/src/{file}")]);
-        }
+        command.args(files.split(' ').map(|file| format!("--file=crates/{package}/src/{file}")));
         command.arg("--output").arg(&folder).arg("--").args(tests.split(' '));
         let finished = run(&mut command, LIMIT, Show::Live)?;
         // 2: some were missed, 3: the tests of some did not end, which notices them too.
@@ -82,10 +75,11 @@ fn survivors(
             finished.success("cargo mutants")?;
         }
         // The next round need not wait for these again.
-        let caught = list("caught")? + &list("timeout")?;
-        std::fs::write(found.join("caught.txt"), caught).tried(found.display())?;
+        std::fs::rename(found.join("timeout.txt"), found.join("previously_caught.txt"))
+            .tried(found.display())?;
     }
-    Ok(list("missed")?.lines().map(without_place).collect())
+    let missed = std::fs::read_to_string(found.join("missed.txt")).tried(found.display())?;
+    Ok(missed.lines().map(without_place).collect())
 }
 
 /// Returns a line `FILE:LINE:COLUMN: MISTAKE` without the place, which moves with each change.
