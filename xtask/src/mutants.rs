@@ -59,7 +59,7 @@ fn survivors(
     let program = tools::provide(&CARGO_MUTANTS, install)?;
     let folder = target().join(format!("mutants-of-{package}"));
     let found = folder.join("mutants.out");
-    // A round goes on with what the one before it left.
+    // A round continues with what the one before it left.
     let _ = std::fs::remove_dir_all(&folder);
     for tests in rounds {
         let mut command = Command::new(&program);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Data reaches the disk in whole pages.
 const PAGE_BYTES: usize = 4096;
-/// How many states are tried per moment, of which those after [`Cut::FIRST`] are pseudo-random.
+/// How many states are tried per moment: [`Cut::FIRST`], then pseudo-random ones.
 const ROUNDS: u64 = 29;
 
 /// A recorded program, call by call.

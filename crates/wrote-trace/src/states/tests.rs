@@ -605,7 +605,7 @@ fn a_folder_that_is_found_below_itself_is_walked_once() {
     assert_eq!(entry(&seen, Path::new("d/d")), None);
 }
 
-/// Returns what a cut leaves of `abcd`, of which each change is by the next call.
+/// Returns what a cut leaves of `abcd`. Each change is by the next call.
 fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
     let change = |(at, (what, is_durable)): (u64, &(Bytes<'static>, bool))| Change {
         at,
