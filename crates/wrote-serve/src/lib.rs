@@ -2,8 +2,8 @@
 //! safe.
 //!
 //! [`Server::start`] opens the logs of a [`Config`] and binds its listeners; [`Server::run`] serves
-//! until stopped. The crate does no terminal output and no measuring. This
-//! door only names the rooms, and has what all of them share.
+//! until stopped. The crate does no terminal output and no measuring. This door
+//! only names the rooms, and has what all of them share.
 //!
 //! A message passes from a [`listener`](Listen) through a door, which parses its protocol, into a
 //! [`wrote::Log`]. Its answer is sent once the log has reached the listener's [`Level`] for it: in
