@@ -221,6 +221,11 @@ pub fn policy(sync: u32, interval_ms: u32) -> Result<Option<SyncPolicy>, Failure
     }))
 }
 
+/// Returns an option of C, where 0 stands for the default.
+pub fn given<T: Default + PartialEq>(option: T) -> Option<T> {
+    (option != T::default()).then_some(option)
+}
+
 /// A struct whose first field is its size as the caller's header has it, and whose other bytes may
 /// all be zero.
 ///

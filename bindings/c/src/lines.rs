@@ -1,13 +1,14 @@
 //! `wrote_lines`: a plain file of lines under its user's own name, appended by many threads.
 
 use crate::border::{
-    self, Sized, bytes, call, give_ticket, hand_over, options, path, policy, shared,
+    self, Sized, bytes, call, give_ticket, given, hand_over, options, path, policy, shared,
 };
 use crate::error::Error;
 use crate::log::Ticket;
-use library::Error as Failure;
+use library::{Error as Failure, LinesOptions as Builder};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
+use wrote_bindings::Options;
 
 /// Options of a file of lines: `wrote_lines_options options = { sizeof options };` and then the
 /// ones that you want. 0 is the default of each.
@@ -36,16 +37,11 @@ unsafe impl Sized for LinesOptions {}
 pub struct Lines(library::Lines);
 
 fn open(path: &Path, options: LinesOptions) -> Result<Lines, Failure> {
-    let mut builder = library::Lines::options().waits(options.waits);
-    if let Some(sync) = policy(options.sync, options.sync_interval_ms)? {
-        builder = builder.sync(sync);
-    }
-    if options.buffer_bytes != 0 {
-        builder = builder.buffer_bytes(options.buffer_bytes);
-    }
-    if options.mode != 0 {
-        builder = builder.mode(options.mode);
-    }
+    let builder = library::Lines::options()
+        .waits(options.waits)
+        .set(Builder::sync, policy(options.sync, options.sync_interval_ms)?)
+        .set(Builder::buffer_bytes, given(options.buffer_bytes))
+        .set(Builder::mode, given(options.mode));
     builder.open(path).map(Lines)
 }
 

@@ -2,11 +2,11 @@
 //! `wrote_ticket`, which waits for one record, by blocking or by an event loop.
 
 use crate::border::{
-    self, Sized, alone, bytes, call, give, give_ticket, hand_over, options, path, pieces, policy,
-    shared,
+    self, Sized, alone, bytes, call, give, give_ticket, given, hand_over, options, path, pieces,
+    policy, shared,
 };
 use crate::error::Error;
-use library::{Error as Failure, Survives};
+use library::{Error as Failure, LogOptions as Builder, Survives};
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use wrote_bindings::EventFd;
+use wrote_bindings::{EventFd, Options};
 
 /// Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
 /// want. 0 is the default of each.
@@ -97,29 +97,14 @@ pub enum Level {
 }
 
 fn open(folder: &Path, options: LogOptions) -> Result<Log, Failure> {
-    let LogOptions { sync, sync_interval_ms, .. } = options;
-    let mut builder = library::Log::options();
-    if let Some(sync) = policy(sync, sync_interval_ms)? {
-        builder = builder.sync(sync);
-    }
-    if options.segment_bytes != 0 {
-        builder = builder.segment_bytes(options.segment_bytes);
-    }
-    if options.retain_bytes != 0 {
-        builder = builder.retain_bytes(options.retain_bytes);
-    }
-    if options.retain_age_s != 0 {
-        builder = builder.retain_age(Duration::from_secs(options.retain_age_s));
-    }
-    if options.buffer_bytes != 0 {
-        builder = builder.buffer_bytes(options.buffer_bytes);
-    }
-    if options.buffers != 0 {
-        builder = builder.buffers(options.buffers);
-    }
-    if options.mode != 0 {
-        builder = builder.mode(options.mode);
-    }
+    let builder = library::Log::options()
+        .set(Builder::sync, policy(options.sync, options.sync_interval_ms)?)
+        .set(Builder::segment_bytes, given(options.segment_bytes))
+        .set(Builder::retain_bytes, given(options.retain_bytes))
+        .set(Builder::retain_age, given(options.retain_age_s).map(Duration::from_secs))
+        .set(Builder::buffer_bytes, given(options.buffer_bytes))
+        .set(Builder::buffers, given(options.buffers))
+        .set(Builder::mode, given(options.mode));
     builder.open(folder).map(Log)
 }
 

@@ -1,14 +1,14 @@
 //! `wrote_writer`: a file from start to end; and whole files by one call, saved and copied.
 
 use crate::border::{
-    self, Sized, alone, bytes, call, give, hand_over, options, path, policy, refused,
+    self, Sized, alone, bytes, call, give, given, hand_over, options, path, policy, refused,
 };
 use crate::error::Error;
-use library::Error as Failure;
+use library::{Error as Failure, WriterOptions as Builder};
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{IoSlice, Write};
 use std::path::Path;
-use wrote_bindings::from_io;
+use wrote_bindings::{Options, from_io};
 
 /// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
 /// you want. 0 is the default of each.
@@ -80,21 +80,16 @@ fn ended() -> Failure {
 }
 
 fn opened(path: &Path, options: WriterOptions) -> Result<Writer, Failure> {
-    let WriterOptions { sync, sync_interval_ms, mode, .. } = options;
-    let mut builder = library::Writer::options()
+    let builder = library::Writer::options()
         .create_new(options.create_new)
         .replace(options.replace)
         .append(options.append)
         .direct(!options.cached)
         .size_hint(options.size_hint)
         // Freed without an end after an error: nothing half is left, as far as that can be.
-        .abandon_on_drop(true);
-    if let Some(sync) = policy(sync, sync_interval_ms)? {
-        builder = builder.sync(sync);
-    }
-    if mode != 0 {
-        builder = builder.mode(mode);
-    }
+        .abandon_on_drop(true)
+        .set(Builder::sync, policy(options.sync, options.sync_interval_ms)?)
+        .set(Builder::mode, given(options.mode));
     Ok(Writer { writer: Some(builder.open(path)?) })
 }
 

@@ -1,11 +1,13 @@
 //! `Lines`: a plain file of lines, with a promise for each.
 
-use crate::log::{path, policy, size};
+use crate::log::{length, path, policy};
 use crate::{Work, raise, work};
 use napi::bindgen_prelude::{AsyncTask, BufferSlice};
 use napi::{Either, Env};
 use napi_derive::napi;
 use std::sync::Arc;
+use wrote::LinesOptions as Builder;
+use wrote_bindings::Options;
 
 /// An open file of lines.
 #[napi]
@@ -30,16 +32,12 @@ pub fn open_lines(
     file: BufferSlice<'_>,
     options: LinesOptions,
 ) -> napi::Result<AsyncTask<Work<Lines>>> {
-    let mut how = wrote::Lines::options().waits(options.waits.unwrap_or(false));
-    if let Some(sync) = policy(options.sync)? {
-        how = how.sync(sync);
-    }
-    if let Some(bytes) = options.buffer_bytes {
-        how = how.buffer_bytes(size("bufferBytes", bytes)? as usize);
-    }
-    if let Some(mode) = options.mode {
-        how = how.mode(mode);
-    }
+    let buffer_bytes = length("bufferBytes", options.buffer_bytes)?;
+    let how = wrote::Lines::options()
+        .waits(options.waits.unwrap_or(false))
+        .set(Builder::sync, policy(options.sync)?)
+        .set(Builder::buffer_bytes, buffer_bytes.map(|bytes| bytes as usize))
+        .set(Builder::mode, options.mode);
     let file = path(&file);
     Ok(work(move || how.open(file).map(|lines| Lines(Arc::new(lines)))))
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use wrote::{Error, SyncPolicy};
-use wrote_bindings::Waits;
+use wrote_bindings::{Options, Waits};
 
 /// An open log, with the promises of one event loop. Each promise is a number, which JavaScript
 /// knows.
@@ -281,6 +281,11 @@ pub fn size(name: &str, number: f64) -> napi::Result<u64> {
     }
 }
 
+/// Returns an option that is a length in bytes.
+pub fn length(name: &str, bytes: Option<f64>) -> napi::Result<Option<u64>> {
+    bytes.map(|bytes| size(name, bytes)).transpose()
+}
+
 /// Returns a time that is passed in milliseconds.
 pub fn time(name: &str, milliseconds: f64) -> napi::Result<Duration> {
     wrote_bindings::interval(name, milliseconds / 1e3).map_err(invalid)
@@ -314,19 +319,15 @@ impl WriterOptions {
     /// Returns the library's options for `purpose`, and the policy among them.
     pub fn read(self, purpose: &str) -> napi::Result<(wrote::WriterOptions, SyncPolicy)> {
         let sync = policy(self.sync)?.unwrap_or_default();
-        let mut options = wrote::Writer::options()
+        let options = wrote::Writer::options()
             .sync(sync)
             .create_new(self.exclusive.unwrap_or(false))
             .direct(self.direct.unwrap_or(true))
             .replace(purpose == "replace")
             .append(purpose == "append")
-            .abandon_on_drop(true);
-        if let Some(bytes) = self.size_hint {
-            options = options.size_hint(size("sizeHint", bytes)?);
-        }
-        if let Some(mode) = self.mode {
-            options = options.mode(mode);
-        }
+            .abandon_on_drop(true)
+            .set(wrote::WriterOptions::size_hint, length("sizeHint", self.size_hint)?)
+            .set(wrote::WriterOptions::mode, self.mode);
         Ok((options, sync))
     }
 }
@@ -353,28 +354,15 @@ pub struct LogOptions {
 impl LogOptions {
     /// Returns the library's options.
     pub fn read(self) -> napi::Result<wrote::LogOptions> {
-        let mut options = wrote::Log::options();
-        if let Some(sync) = policy(self.sync)? {
-            options = options.sync(sync);
-        }
-        if let Some(bytes) = self.segment_bytes {
-            options = options.segment_bytes(size("segmentBytes", bytes)?);
-        }
-        if let Some(bytes) = self.retain_bytes {
-            options = options.retain_bytes(size("retainBytes", bytes)?);
-        }
-        if let Some(age) = self.retain_age {
-            options = options.retain_age(time("retainAge", age)?);
-        }
-        if let Some(buffers) = self.buffers {
-            options = options.buffers(buffers);
-        }
-        if let Some(bytes) = self.buffer_bytes {
-            options = options.buffer_bytes(size("bufferBytes", bytes)? as usize);
-        }
-        if let Some(mode) = self.mode {
-            options = options.mode(mode);
-        }
-        Ok(options)
+        let retain_age = self.retain_age.map(|age| time("retainAge", age)).transpose()?;
+        let buffer_bytes = length("bufferBytes", self.buffer_bytes)?;
+        Ok(wrote::Log::options()
+            .set(wrote::LogOptions::sync, policy(self.sync)?)
+            .set(wrote::LogOptions::segment_bytes, length("segmentBytes", self.segment_bytes)?)
+            .set(wrote::LogOptions::retain_bytes, length("retainBytes", self.retain_bytes)?)
+            .set(wrote::LogOptions::retain_age, retain_age)
+            .set(wrote::LogOptions::buffers, self.buffers)
+            .set(wrote::LogOptions::buffer_bytes, buffer_bytes.map(|bytes| bytes as usize))
+            .set(wrote::LogOptions::mode, self.mode))
     }
 }

@@ -9,8 +9,8 @@ use pyo3::types::PyString;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wrote::{Error, Method};
-use wrote_bindings::{Collected, from_io};
+use wrote::{Error, Method, WriterOptions};
+use wrote_bindings::{Collected, Options, from_io};
 
 /// Bytes of a direct write of text, which Python makes at 0.6 GB/s at most. The library's longer
 /// buffers, 8 MiB, serve faster programs, and fetching that memory took a third of the time of a
@@ -106,21 +106,17 @@ impl RawWriter {
         text: bool,
     ) -> PyResult<RawWriter> {
         let sync = sync.map(policy).transpose()?.unwrap_or_default();
-        let mut options = wrote::Writer::options()
+        let options = wrote::Writer::options()
             .sync(sync)
             .size_hint(size_hint)
             .create_new(create_new)
             .direct(direct)
             .replace(purpose == "replace")
             .append(purpose == "append")
-            .abandon_on_drop(true);
-        if let Some(permissions) = permissions {
-            options = options.mode(permissions);
-        }
-        // Writes through the page cache are shorter anyway.
-        if text && direct {
-            options = options.bs(TEXT_BYTES);
-        }
+            .abandon_on_drop(true)
+            .set(WriterOptions::mode, permissions)
+            // Writes through the page cache are shorter anyway.
+            .set(WriterOptions::bs, (text && direct).then_some(TEXT_BYTES));
         let writer = Collected::new(waiting(py, || options.open(path.0))?, sync);
         let (is_forked, is_forgotten) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(RawWriter { writer: Mutex::new(writer), is_forked, is_forgotten })

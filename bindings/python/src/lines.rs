@@ -2,6 +2,8 @@
 
 use crate::border::{FsPath, policy, waiting, with_bytes};
 use pyo3::prelude::*;
+use wrote::LinesOptions;
+use wrote_bindings::Options;
 
 /// A plain file of lines, for any number of threads.
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
@@ -19,16 +21,11 @@ impl Lines {
         permissions: Option<u32>,
         waits: bool,
     ) -> PyResult<Lines> {
-        let mut options = wrote::Lines::options().waits(waits);
-        if let Some(sync) = sync {
-            options = options.sync(policy(sync)?);
-        }
-        if let Some(bytes) = buffer_bytes {
-            options = options.buffer_bytes(bytes);
-        }
-        if let Some(permissions) = permissions {
-            options = options.mode(permissions);
-        }
+        let options = wrote::Lines::options()
+            .waits(waits)
+            .set(LinesOptions::sync, sync.map(policy).transpose()?)
+            .set(LinesOptions::buffer_bytes, buffer_bytes)
+            .set(LinesOptions::mode, permissions);
         waiting(py, || options.open(path.0)).map(Lines)
     }
 

@@ -11,7 +11,8 @@ use pyo3::types::PyDict;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wrote_bindings::{Answer, EventFd, Wakeup};
+use wrote::LogOptions;
+use wrote_bindings::{Answer, EventFd, Options, Wakeup, interval};
 
 /// An append-only log in a folder, for any number of threads and tasks.
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
@@ -42,29 +43,15 @@ impl Log {
         buffer_bytes: Option<usize>,
         permissions: Option<u32>,
     ) -> PyResult<Log> {
-        let mut options = wrote::Log::options();
-        if let Some(sync) = sync {
-            options = options.sync(policy(sync)?);
-        }
-        if let Some(bytes) = segment_bytes {
-            options = options.segment_bytes(bytes);
-        }
-        if let Some(bytes) = retain_bytes {
-            options = options.retain_bytes(bytes);
-        }
-        if let Some(seconds) = retain_age {
-            let age = wrote_bindings::interval("retain_age", seconds);
-            options = options.retain_age(age.map_err(PyValueError::new_err)?);
-        }
-        if let Some(buffers) = buffers {
-            options = options.buffers(buffers);
-        }
-        if let Some(bytes) = buffer_bytes {
-            options = options.buffer_bytes(bytes);
-        }
-        if let Some(permissions) = permissions {
-            options = options.mode(permissions);
-        }
+        let retain_age = retain_age.map(|seconds| interval("retain_age", seconds)).transpose();
+        let options = wrote::Log::options()
+            .set(LogOptions::sync, sync.map(policy).transpose()?)
+            .set(LogOptions::segment_bytes, segment_bytes)
+            .set(LogOptions::retain_bytes, retain_bytes)
+            .set(LogOptions::retain_age, retain_age.map_err(PyValueError::new_err)?)
+            .set(LogOptions::buffers, buffers)
+            .set(LogOptions::buffer_bytes, buffer_bytes)
+            .set(LogOptions::mode, permissions);
         let log = waiting(py, || options.open(path.0))?;
         Ok(Log { log, is_closed: Arc::default(), waits: PyDict::new(py).unbind() })
     }

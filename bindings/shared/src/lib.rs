@@ -1,5 +1,5 @@
 //! Parts that the bindings for all languages share: wake-ups of event loops, the tickets for which
-//! they wait, a writer that collects small writes, words of options, and the parts of an error.
+//! they wait, a writer that collects small writes, options and their words, and the parts of an error.
 
 mod waits;
 
@@ -8,7 +8,7 @@ pub use waits::{Answer, EventFd, Signal, Waits, Wakeup};
 use rustix::io::Errno;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wrote::{Error, SyncPolicy, Writer, Written};
+use wrote::{Error, LinesOptions, LogOptions, SyncPolicy, Writer, WriterOptions, Written};
 
 /// Returns the library's text without the parts that the errors of a language add themselves: path
 /// and number.
@@ -44,6 +44,21 @@ pub fn from_io(error: io::Error) -> Error {
         Error::Engine { what: "the call's arguments", errno }
     })
 }
+
+/// Options of the library, of which a caller gives some.
+pub trait Options: Sized {
+    /// Sets an option by its method, where the caller gave it.
+    fn set<T>(self, option: fn(Self, T) -> Self, given: Option<T>) -> Self {
+        match given {
+            Some(value) => option(self, value),
+            None => self,
+        }
+    }
+}
+
+impl Options for LinesOptions {}
+impl Options for LogOptions {}
+impl Options for WriterOptions {}
 
 /// Returns the policy of a word of Redis.
 pub fn sync(word: &str) -> Result<SyncPolicy, String> {
