@@ -1,10 +1,11 @@
 //! The needed parts of `ptrace(2)` and `waitpid(2)`.
 //!
-//! Existing crates do not know signals above 31, which programs may use.
+//! nix does not know signals above 31, which programs may use: it neither waits nor resumes here.
 
 use libc::{c_int, c_long, c_void, pid_t};
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 /// A task has stopped or ended.
@@ -53,22 +54,22 @@ pub struct Entry {
 /// Starts tracing a child and its descendants without stopping them. They are killed when this
 /// thread ends.
 pub fn seize(task: pid_t) -> io::Result<()> {
-    let options = OPTIONS | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
-    request(libc::PTRACE_SEIZE, task, options as usize).map(drop)
+    let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESECCOMP;
+    Ok(ptrace::seize(Pid::from_raw(task), OPTIONS | options)?)
 }
 
 /// Stops a running thread and starts tracing it and its descendants. They run on untraced when the
 /// calling thread ends.
 pub fn join(task: pid_t) -> io::Result<()> {
-    request(libc::PTRACE_SEIZE, task, OPTIONS as usize)?;
-    request(libc::PTRACE_INTERRUPT, task, 0).map(drop)
+    ptrace::seize(Pid::from_raw(task), OPTIONS)?;
+    Ok(ptrace::interrupt(Pid::from_raw(task))?)
 }
 
-const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
-    | libc::PTRACE_O_TRACEEXEC
-    | libc::PTRACE_O_TRACEFORK
-    | libc::PTRACE_O_TRACEVFORK
-    | libc::PTRACE_O_TRACECLONE;
+const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
+    .union(Options::PTRACE_O_TRACEEXEC)
+    .union(Options::PTRACE_O_TRACEFORK)
+    .union(Options::PTRACE_O_TRACEVFORK)
+    .union(Options::PTRACE_O_TRACECLONE);
 
 /// Waits for the next event of any task of this thread; `None` when none is left.
 ///
@@ -98,18 +99,24 @@ fn event(task: pid_t, status: c_int) -> Event {
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
         libc::PTRACE_EVENT_SECCOMP => Event::Call,
-        libc::PTRACE_EVENT_EXEC => Event::Exec(message(task).unwrap_or(task)),
+        libc::PTRACE_EVENT_EXEC => Event::Exec(new_task(task)),
         libc::PTRACE_EVENT_STOP => Event::Stopped(signal),
         0 if signal == SYSCALL => Event::Return,
         0 => Event::Signal(signal),
-        _ => Event::Spawned(message(task).unwrap_or(task)),
+        _ => Event::Spawned(new_task(task)),
     }
+}
+
+/// Returns the number that comes with an event: of the task that was created, or of the one that
+/// has executed another program before that.
+fn new_task(task: pid_t) -> pid_t {
+    ptrace::getevent(Pid::from_raw(task)).map_or(task, |number| number as pid_t)
 }
 
 /// Resumes a stopped task, delivering a signal unless it is 0.
 fn resume(task: pid_t, until: Until, signal: i32) -> io::Result<()> {
     let how = if until == Until::Call { libc::PTRACE_CONT } else { libc::PTRACE_SYSCALL };
-    request(how, task, signal as usize).map(drop)
+    request(how, task, signal)
 }
 
 /// Lets a task continue after an event.
@@ -119,7 +126,8 @@ pub fn proceed(task: pid_t, event: Event, until: Until) -> io::Result<()> {
         Event::Signal(signal) => resume(task, until, signal),
         // A new task starts with such a stop.
         Event::Stopped(libc::SIGTRAP) => resume(task, until, 0),
-        Event::Stopped(_) => listen(task),
+        // It stays stopped until a signal continues its process.
+        Event::Stopped(_) => request(libc::PTRACE_LISTEN, task, 0),
         _ => resume(task, until, 0),
     }
 }
@@ -135,14 +143,9 @@ pub fn keep() {
     }
 }
 
-/// Leaves a task stopped until a signal continues its process.
-fn listen(task: pid_t) -> io::Result<()> {
-    request(libc::PTRACE_LISTEN, task, 0).map(drop)
-}
-
 /// Returns the call at whose start a task is; `None` elsewhere.
 pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
-    let info = info(task)?;
+    let info = ptrace::syscall_info(Pid::from_raw(task))?;
     // SAFETY: the kernel has filled the member that `op` names (`ptrace(2)`).
     let (number, arguments) = unsafe {
         match info.op {
@@ -157,7 +160,7 @@ pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
 
 /// Returns the result of the call at whose end a task is: its value or error number.
 pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
-    let info = info(task)?;
+    let info = ptrace::syscall_info(Pid::from_raw(task))?;
     // SAFETY: a task at `Event::Return` has filled this member (`ptrace(2)`).
     let exit = unsafe { info.u.exit };
     Ok(match exit.is_error {
@@ -169,47 +172,15 @@ pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
 /// Returns the general registers of a stopped task.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
-    const NT_PRSTATUS: usize = 1;
-    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-    let mut to =
-        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
-    // SAFETY: the kernel writes at most `iov_len` bytes to `registers`.
-    let done = unsafe {
-        let to = (&raw mut to).cast::<c_void>();
-        libc::ptrace(libc::PTRACE_GETREGSET, task, NT_PRSTATUS as *mut c_void, to)
-    };
-    if done == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: all zeros are a value of this type, and the kernel wrote over them.
-    Ok(unsafe { registers.assume_init() })
-}
-
-fn info(task: pid_t) -> io::Result<libc::ptrace_syscall_info> {
-    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    let size = size_of_val(&info);
-    // SAFETY: the kernel writes at most `size` bytes to `info`.
-    let done = unsafe {
-        let to = info.as_mut_ptr().cast::<c_void>();
-        libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, task, size as *mut c_void, to)
-    };
-    if done == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: all zeros are a value of this type, and the kernel wrote over them.
-    Ok(unsafe { info.assume_init() })
+    Ok(ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(Pid::from_raw(task))?)
 }
 
 /// Makes a call that has started return ENOSYS.
 #[cfg(target_arch = "x86_64")]
 pub fn refuse(task: pid_t) -> io::Result<()> {
     // Call number -1 is skipped, and the return register already holds ENOSYS.
-    let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
-    // SAFETY: PTRACE_POKEUSER reads no memory of this process.
-    let done = unsafe {
-        libc::ptrace(libc::PTRACE_POKEUSER, task, number as *mut c_void, -1_isize as *mut c_void)
-    };
-    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax) as *mut c_void;
+    Ok(ptrace::write_user(Pid::from_raw(task), number, -1)?)
 }
 
 /// Other architectures name their registers differently.
@@ -218,18 +189,8 @@ pub fn refuse(_: pid_t) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn message(task: pid_t) -> io::Result<pid_t> {
-    let mut message: libc::c_ulong = 0;
-    // SAFETY: the kernel writes one word to `message`.
-    let done = unsafe {
-        let to = (&raw mut message).cast::<c_void>();
-        libc::ptrace(libc::PTRACE_GETEVENTMSG, task, null_mut::<c_void>(), to)
-    };
-    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(message as pid_t) }
-}
-
-fn request(what: libc::c_uint, task: pid_t, data: usize) -> io::Result<c_long> {
+fn request(what: libc::c_uint, task: pid_t, signal: c_int) -> io::Result<()> {
     // SAFETY: none of the requests passed here accesses memory of this process.
-    let done = unsafe { libc::ptrace(what, task, null_mut::<c_void>(), data as *mut c_void) };
-    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(done) }
+    let done = unsafe { libc::ptrace(what, task, null_mut::<c_void>(), signal as usize) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
