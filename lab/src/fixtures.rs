@@ -2,7 +2,6 @@
 //!
 //! | room | what belongs in it |
 //! |---|---|
-//! | `faulty` | file systems on a device with faults |
 //! | `folder` | folders and files of a test, and ones that imitate a machine's root or `/sys` |
 //! | `group` | control groups that limit a device, and kernel settings that a test changes |
 //! | `loops`, `mounted` | loop devices, and file systems on them |
@@ -16,7 +15,6 @@
 
 #![forbid(unsafe_code)]
 
-mod faulty;
 mod folder;
 mod group;
 mod loops;
@@ -28,11 +26,10 @@ mod schema;
 mod seeds;
 mod strange;
 
-pub use faulty::{Fault, FaultyDisk};
 pub use folder::{Tree, file, folder, names, program};
 pub use group::{Group, Setting};
 pub use loops::Loop;
-pub use mounted::{Mounted, leave_room_for};
+pub use mounted::{Mounted, leave_room_for, mkfs};
 pub use running::{Finished, Running, again, alone, finish, is_installed, run, skip, test_around};
 pub use schema::judge;
 pub use seeds::{Seeds, record, sender, words_of_panic};

@@ -22,10 +22,4 @@ pub mod tools;
 #[cfg(feature = "verbs")]
 pub mod verbs;
 
-#[cfg(feature = "samples")]
-pub use fixtures::samples;
-pub use fixtures::{
-    Fault, FaultyDisk, Finished, Group, HONEST_LANGUAGE, Loop, Mounted, Running, Seeds, Setting,
-    Strange, Tree, again, alone, file, finish, folder, is_installed, judge, leave_room_for, names,
-    record, run, sender, skip, test_around, words_of_panic,
-};
+pub use fixtures::*;

@@ -1,17 +1,44 @@
 //! Findings on limits of the device, and on writes that the program did not ask for.
 
 use crate::scene::{Disk, MIB, alone, jobs, of, run, said};
-use crate::support::document;
+use crate::support::{bench, document};
 use fixtures::{Group, finish, or_skip};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use wrote_result::document::Document;
+
+/// Creates a group whose processes write to the device `number` (`MAJOR:MINOR`) at `bytes_per_s` at
+/// most. The error is a reason to skip the test.
+fn throttled(number: &str, bytes_per_s: u64) -> Result<Group, String> {
+    let root = Path::new("/sys/fs/cgroup");
+    let (parent, file, text) = if root.join("blkio/cgroup.procs").exists() {
+        let text = format!("{number} {bytes_per_s}");
+        (root.join("blkio"), "blkio.throttle.write_bps_device", text)
+    } else {
+        (root.to_owned(), "io.max", format!("{number} wbps={bytes_per_s}"))
+    };
+    let name = format!("wrote-test-{}-{bytes_per_s}", std::process::id());
+    let group = Group::make(parent.join(name))?;
+    group.write(file, &text)?;
+    Ok(group)
+}
+
+/// Returns the same command, which enters the group before it begins.
+fn held(group: &Group, command: &Command) -> Command {
+    let mut held = Command::new("sh");
+    held.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(group.path());
+    held.arg(command.get_program()).args(command.get_args());
+    held.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    held
+}
 
 const DIRECT: &str = "[direct]\nrw=write\nbs=64k\nsize=6m\ndirect=1\n";
 
 /// Returns the result of a direct stream of 6 MiB to a disk limited to `bytes_per_s`.
 fn held_to(bytes_per_s: u64) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
-    let group = Group::throttled(&disk.number(), bytes_per_s)?;
-    Ok(document(&finish(&mut group.hold(&jobs(disk.path(), DIRECT, "")))))
+    let group = throttled(&disk.number(), bytes_per_s)?;
+    Ok(document(&finish(&mut held(&group, &jobs(disk.path(), DIRECT, "")))))
 }
 
 #[test]
@@ -30,9 +57,9 @@ fn throttled_is_said_of_a_control_group_whose_limit_was_met() {
 /// limits it to `bytes_per_s`.
 fn streamed_at(bytes_per_s: u64) -> Result<Document, String> {
     let disk = Disk::ext4(1024 * MIB)?;
-    let group = Group::throttled(&disk.number(), bytes_per_s)?;
+    let group = throttled(&disk.number(), bytes_per_s)?;
     let arguments = "--only stream/direct-io_uring-fdatasync-at-end --format json";
-    Ok(document(&finish(&mut group.hold(&crate::support::bench(disk.path(), arguments)))))
+    Ok(document(&finish(&mut held(&group, &bench(disk.path(), arguments)))))
 }
 
 #[test]

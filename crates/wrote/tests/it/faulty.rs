@@ -6,10 +6,11 @@
 
 /// The library chooses the rung: the tests run with io_uring, and where it is refused.
 mod chosen;
+mod disk;
 /// The tests name each rung.
 mod named;
 
-use fixtures::{Fault, FaultyDisk};
+use disk::{Fault, FaultyDisk};
 use std::path::Path;
 use wrote::Error;
 

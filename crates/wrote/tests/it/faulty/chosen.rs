@@ -1,7 +1,8 @@
 //! Logs, writers and saves, on the rung that the library chooses.
 
+use super::disk::{Fault, FaultyDisk};
 use super::{FAULTS, FAULTS_IN_PLACE, assert_of_the_device, content, on_each_file_system, read};
-use fixtures::{Fault, FaultyDisk, or_skip};
+use fixtures::or_skip;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -1,7 +1,8 @@
 //! Engines, saves and copies on each rung of the engine.
 
+use super::disk::{Fault, FaultyDisk};
 use super::{FAULTS, FAULTS_IN_PLACE, assert_of_the_device, content, on_each_file_system, read};
-use fixtures::{Fault, FaultyDisk, or_skip};
+use fixtures::or_skip;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
