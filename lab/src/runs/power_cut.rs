@@ -215,12 +215,12 @@ pub fn describe(name: &str, all: &[Seen]) -> String {
         let refused = counts(all.iter().map(|seen| &seen.refused.0));
         let _ = write!(text, "\n    hit in the middle of: {refused}");
     }
-    if let times @ 1.. = all.iter().map(|seen| seen.reopened).sum::<u32>() {
+    if let times @ 1.. = all.iter().map(|seen| seen.reopened).sum::<usize>() {
         let moments = count(all, |seen| seen.reopened > 0);
         let _ =
             write!(text, "\n    opened again {times} times in {moments} moments with a second cut");
     }
-    if let late @ 1.. = all.iter().map(|seen| seen.late).sum::<u32>() {
+    if let late @ 1.. = all.iter().map(|seen| seen.late).sum::<usize>() {
         let _ = write!(text, "\n    promises made when the power was gone: {late}");
     }
     if let Some(fault) = all.iter().find_map(|seen| seen.faults.first()) {

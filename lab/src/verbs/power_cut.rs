@@ -16,9 +16,11 @@ mod streams;
 mod subject;
 
 use super::Trouble;
+use crate::runs::power_cut::subject::Seen;
 use clap::ValueEnum;
 use marks::Marks;
 use said::{Line, Report, promises};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use subject::{Name, Subject, unsaid};
@@ -47,7 +49,7 @@ pub enum Verb {
         /// The folder of the `write`.
         folder: PathBuf,
     },
-    /// Compare the remaining files with the promises, and print a line for each fault.
+    /// Compare the remaining files with the promises, and print what was seen of each subject.
     Check {
         /// The folder of the `write`.
         folder: PathBuf,
@@ -86,9 +88,12 @@ fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<()
 fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
     let subject = name.in_folder(folder);
     say(&Line::Ready)?;
-    match subject.reopen(&say) {
-        Some(error) => refused(&error),
-        None => Err(format!("{} is not opened again", name.word()).into()),
+    loop {
+        match subject.reopen(&say) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return refused(&error),
+            None => return Err(format!("{} is not opened again", name.word()).into()),
+        }
     }
 }
 
@@ -102,29 +107,30 @@ fn refused(error: &Error) -> Result<(), Trouble> {
 /// Prints one line in one write, so that it is reported whole or not at all.
 fn say(line: &Line) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
-    let said = stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush());
+    let text = serde_json::to_string(line).map_err(|error| unsaid(&error))?;
+    let said = stdout.write_all((text + "\n").as_bytes()).and_then(|()| stdout.flush());
     said.map_err(|error| unsaid(&error))
 }
 
 fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
+    let mut seen = BTreeMap::new();
     for name in Name::value_variants() {
         let word = name.word();
         // A subject may not have written anything.
         let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);
-        let faults = subject.check(&said)?;
+        let mut faults = subject.check(&said)?;
+        faults.extend(late(subject.as_ref(), &said));
         let reopened = said.all().iter().filter(|line| matches!(line, Line::Reopened(_))).count();
-        println!("{word} promises {}", promises(said.all()) - reopened);
-        println!("{word} late {}", said.late());
-        println!("{word} reopened {reopened}");
-        if let Some(refused @ Line::Refused { .. }) = said.all().last() {
-            println!("{word} {refused}");
-        }
-        for fault in faults.into_iter().chain(late(subject.as_ref(), &said)) {
-            println!("{word} fault {fault}");
-        }
+        let promises = promises(said.all()) - reopened;
+        let refused = match said.all().last() {
+            Some(Line::Refused { action, errno }) => (action.clone(), *errno),
+            _ => Default::default(),
+        };
+        seen.insert(word, Seen { promises, late: said.late(), refused, reopened, faults });
     }
+    println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }
 

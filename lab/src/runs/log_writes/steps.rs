@@ -133,7 +133,7 @@ pub fn add(lines: &mut BTreeMap<String, String>, mark: &str) -> Result<(), Failu
     let unknown = || Failure::Failed(format!("an unknown mark: {mark:?}"));
     let (subject, line) = mark.split_once(',').ok_or_else(unknown)?;
     let lines = lines.entry(subject.to_owned()).or_default();
-    lines.push_str(&line.replace(',', " "));
+    lines.push_str(line);
     lines.push('\n');
     Ok(())
 }
@@ -167,14 +167,14 @@ mod tests {
             (0, 2, 0, &two),
             (0, 0, 1, b""),
             (0, 0, 8, b"save,ready"),
-            (0, 0, 8, b"save,saved,1"),
+            (0, 0, 8, br#"save,{"Saved":1}"#),
             (5, 1, 2, &one),
             (0, 0, 1, b""),
             (0, 0, 8, b"end"),
             (9, 1, 0, &one),
         ]);
         let steps = steps(&bytes).expect("steps");
-        let marks = ["save,ready", "save,saved,1"].map(str::to_owned).into();
+        let marks = ["save,ready", r#"save,{"Saved":1}"#].map(str::to_owned).into();
         let expected = [
             Step { volatile: vec![write(1, 1, 1), write(0, 2, 2)], stable: None, marks },
             Step { stable: Some(write(5, 1, 1)), ..Step::default() },
@@ -239,11 +239,11 @@ mod tests {
     #[test]
     fn marks_are_the_lines_of_their_subjects() {
         let mut lines = BTreeMap::new();
-        for mark in ["save,ready", "log,sending,0,7", "save,saved,1"] {
+        for mark in ["save,ready", r#"log,{"end":[0,7]}"#, r#"save,{"Saved":1}"#] {
             add(&mut lines, mark).expect("a mark");
         }
-        assert_eq!(lines["save"], "ready\nsaved 1\n");
-        assert_eq!(lines["log"], "sending 0 7\n");
+        assert_eq!(lines["save"], "ready\n{\"Saved\":1}\n");
+        assert_eq!(lines["log"], "{\"end\":[0,7]}\n");
         assert!(add(&mut lines, "dm-log-writes-end").is_err());
     }
 }

@@ -131,7 +131,6 @@ fn made(said: &[Line]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::power_cut::said::parse;
     use std::fs;
 
     fn prepared() -> (tempfile::TempDir, Copies) {
@@ -164,7 +163,7 @@ mod tests {
     #[test]
     fn a_promised_copy_must_be_there() {
         let (_folder, copies) = prepared();
-        let found = copies.check(&parse("copied 0").expect("a line")).expect("checked");
+        let found = copies.check(&Report::of(&[Line::Copied(0)], &[])).expect("checked");
         assert_eq!(found, ["copy-0 was promised and is missing"]);
     }
 

@@ -137,16 +137,11 @@ impl Subject for File {
         PRODUCERS as usize * *WINDOW.end() as usize
     }
 
-    fn reopen(&self, say: Reporter) -> Option<Error> {
-        loop {
-            let opened = self.open(SyncPolicy::Always).and_then(|lines| {
-                let bytes = wrote::read(self.path())?;
-                say(&Line::Reopened(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64))?;
-                lines.close()
-            });
-            if let Err(error) = opened {
-                return Some(error);
-            }
-        }
+    fn reopen(&self, say: Reporter) -> Option<Result<(), Error>> {
+        Some(self.open(SyncPolicy::Always).and_then(|lines| {
+            let bytes = wrote::read(self.path())?;
+            say(&Line::Reopened(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64))?;
+            lines.close()
+        }))
     }
 }

@@ -72,7 +72,7 @@ impl Marks {
             uuid: [0; 129],
             data: [0; 7],
             sector: 0,
-            text: padded(&text(&self.subject, line))?,
+            text: padded(&text(&self.subject, line)?)?,
         };
         // SAFETY: DM_TARGET_MSG reads and writes `data_size` bytes from the address it is given,
         // which `Updater` makes the address and length of `message`. Every string in it ends in
@@ -82,9 +82,9 @@ impl Marks {
     }
 }
 
-/// Returns the message: `mark save,saved,17`. The kernel splits words at spaces.
-fn text(subject: &str, line: &Line) -> String {
-    format!("mark {subject},{}", line.to_string().replace(' ', ","))
+/// Returns the message: `mark save,{"Saved":17}`. The kernel splits words at spaces.
+fn text(subject: &str, line: &Line) -> Result<String, Trouble> {
+    Ok(format!("mark {subject},{}", serde_json::to_string(line)?))
 }
 
 /// Returns the bytes of `text` and at least one NUL.
@@ -110,7 +110,9 @@ mod tests {
 
     #[test]
     fn a_mark_is_one_word_with_the_subject_before_it() {
-        assert_eq!(text("log", &Line::Sending { producer: 1, end: 9 }), "mark log,sending,1,9");
+        let mark = text("log", &Line::Sending { producer: 1, end: 9 }).expect("a text");
+        assert_eq!(mark, r#"mark log,{"Sending":{"producer":1,"end":9}}"#);
+        assert!(mark.split(' ').count() == 2);
     }
 
     #[test]

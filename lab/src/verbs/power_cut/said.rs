@@ -1,11 +1,11 @@
 //! The lines in which a subject reports its promises.
 
 use crate::verbs::Trouble;
-use std::fmt;
+use serde::{Deserialize, Serialize};
 use wrote::Error;
 
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One line, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Line {
     /// The files that must exist before the start exist and are synced.
     Ready,
@@ -73,26 +73,6 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Line::Ready => write!(f, "ready"),
-            Line::Saved(number) => write!(f, "saved {number}"),
-            Line::Synced { file, bytes } => write!(f, "synced {file} {bytes}"),
-            Line::Finished(file) => write!(f, "finished {file}"),
-            Line::Copied(number) => write!(f, "copied {number}"),
-            Line::Sending { producer, end } => write!(f, "sending {producer} {end}"),
-            Line::Appended { sequence, producer, number } => {
-                write!(f, "appended {sequence} {producer} {number}")
-            }
-            Line::Flushed(end) => write!(f, "flushed {end}"),
-            Line::Reopened(end) => write!(f, "reopened {end}"),
-            Line::Unpoisoned => write!(f, "unpoisoned"),
-            Line::Refused { action, errno } => write!(f, "refused {action} {errno}"),
-        }
-    }
-}
-
 /// All lines of a subject, with the places of the power cut among them.
 ///
 /// A promise made before the cut began must hold. A promise made during the cut may be older than
@@ -110,6 +90,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Makes a report of lines before the cut began, and of lines before it was complete.
+    #[cfg(test)]
+    pub fn of(sure: &[Line], unsure: &[Line]) -> Report {
+        let lines = [sure, unsure].concat();
+        Report { sure: sure.len(), before_gone: lines.len(), lines }
+    }
+
     /// Returns the lines before the cut began.
     pub fn sure(&self) -> &[Line] {
         &self.lines[..self.sure]
@@ -139,38 +126,12 @@ pub fn parse(text: &str) -> Result<Report, Trouble> {
         match text {
             "power-going" => said.sure = said.lines.len(),
             "power-gone" => said.before_gone = said.lines.len(),
-            _ => said.lines.push(line(text)?),
+            _ => said.lines.push(serde_json::from_str(text)?),
         }
     }
     said.sure = said.sure.min(said.lines.len());
     said.before_gone = said.before_gone.min(said.lines.len());
     Ok(said)
-}
-
-fn line(text: &str) -> Result<Line, Trouble> {
-    let words: Vec<&str> = text.split(' ').collect();
-    Ok(match words[..] {
-        ["ready"] => Line::Ready,
-        ["saved", number] => Line::Saved(number.parse()?),
-        ["synced", file, bytes] => Line::Synced { file: file.parse()?, bytes: bytes.parse()? },
-        ["finished", file] => Line::Finished(file.parse()?),
-        ["copied", number] => Line::Copied(number.parse()?),
-        ["sending", producer, end] => {
-            Line::Sending { producer: producer.parse()?, end: end.parse()? }
-        }
-        ["appended", sequence, producer, number] => Line::Appended {
-            sequence: sequence.parse()?,
-            producer: producer.parse()?,
-            number: number.parse()?,
-        },
-        ["flushed", end] => Line::Flushed(end.parse()?),
-        ["reopened", end] => Line::Reopened(end.parse()?),
-        ["unpoisoned"] => Line::Unpoisoned,
-        ["refused", action, errno] => {
-            Line::Refused { action: action.to_owned(), errno: errno.parse()? }
-        }
-        _ => return Err(format!("unknown line: {text:?}").into()),
-    })
 }
 
 #[cfg(test)]
@@ -196,17 +157,23 @@ mod tests {
             Line::Unpoisoned,
             refused,
         ];
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let said = parse(&text).expect("lines");
+        let text = |line| serde_json::to_string(line).expect("a text") + "\n";
+        let said = parse(&lines.iter().map(text).collect::<String>()).expect("lines");
         assert_eq!(said.sure(), lines);
         assert_eq!(said.all(), lines);
     }
 
     #[test]
     fn certainty_ends_when_the_power_is_lost() {
-        let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\n\
-            refused open 5";
-        let said = parse(said).expect("lines");
+        let said = r#""Ready"
+            {"Saved": 1}
+            power-going
+            {"Saved": 2}
+            power-gone
+            {"Saved": 3}
+            {"Sending": {"producer": 0, "end": 7}}
+            {"Refused": {"action": "open", "errno": 5}}"#;
+        let said = parse(&said.replace("            ", "")).expect("lines");
         assert_eq!(said.sure(), [Line::Ready, Line::Saved(1)]);
         assert_eq!(said.all().len(), 6);
         assert_eq!(said.late(), 1);
@@ -214,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_line_that_no_subject_prints_is_an_error() {
-        assert!(parse("saved\n").is_err());
-        assert!(parse("saved many\n").is_err());
+        assert!(parse("\"Saved\"\n").is_err());
+        assert!(parse("{\"Saved\": \"many\"}\n").is_err());
     }
 
     #[test]
     fn an_error_is_said_by_what_was_tried() {
         let error = io::Error::from_raw_os_error(5);
         let error = Error::file(Path::new("f"), Action::SyncFolder, None, &error);
-        assert_eq!(Line::refused(&error).to_string(), "refused SyncFolder 5");
+        assert_eq!(Line::refused(&error), Line::Refused { action: "SyncFolder".into(), errno: 5 });
     }
 }

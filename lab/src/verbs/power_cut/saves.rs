@@ -153,7 +153,6 @@ fn wrong(saved: u64, begun: u64, bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::power_cut::said::parse;
 
     /// Checks a file that holds `there` after a promise of content `said`.
     fn found(there: &[u8], said: u64) -> Vec<String> {
@@ -161,7 +160,7 @@ mod tests {
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
         fs::write(saves.file(), there).expect("written");
-        saves.check(&parse(&format!("ready\nsaved {said}")).expect("lines")).expect("checked")
+        saves.check(&Report::of(&[Line::Ready, Line::Saved(said)], &[])).expect("checked")
     }
 
     #[test]
@@ -191,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
-        let said = parse("saved 1\npower-going\nsaved 2\npower-gone\n").expect("lines");
+        let said = Report::of(&[Line::Saved(1)], &[Line::Saved(2)]);
         for (there, faults) in [(0, 1), (1, 0), (2, 0), (3, 0), (4, 1)] {
             fs::write(saves.file(), content(there, LENGTHS)).expect("written");
             let found = saves.check(&said).expect("checked");

@@ -2,7 +2,7 @@
 
 use crate::verbs::power_cut::content::{content, describe, random, read};
 use crate::verbs::power_cut::said::{Line, Report};
-use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
+use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove};
 use rand::RngExt;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -104,8 +104,7 @@ impl Streams {
 
 impl Subject for Streams {
     fn prepare(&self) -> io::Result<()> {
-        make_folder(&self.folder)?;
-        sync_folder(&self.folder)
+        make_folder(&self.folder)
     }
 
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
@@ -149,7 +148,6 @@ fn under_way(said: &[Line]) -> (u64, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::power_cut::said::parse;
     use std::fs;
 
     /// Checks two files: the first was finished, the second synced up to byte 5000.
@@ -159,8 +157,9 @@ mod tests {
         streams.prepare().expect("prepared");
         fs::write(streams.file(0), first).expect("written");
         fs::write(streams.file(1), second).expect("written");
-        let said = "synced 0 100\nfinished 0\nsynced 1 5000\npower-going\nsynced 1 7000\n";
-        streams.check(&parse(said).expect("lines")).expect("checked")
+        let synced = |file, bytes| Line::Synced { file, bytes };
+        let sure = [synced(0, 100), Line::Finished(0), synced(1, 5000)];
+        streams.check(&Report::of(&sure, &[synced(1, 7000)])).expect("checked")
     }
 
     #[test]
@@ -192,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let streams = Streams::new(&folder.path().join("writer"));
         streams.prepare().expect("prepared");
-        let said = parse("ready\npower-going\npower-gone\nunpoisoned\n").expect("lines");
+        let said = Report::of(&[Line::Ready], &[Line::Unpoisoned]);
         let faults = streams.check(&said).expect("checked");
         assert_eq!(faults, ["after the first error a flush succeeded"]);
     }
@@ -202,9 +201,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let streams = Streams::new(&folder.path().join("writer"));
         streams.prepare().expect("prepared");
-        let nothing = streams.check(&parse("ready").expect("a line")).expect("checked");
+        let nothing = streams.check(&Report::of(&[Line::Ready], &[])).expect("checked");
         assert_eq!(nothing, Vec::<String>::new());
-        let synced = streams.check(&parse("synced 0 1").expect("a line")).expect("checked");
+        let said = Report::of(&[Line::Synced { file: 0, bytes: 1 }], &[]);
+        let synced = streams.check(&said).expect("checked");
         assert_eq!(synced, ["stream-0 (1 bytes promised): no file"]);
     }
 }

@@ -39,9 +39,9 @@ pub trait Subject {
         1
     }
 
-    /// Reopens the written files repeatedly, and reports each time which exist permanently; `None`
-    /// for a subject whose files do not change by opening. Ends with the first error.
-    fn reopen(&self, _say: Reporter) -> Option<Error> {
+    /// Reopens the written files once, and reports which exist permanently; `None` for a subject
+    /// whose files do not change by opening.
+    fn reopen(&self, _say: Reporter) -> Option<Result<(), Error>> {
         None
     }
 }

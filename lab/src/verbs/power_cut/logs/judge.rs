@@ -112,10 +112,16 @@ fn is_there(places: &[Place], first: u64, line: &Line) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::power_cut::said::parse;
 
-    const SAID: &str = "sending 0 2\nsending 1 1\nappended 0 0 0\nappended 2 0 1\npower-going\n\
-                        appended 1 1 0\nsending 1 2\nreopened 2\n";
+    fn sending(producer: u32, end: u64) -> Line {
+        Line::Sending { producer, end }
+    }
+
+    fn said() -> Report {
+        let appended = |sequence, producer, number| Line::Appended { sequence, producer, number };
+        let sure = [sending(0, 2), sending(1, 1), appended(0, 0, 0), appended(2, 0, 1)];
+        Report::of(&sure, &[appended(1, 1, 0), sending(1, 2), Line::Reopened(2)])
+    }
 
     /// Checks a log with these producers and numbers.
     fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<(), String> {
@@ -123,7 +129,7 @@ mod tests {
             .zip(records)
             .map(|(sequence, &(producer, number))| Place { sequence, producer, number })
             .collect();
-        judge(&places, &parse(SAID).expect("lines"), trimmed)
+        judge(&places, &said(), trimmed)
     }
 
     #[test]
@@ -151,7 +157,7 @@ mod tests {
     #[test]
     fn a_gap_in_the_sequences_is_found() {
         let place = |sequence, number| Place { sequence, producer: 0, number };
-        let said = parse("sending 0 2").expect("a line");
+        let said = Report::of(&[sending(0, 2)], &[]);
         assert!(judge(&[place(0, 0), place(2, 1)], &said, false).is_err());
         assert!(judge(&[place(0, 0), place(1, 1)], &said, false).is_ok());
     }
@@ -164,7 +170,7 @@ mod tests {
 
     #[test]
     fn records_found_by_an_opening_must_stay() {
-        let said = parse("sending 0 2\nreopened 2\n").expect("lines");
+        let said = Report::of(&[sending(0, 2), Line::Reopened(2)], &[]);
         let place = |sequence| Place { sequence, producer: 0, number: sequence };
         assert!(judge(&[place(0), place(1)], &said, false).is_ok());
         assert!(judge(&[place(0)], &said, false).is_err());
