@@ -1,7 +1,9 @@
 //! The model's input: each call's effect on files, and its time.
 
 use serde::{Deserialize, Serialize};
+use std::fs::Metadata;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Identifies a file or folder by device and inode.
@@ -10,6 +12,13 @@ pub struct FileId {
     /// The device number, as in `stat(2)`.
     pub device: u64,
     pub inode: u64,
+}
+
+impl FileId {
+    /// Returns the identity of a file that was found.
+    pub fn of(found: &Metadata) -> FileId {
+        FileId { device: found.dev(), inode: found.ino() }
+    }
 }
 
 /// A directory entry.

@@ -8,7 +8,7 @@ use crate::call::{Act, Call, FileId, How, Name};
 use crate::disk::Disk;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ impl Recorder {
 
     fn copy(&mut self, root: &Path) -> io::Result<()> {
         self.write_all(BEGINS)?;
-        let file = id_of(&fs::metadata(root)?);
+        let file = FileId::of(&fs::metadata(root)?);
         self.add(&Piece::Root { file, path: root.to_owned() }, &[])?;
         let mut folders = vec![(root.to_owned(), file)];
         while let Some((path, folder)) = folders.pop() {
@@ -158,8 +158,8 @@ impl Recorder {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             found => found?,
         };
-        let (file, name) = (id_of(&found), Name { folder, path: path.to_owned() });
-        let mode = mode_of(&found);
+        let (file, name) = (FileId::of(&found), Name { folder, path: path.to_owned() });
+        let mode = found.mode() & 0o7777;
         let mut data = Vec::new();
         let what = if found.is_dir() {
             folders.push((path.to_owned(), file));
@@ -350,14 +350,6 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     Ok(Some((piece, data)))
 }
 
-fn id_of(found: &Metadata) -> FileId {
-    FileId { device: found.dev(), inode: found.ino() }
-}
-
-fn mode_of(found: &Metadata) -> u32 {
-    found.mode() & 0o7777
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,7 +361,7 @@ mod tests {
         fs::write(folder.join("below/a"), "old").unwrap();
         let path = place.join("record");
         let mut recorder = Recorder::begin(&path, true, &folder, max_bytes)?;
-        let file = id_of(&fs::metadata(folder.join("below/a")).unwrap());
+        let file = FileId::of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
         let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };
         recorder.see(&Disk::default(), &Call { data: b"new".into(), ..Call::new(7, act) });

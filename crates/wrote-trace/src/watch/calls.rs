@@ -1,6 +1,6 @@
 //! Translates system calls that change files into their effects.
 
-use super::descriptors::{Descriptor, Descriptors, Kind, id_of, name_of};
+use super::descriptors::{Descriptor, Descriptors, Kind, name_of};
 use super::filter::newer;
 use super::memory;
 use super::ptrace::Entry;
@@ -213,7 +213,7 @@ impl Reader {
             libc::SYS_truncate => {
                 let path = path(libc::AT_FDCWD as u64, a)?;
                 let found = fs::metadata(&path).ok()?;
-                let (file, from_bytes) = (id_of(&found), found.len());
+                let (file, from_bytes) = (FileId::of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);
                 Begun::Sure(resize(file, from_bytes, b, true)?)
             }
@@ -307,7 +307,7 @@ impl Reader {
     fn open(&mut self, path: Option<PathBuf>, flags: u64) -> Begun {
         let found = path.as_ref().and_then(|path| Some((path, fs::metadata(path).ok()?)));
         if let Some((path, found)) = found.as_ref().filter(|(_, found)| found.is_file()) {
-            self.meet(Some(path), id_of(found), found.len());
+            self.meet(Some(path), FileId::of(found), found.len());
         }
         let size_before = found.map(|(_, found)| found.len());
         Begun::Open { path, size_before, empties: flags as i32 & libc::O_TRUNC != 0 }
@@ -325,7 +325,7 @@ impl Reader {
     fn link(&mut self, from: PathBuf, to: PathBuf) -> Option<Begun> {
         // A file without a name is linked via `/proc/self/fd/N`, which must be followed.
         let file = match from.starts_with("/proc") {
-            true => id_of(&fs::metadata(&from).ok()?),
+            true => FileId::of(&fs::metadata(&from).ok()?),
             false => self.place(&from)?.1?,
         };
         Some(Begun::Sure(Act::Link { file, name: name_of(&to)? }))
@@ -339,9 +339,9 @@ impl Reader {
     fn place(&mut self, path: &Path) -> Option<(Name, Option<FileId>)> {
         let found = path.symlink_metadata().ok();
         if let Some(found) = found.as_ref().filter(|found| found.is_file()) {
-            self.meet(Some(path), id_of(found), found.len());
+            self.meet(Some(path), FileId::of(found), found.len());
         }
-        Some((name_of(path)?, found.as_ref().map(id_of)))
+        Some((name_of(path)?, found.as_ref().map(FileId::of)))
     }
 
     fn write(
@@ -473,11 +473,11 @@ impl Reader {
             }
             Begun::Sure(act) => act,
             Begun::MakeFolder { path } => {
-                let file = id_of(&fs::metadata(&path).ok()?);
+                let file = FileId::of(&fs::metadata(&path).ok()?);
                 Act::MadeFolder { file, name: name_of(&path)? }
             }
             Begun::MakeLink { path, to } => {
-                let file = id_of(&path.symlink_metadata().ok()?);
+                let file = FileId::of(&path.symlink_metadata().ok()?);
                 Act::MadeLink { file, name: name_of(&path)?, to }
             }
             // The device's cache may still hold the bytes, and the journal their place.
@@ -538,7 +538,7 @@ fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
         let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).ok());
         (from?..to?).contains(&address).then_some(())?;
         let path = line.find('/').map(|at| &line[at..])?;
-        fs::metadata(path).ok().map(|found| id_of(&found))
+        fs::metadata(path).ok().map(|found| FileId::of(&found))
     };
     maps.lines().find_map(of_line)
 }

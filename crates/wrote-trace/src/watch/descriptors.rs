@@ -11,7 +11,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 /// The most descriptors of a file whose writes are compared.
@@ -84,7 +84,7 @@ impl Descriptors {
     /// process may have `files_max` open files.
     pub fn new(process: pid_t, files_max: usize) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
-        let streams = (1..=2).filter_map(stream).map(|found| id_of(&found)).collect();
+        let streams = (1..=2).filter_map(stream).map(|found| FileId::of(&found)).collect();
         let infos_max = files_max.saturating_sub(OTHER_FILES).min(INFOS_MAX);
         let (known, writers) = (HashMap::new(), HashMap::new());
         Descriptors { known, infos: 0, infos_max, streams, writers }
@@ -201,7 +201,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     };
     let flags = info.as_ref().map_or(Ok(0), |info| field(info, "flags:", 8))? as i32;
     Ok(Descriptor {
-        file: id_of(&found),
+        file: FileId::of(&found),
         kind,
         // O_SYNC includes O_DSYNC.
         appends: flags & libc::O_APPEND != 0,
@@ -228,10 +228,6 @@ fn field(info: &File, name: &str, radix: u32) -> io::Result<u64> {
     value.ok_or_else(|| io::Error::other(format!("fdinfo has no {name}")))
 }
 
-pub fn id_of(found: &Metadata) -> FileId {
-    FileId { device: found.dev(), inode: found.ino() }
-}
-
 /// Classifies a file by its metadata and the path of its descriptor.
 fn kind(found: &Metadata, path: &Path) -> Kind {
     let file_type = found.file_type();
@@ -252,7 +248,7 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
 /// Splits a path into its folder and the entry itself.
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
-    Some(Name { folder: id_of(&folder), path: path.to_owned() })
+    Some(Name { folder: FileId::of(&folder), path: path.to_owned() })
 }
 
 #[cfg(test)]
