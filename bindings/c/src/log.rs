@@ -224,10 +224,7 @@ pub unsafe extern "C" fn wrote_log_trim_before(
 ) -> c_int {
     // SAFETY: promised by the caller.
     unsafe {
-        call(error, || {
-            give(first, shared(log)?.0.trim_before(sequence)?);
-            Ok(())
-        })
+        call(error, || shared(log)?.0.trim_before(sequence).map(|sequence| give(first, sequence)))
     }
 }
 

@@ -201,12 +201,7 @@ unsafe fn end(
     how: fn(library::Writer) -> Result<library::Written, Failure>,
 ) -> c_int {
     // SAFETY: promised by the caller.
-    unsafe {
-        call(error, || {
-            give(written, summed_up(&how(alone(writer)?.take()?)?));
-            Ok(())
-        })
-    }
+    unsafe { call(error, || how(alone(writer)?.take()?).map(|all| give(written, summed_up(&all)))) }
 }
 
 fn summed_up(written: &library::Written) -> Written {
@@ -276,9 +271,6 @@ pub unsafe extern "C" fn wrote_copy(
 ) -> c_int {
     // SAFETY: promised by the caller.
     unsafe {
-        call(error, || {
-            give(len, library::copy(path(from)?, path(to)?)?.bytes);
-            Ok(())
-        })
+        call(error, || library::copy(path(from)?, path(to)?).map(|copied| give(len, copied.bytes)))
     }
 }
