@@ -7,11 +7,13 @@ use std::path::Path;
 /// The start of a section, before its name.
 pub const HEADING: &str = "### `";
 
-/// A part of a document: from `<!-- MARK:begin -->` to `<!-- MARK:end -->`.
+/// The marks around the sections.
+const BEGIN: &str = "<!-- peers:begin -->";
+const END: &str = "<!-- peers:end -->";
+
+/// The part of a document between the marks.
 #[derive(Debug)]
 pub struct Sections {
-    /// The name of the marks.
-    pub mark: &'static str,
     /// The names of the sections, in order.
     pub names: Vec<String>,
 }
@@ -30,26 +32,19 @@ impl Sections {
         std::fs::write(document, text).tried(document.display())
     }
 
-    fn marks(&self) -> [String; 2] {
-        ["begin", "end"].map(|end| format!("<!-- {}:{end} -->", self.mark))
-    }
-
     fn no_place(&self, document: &Path) -> Failure {
-        let [begin, end] = self.marks();
-        Failure::Failed(format!("{}: no lines {begin} and {end}", document.display()))
+        Failure::Failed(format!("{}: no lines {BEGIN} and {END}", document.display()))
     }
 
     /// Splits the text into what is before the sections, the sections, and what is after them.
     fn parts<'a>(&self, text: &'a str) -> Option<[&'a str; 3]> {
-        let [begin, end] = self.marks();
-        let (before, rest) = text.split_once(&begin)?;
-        let (sections, after) = rest.split_once(&end)?;
+        let (before, rest) = text.split_once(BEGIN)?;
+        let (sections, after) = rest.split_once(END)?;
         Some([before, sections, after])
     }
 
     fn replaced(&self, text: &str, section: &str) -> Option<String> {
         let [before, old, after] = self.parts(text)?;
-        let [begin, end] = self.marks();
         let place = |section: &str| {
             let name = section.split('`').next().unwrap_or_default().to_owned();
             let order = self.names.iter().position(|known| *known == name);
@@ -60,7 +55,7 @@ impl Sections {
         let sections = sections.split(&heading).skip(1).map(|one| (place(one), one.trim_end()));
         let sections: BTreeMap<_, _> = sections.collect();
         let sections = sections.into_values().map(|one| format!("{HEADING}{one}\n\n"));
-        Some(format!("{before}{begin}\n\n{}{end}{after}", sections.collect::<String>()))
+        Some(format!("{before}{BEGIN}\n\n{}{END}{after}", sections.collect::<String>()))
     }
 }
 
@@ -68,11 +63,8 @@ impl Sections {
 mod tests {
     use super::*;
 
-    const BEGIN: &str = "<!-- peers:begin -->";
-    const END: &str = "<!-- peers:end -->";
-
     fn known() -> Sections {
-        Sections { mark: "peers", names: ["dsync", "save"].map(str::to_owned).into() }
+        Sections { names: ["dsync", "save"].map(str::to_owned).into() }
     }
 
     #[test]

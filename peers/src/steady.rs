@@ -4,14 +4,14 @@ use crate::contests::site::release_wrote;
 use crate::contests::{Figures, result_rows};
 use crate::zram;
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::run::{Show, clean_up, output, run};
+use lab::tools::run::{Show, run};
+use lab::{Mounted, mkfs};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// The time limit of one benchmark.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -44,8 +44,8 @@ pub fn steady(arguments: &Arguments) -> Result<(), Failure> {
     let folder = match &arguments.path {
         Some(path) => path.as_path(),
         None => {
-            made = InMemory::make()?;
-            made.point.path()
+            made = in_memory()?;
+            made.0.path()
         }
     };
     let mut rows: Vec<Steadiness> = Vec::new();
@@ -62,34 +62,19 @@ pub fn steady(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An ext4 on the device in memory, unmounted when dropped.
-struct InMemory {
-    point: TempDir,
-    _zram: zram::Zram,
-}
-
-impl InMemory {
-    fn make() -> Result<InMemory, Failure> {
-        let zram = zram::sized(ZRAM_BYTES)?;
-        let point = tempfile::tempdir().tried("a temporary folder")?;
-        output(Command::new("mkfs.ext4").args(["-q", zram::DEVICE]), "mkfs.ext4")?;
-        output(Command::new("mount").arg(zram::DEVICE).arg(point.path()), "mount")?;
-        let made = InMemory { point, _zram: zram };
-        // The device allocates memory when a block is first written. The benchmarks must not
-        // measure that.
-        let filler = made.point.path().join("filler");
-        let mut new = File::options();
-        zram::write_random(new.create_new(true), &filler, ZRAM_BYTES / 10 * FILLED_TENTHS)?;
-        std::fs::remove_file(&filler).tried(filler.display())?;
-        Ok(made)
-    }
-}
-
-impl Drop for InMemory {
-    fn drop(&mut self) {
-        // Before the device is reset.
-        clean_up(Command::new("umount").arg(self.point.path()));
-    }
+/// Makes an ext4 on the device in memory. Both are removed in this order.
+fn in_memory() -> Result<(Mounted, zram::Zram), Failure> {
+    let zram = zram::sized(ZRAM_BYTES)?;
+    let device = PathBuf::from(zram::DEVICE);
+    mkfs("ext4", std::slice::from_ref(&device)).map_err(Failure::Failed)?;
+    let mounted = Mounted::on("ext4", &device).map_err(Failure::Failed)?;
+    // The device allocates memory when a block is first written. The benchmarks must not measure
+    // that.
+    let filler = mounted.path().join("filler");
+    let mut new = File::options();
+    zram::write_random(new.create_new(true), &filler, ZRAM_BYTES / 10 * FILLED_TENTHS)?;
+    std::fs::remove_file(&filler).tried(filler.display())?;
+    Ok((mounted, zram))
 }
 
 /// The figures of all benchmarks for one row.

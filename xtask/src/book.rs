@@ -2,14 +2,14 @@
 //! file stands in the book where it stands in the repository, so `cargo xtask check`, which checks
 //! the links of the documents, has checked the book's.
 
-use crate::check::links::{links, relative_path};
+use crate::check::links::{from_root, links, relative_path};
 use crate::tools::{self, MDBOOK};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::report::Report;
-use lab::tools::repository::{root, target};
+use lab::tools::repository::{copy, fresh, root, target};
 use lab::tools::run::{HANG, Show, run};
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The pages in order, from the repository's root, with links relative to it.
@@ -38,10 +38,7 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
 
 fn make(install: bool) -> Result<PathBuf, Failure> {
     let mdbook = tools::provide(&MDBOOK, install)?;
-    let folder = target().join("book");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).tried(folder.display())?;
-    }
+    let folder = fresh(target().join("book"))?;
     lay_out(&folder)?;
     let html = folder.join("html");
     let mut command = Command::new(mdbook);
@@ -76,9 +73,9 @@ fn lay_out(folder: &Path) -> Result<(), Failure> {
         }
     }
     for file in files {
-        copy(&file, &source.join(&file))?;
+        copy(&root().join(&file), &source.join(&file))?;
     }
-    copy(CONFIG, &folder.join("book.toml"))?;
+    copy(&root().join(CONFIG), &folder.join("book.toml"))?;
     std::fs::write(source.join("SUMMARY.md"), moved(&read(SUMMARY)?)).tried(SUMMARY)
 }
 
@@ -98,28 +95,8 @@ fn moved(summary: &str) -> String {
     summary.lines().map(line).collect()
 }
 
-/// Returns the path from the root that `link` in `file` leads to.
-fn from_root(file: &str, link: &str) -> String {
-    let mut path = PathBuf::from(file);
-    path.pop();
-    for part in Path::new(link).components() {
-        match part {
-            Component::ParentDir => drop(path.pop()),
-            Component::Normal(name) => path.push(name),
-            _ => {}
-        }
-    }
-    path.to_string_lossy().into_owned()
-}
-
 fn read(file: &str) -> Result<String, Failure> {
     std::fs::read_to_string(root().join(file)).tried(file)
-}
-
-fn copy(file: &str, to: &Path) -> Result<(), Failure> {
-    let parent = to.parent().unwrap_or(to);
-    std::fs::create_dir_all(parent).tried(parent.display())?;
-    std::fs::copy(root().join(file), to).tried(file).map(drop)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bindings::Bindings;
 use crate::tools::{self, CARGO_DEB};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::report::Report;
-use lab::tools::repository::{root, target};
+use lab::tools::repository::{fresh, root, target};
 use lab::tools::run::output;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,11 +73,7 @@ pub fn check_crates(report: &mut Report) -> Result<(), Failure> {
 
 fn pack(install: bool) -> Result<Packed, Failure> {
     let cargo_deb = tools::provide(&CARGO_DEB, install)?;
-    let folder = folder();
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).tried(folder.display())?;
-    }
-    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    let folder = fresh(folder())?;
     let program = program::build()?;
     program::make_files(&program)?;
     let date = date_s()?;

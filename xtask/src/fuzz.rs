@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: damages logs by a fuzzer's inputs and reads them, or parses streams.
 
+use clap::ValueEnum;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
 use lab::tools::report::Report;
@@ -24,7 +25,7 @@ const INSTRUMENTS: &str = "-Cpasses=sancov-module \
 const INPUT_BYTES_MAX: usize = 1024;
 
 /// The code under the fuzzer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Subject {
     /// Logs are damaged, and read
     Log,
@@ -38,13 +39,9 @@ pub enum Subject {
 
 impl Subject {
     /// Its name on the command line, which is its program's.
-    fn word(self) -> &'static str {
-        match self {
-            Subject::Log => "log",
-            Subject::Frames => "frames",
-            Subject::Relp => "relp",
-            Subject::Resp => "resp",
-        }
+    fn word(self) -> String {
+        let value = self.to_possible_value().expect("no subject is hidden");
+        value.get_name().to_owned()
     }
 
     /// The step's name in a report.

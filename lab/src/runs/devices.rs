@@ -105,14 +105,11 @@ fn in_guest(
     prepare: impl FnOnce(&Path, &mut Vec<Planned>) -> Result<(Vec<PathBuf>, Vec<Disk>), Failure>,
 ) -> Result<(), Failure> {
     let name = format!("lab {}", lab.name);
-    if let Err(failure) = guest::check_possible(install, lab.programs) {
-        return report.step(&name, || Err::<(), _>(failure));
-    }
-    let base = guest::base(report, &name, lab.programs)?;
+    // The report has the reason of what is not there.
+    let Some(base) = guest::base(report, &name, lab.programs, install)? else { return Ok(()) };
     let tests = || guest::library_tests(PROGRAM, lab.tests);
     let built = report.make(&format!("{name}: build"), tests)?;
-    // The report has the reason.
-    let (Some(base), Some((program, mut plan))) = (base, built) else { return Ok(()) };
+    let Some((program, mut plan)) = built else { return Ok(()) };
     report.step(&format!("{name}: tests"), || {
         let logs = guest::logs(lab.name)?;
         let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;

@@ -69,14 +69,16 @@ pub struct Disk {
 /// A downloaded kernel and shell.
 pub struct Base(Cached);
 
-/// Gets the kernel and the shell of the guest of `lab`, which needs `programs`; `None` if a step
-/// failed, whose reason is in the report.
+/// Gets the kernel and the shell of the guest of `lab`, which needs `programs`; `None` if that is
+/// not possible, for a reason in the report. Without `install` nothing is downloaded.
 pub fn base(
     report: &mut Report,
     lab: &str,
     programs: &[&'static str],
+    install: bool,
 ) -> Result<Option<Base>, Failure> {
     let fetch = || {
+        check_possible(install, programs)?;
         packages::require(programs, Failure::Failed)?;
         cache::fetch().map(Base)
     };
@@ -85,7 +87,7 @@ pub fn base(
 
 /// Fails with the reason to skip a guest, which needs `programs`. Without `install` nothing may be
 /// downloaded.
-pub fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Failure> {
+fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Failure> {
     if !cfg!(target_arch = "x86_64") {
         return Err(Failure::Skipped("the guest's programs are built for x86_64".into()));
     }

@@ -2,11 +2,11 @@
 
 use super::Moments;
 use super::power_cut::WROTE;
-use super::power_cut::subject::{Seen, Subject, check, fresh};
+use super::power_cut::subject::{Seen, Subject, check};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::programs::{self, Program, cargo_tests};
 use crate::tools::report::Report;
-use crate::tools::repository::{release, target};
+use crate::tools::repository::{fresh, release, target};
 use crate::tools::run::check_interrupted;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

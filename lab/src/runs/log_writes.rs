@@ -62,13 +62,12 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
     if let Some(because) = lacking() {
         return report.skip(NAME, because);
     }
-    if let Err(failure) = guest::check_possible(install, DEVICE_MAPPER) {
-        return report.step(NAME, || Err::<(), _>(failure));
-    }
     let seed = arguments.seed.unwrap_or_else(super::draw_seed);
     let built = report.make("lab log-writes: build", || release("lab"))?;
     let Some(program) = built else { return Ok(()) };
-    let Some(mut recorded) = recorded(report, arguments, &program, seed)? else { return Ok(()) };
+    let Some(mut recorded) = recorded(report, arguments, &program, seed, install)? else {
+        return Ok(());
+    };
     for file_system in FILE_SYSTEMS {
         let name = format!("{NAME}: {}", file_system.name);
         report.step(&name, || {
@@ -88,11 +87,12 @@ fn recorded(
     arguments: &Arguments,
     program: &Path,
     seed: u64,
+    install: bool,
 ) -> Result<Option<Recorded>, Failure> {
     if let Some(folder) = &arguments.again {
         return Ok(Some(Recorded { folder: folder.clone(), made: None }));
     }
-    let Some(base) = guest::base(report, NAME, DEVICE_MAPPER)? else { return Ok(None) };
+    let Some(base) = guest::base(report, NAME, DEVICE_MAPPER, install)? else { return Ok(None) };
     let mut recorded = None;
     report.step("lab log-writes: recording", || {
         let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;

@@ -13,7 +13,7 @@ use super::power_cut::disk::{Disk, FileSystem};
 use super::power_cut::{FILE_SYSTEMS, lacking};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::report::Report;
-use crate::tools::repository::{release, target};
+use crate::tools::repository::{fresh, release, target};
 use crate::tools::run::{HANG, Show, check_interrupted, run};
 use pattern::{FILE, content};
 use rand::seq::SliceRandom;
@@ -198,7 +198,7 @@ fn cut(
     left: &mut [Left],
 ) -> Result<(), Failure> {
     let place = |point: &Path| point.join("moment");
-    let folder = super::power_cut::subject::fresh(place(&disk.point()))?;
+    let folder = fresh(place(&disk.point()))?;
     let mut order: Vec<usize> = (0..PATTERNS.len()).collect();
     order.shuffle(random);
     order.truncate(random.random_range(2..=ENDED_MAX + 1));

@@ -7,6 +7,7 @@
 use super::failure::{Failure, Tried};
 use super::run::{HANG, Show, run};
 use crate::fixtures::{Group, Loop, Mounted};
+use clap::ValueEnum;
 use rustix::fs::{major, minor};
 use std::fmt;
 use std::fs;
@@ -22,7 +23,7 @@ const IMAGE_BYTES: u64 = 24 << 30;
 const TOLERANCE: f64 = 0.1;
 
 /// A kind of disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum DiskKind {
     /// The machine's own, below the named folder.
     Own,
@@ -48,11 +49,8 @@ pub struct Disk {
 
 impl fmt::Display for DiskKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            DiskKind::Own => "own",
-            DiskKind::SlowSsd => "slow-ssd",
-            DiskKind::HardDisk => "hard-disk",
-        })
+        let value = self.to_possible_value().expect("no kind is hidden");
+        formatter.write_str(value.get_name())
     }
 }
 

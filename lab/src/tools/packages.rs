@@ -103,7 +103,10 @@ pub fn install(programs: &[&'static str]) -> Result<(), Failure> {
     }
     let names: Vec<&str> = wanted.iter().map(|program| package(program)).collect();
     eprintln!("xtask: installing {}", names.join(" "));
-    let result = twice(|| apt(&names));
+    let result = twice(|| {
+        apt_get(&["update"])?;
+        apt_get(&[&["install", "-y", "--no-install-recommends"], &names[..]].concat())
+    });
     check_interrupted()?;
     let still = missing(&wanted);
     if still.is_empty() {
@@ -135,21 +138,20 @@ pub fn are_there(programs: &[&'static str]) -> bool {
 }
 
 fn missing(programs: &[&'static str]) -> Vec<&'static str> {
-    let folders = folders();
-    let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
-    let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
-    programs.iter().copied().filter(|program| !found(program)).collect()
+    programs.iter().copied().filter(|program| file(program).is_none()).collect()
 }
 
-/// Finds programs, also in the administrator's folders.
-pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+/// Finds a program, also in the administrator's folders.
+fn file(program: &str) -> Option<PathBuf> {
     let folders = folders();
-    let find = |program: &&str| {
-        let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
-        let missing = || Failure::Failed(format!("{program} is not installed"));
-        files.find(|file| file.is_file()).ok_or_else(missing)
-    };
-    programs.iter().map(find).collect()
+    let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
+}
+
+/// Finds programs.
+pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let missing = |program: &str| Failure::Failed(format!("{program} is not installed"));
+    programs.iter().map(|program| file(program).ok_or_else(|| missing(program))).collect()
 }
 
 /// Prepares a program, also from the administrator's folders.
@@ -196,19 +198,9 @@ pub fn download(
     };
     download().or_else(|_| {
         check_interrupted()?;
-        update()?;
+        apt_get(&["update"])?;
         download()
     })
-}
-
-/// Updates apt's lists of packages.
-fn update() -> Result<(), Failure> {
-    apt_get(&["update"])
-}
-
-fn apt(names: &[&str]) -> Result<(), Failure> {
-    update()?;
-    apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
 }
 
 /// Runs `apt-get` as root; other users need sudo without a password.

@@ -62,6 +62,27 @@ fn is_ignored(line: &str, path: &str) -> bool {
     }
 }
 
+/// Replaces an old folder by an empty one.
+pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).tried(folder.display())?;
+    }
+    std::fs::create_dir(&folder).tried(folder.display())?;
+    Ok(folder)
+}
+
+/// Creates the folder of a file.
+pub fn make_parent(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().unwrap_or(file);
+    std::fs::create_dir_all(folder).tried(folder.display())
+}
+
+/// Copies a file, creating its folder.
+pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    make_parent(to)?;
+    std::fs::copy(from, to).map(drop).tried(from.display())
+}
+
 /// Prepares the cargo that runs this program, in the repository's root, with `arguments`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -6,7 +6,8 @@
 mod usage;
 
 use super::Trouble;
-use rand::{Rng, RngExt, SeedableRng};
+use crate::fixtures::{record, sender};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +29,6 @@ pub struct Arguments {
 const SEGMENT_BYTES: u64 = 8 << 20;
 const RETAIN_BYTES: u64 = 64 << 20;
 const PRODUCERS: u64 = 4;
-const RECORD_BYTES_MAX: usize = 4000;
 /// Records that a producer appends before it waits for the last of them.
 const WINDOW: u64 = 20;
 /// Samples of the usage.
@@ -104,7 +104,7 @@ fn append(log: Log, producer: u64, done: &Done) -> Result<(), Trouble> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(producer);
     while Instant::now() < end && !done.stop.load(Ordering::Relaxed) {
         for number in 1..=WINDOW {
-            let ticket = log.append(&record(random.random()))?;
+            let ticket = log.append(&record(producer, random.random()))?;
             // The last one covers the earlier ones.
             if number == WINDOW {
                 ticket.wait()?;
@@ -147,15 +147,6 @@ fn read(folder: &Path, done: &Done) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Returns a record whose first bytes determine the others.
-fn record(number: u64) -> Vec<u8> {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
-    let mut bytes = vec![0; 8 + random.random_range(0..RECORD_BYTES_MAX)];
-    random.fill_bytes(&mut bytes[8..]);
-    bytes[..8].copy_from_slice(&number.to_le_bytes());
-    bytes
-}
-
 /// Checks a record that a reader of the folder's log found. A reader on a busy machine may skip
 /// records that retention has removed, and no others.
 fn check(folder: &Path, found: &Record, next: &mut Option<u64>) -> Result<(), Trouble> {
@@ -164,9 +155,8 @@ fn check(folder: &Path, found: &Record, next: &mut Option<u64>) -> Result<(), Tr
         return Err(format!("record {sequence} comes where {next:?} belongs").into());
     }
     *next = Some(sequence + 1);
-    let number = found.bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    match number {
-        Some(number) if found.bytes == record(number) => Ok(()),
+    match sender(&found.bytes) {
+        Some((producer, number)) if found.bytes == record(producer, number) => Ok(()),
         _ => Err(format!("record {sequence} is not as it was written").into()),
     }
 }

@@ -11,7 +11,7 @@ use lab::tools::failure::Failure;
 /// Returns the part of the page with the rows' sections.
 pub fn sections() -> Sections {
     let names = rows::all().iter().map(|row| row.name.clone()).collect();
-    Sections { mark: "peers", names }
+    Sections { names }
 }
 
 /// Reads the machine with its file system from a small run of wrote, and the version of fio.

@@ -3,9 +3,10 @@
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
 use super::site::Site;
-use lab::process::Process;
+use lab::process::{Process, Stat, stat};
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
+use lab::tools::repository::fresh;
 use lab::tools::run::{check_interrupted, start, until};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::Deserialize;
@@ -120,11 +121,7 @@ impl Served {
     /// Starts a server in a new folder of the site or of tmpfs, and waits until it listens.
     pub fn start(in_memory: bool, site: &Site, server: &'static Server) -> Result<Served, Failure> {
         let memory = in_memory.then(|| tempfile::tempdir_in(MEMORY).tried(MEMORY)).transpose()?;
-        let folder = memory.as_ref().map_or(&*site.folder, TempDir::path).join("served");
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder).tried(folder.display())?;
-        }
-        std::fs::create_dir(&folder).tried(folder.display())?;
+        let folder = fresh(memory.as_ref().map_or(&*site.folder, TempDir::path).join("served"))?;
         let port = free_port()?;
         if let Some(name) = &server.file {
             let text = server.text.replace("PORT", &port.to_string());
@@ -162,19 +159,14 @@ impl Served {
 
     /// Returns the CPU seconds so far and the peak memory (`proc(5)`).
     fn used(&self) -> Result<(f64, Option<u64>), Failure> {
-        let read = |name: &str| {
-            let path = format!("/proc/{}/{name}", self.process.id());
-            std::fs::read_to_string(&path).tried(path)
-        };
-        let (stat, status) = (read("stat")?, read("status")?);
+        let path = PathBuf::from(format!("/proc/{}", self.process.id()));
+        let status = std::fs::read_to_string(path.join("status")).tried(path.display())?;
         let lacks = || Failure::Failed("a figure of /proc".into());
-        // The preceding name may contain spaces. utime and stime are fields 14 and 15, state is 3.
-        let fields = stat.rsplit_once(") ").ok_or_else(lacks)?.1.split(' ').skip(11);
-        let ticks: f64 = fields.take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        let Stat { user, kernel, .. } = stat(&path).ok_or_else(lacks)?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or_else(lacks)?;
         let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().tried("VmHWM")?;
         let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
-        Ok((ticks / ticks_per_s, Some(peak_kib << 10)))
+        Ok(((user + kernel) as f64 / ticks_per_s, Some(peak_kib << 10)))
     }
 
     /// Waits until everything that it received is in its file, ends it, and returns how long the

@@ -4,7 +4,7 @@ use crate::contests::site::release_wrote;
 use lab::Strange;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::programs::debug;
-use lab::tools::repository::root;
+use lab::tools::repository::{make_parent, root};
 use lab::tools::run::{Show, run};
 use plotters::prelude::*;
 use serde_json::Value;
@@ -41,9 +41,7 @@ pub fn stall() -> Result<(), Failure> {
     let (closed, closed_writes) = latencies(&daemon, &wrote, None)?;
     let (open, open_writes) = latencies(&daemon, &wrote, Some(RATE_IOPS))?;
     let path = root().join(PICTURE);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).tried(folder.display())?;
-    }
+    make_parent(&path)?;
     draw(&path, &closed, &open).map_err(|error| Failure::Failed(format!("{PICTURE}: {error}")))?;
     eprintln!("{PICTURE}: {closed_writes} writes, {open_writes} writes");
     for percent in [50.0, 99.0, 99.9] {

@@ -5,6 +5,7 @@
 //! door and its own rooms may use each other. Existing circles are listed in `circles.txt`.
 
 use super::lines::{self, Source, folder_of_modules};
+use super::links::from_root;
 use super::sources::{self, Module, is_sign};
 use lab::tools::failure::Failure;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -262,11 +263,9 @@ pub fn check_reached() -> Result<(), Failure> {
         let words = text.lines().filter_map(|line| line.strip_suffix(';')?.rsplit_once("mod "));
         declared.extend(words.map(|(_, name)| format!("{folder}/{name}")));
         let paths = text.split("path = \"").skip(1).filter_map(|rest| rest.split_once('"'));
-        declared.extend(paths.map(|(path, _)| plain(file, path)));
+        declared.extend(paths.map(|(path, _)| from_root(file, without_ending(path))));
     }
-    let is_missed = |file: &&str| {
-        !begins(file) && !declared.contains(file.trim_end_matches(".rs").trim_end_matches("/mod"))
-    };
+    let is_missed = |file: &&str| !begins(file) && !declared.contains(without_ending(file));
     let missed: Vec<&str> = sources.iter().map(|source| &*source.file).filter(is_missed).collect();
     missed.iter().for_each(|file| println!("{file}: no `mod` leads to it"));
     match missed.len() {
@@ -275,17 +274,9 @@ pub fn check_reached() -> Result<(), Failure> {
     }
 }
 
-/// Returns the path, without its ending, of a file that `file` names by its `path`.
-fn plain(file: &str, path: &str) -> String {
-    let mut folders: Vec<&str> = file.split('/').collect();
-    folders.pop();
-    for folder in path.trim_end_matches(".rs").trim_end_matches("/mod").split('/') {
-        match folder {
-            ".." => drop(folders.pop()),
-            other => folders.push(other),
-        }
-    }
-    folders.join("/")
+/// Returns the path of a module without the ending of its file.
+fn without_ending(file: &str) -> &str {
+    file.trim_end_matches(".rs").trim_end_matches("/mod")
 }
 
 /// Returns whether cargo finds a program, a library or a test in this file by itself.

@@ -6,7 +6,7 @@ use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Checks every Markdown file that git knows or would add.
 pub fn check() -> Result<(), Failure> {
@@ -41,6 +41,20 @@ pub fn relative_path(link: &str) -> Option<&str> {
     let path = link.split('#').next().filter(|path| !path.is_empty())?;
     let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':'));
     (!has_scheme).then_some(path)
+}
+
+/// Returns the path from the root that `link` in `file` leads to.
+pub fn from_root(file: &str, link: &str) -> String {
+    let mut path = PathBuf::from(file);
+    path.pop();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    path.to_string_lossy().into_owned()
 }
 
 /// Returns the events of the Markdown `text`.

@@ -3,7 +3,7 @@
 
 use super::{VERSION, hashed};
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::repository::{cargo, root, target};
+use lab::tools::repository::{self, cargo, root, target};
 use lab::tools::run::{HANG, Show, output, run};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -89,8 +89,7 @@ pub fn make_files(program: &Path) -> Result<(), Failure> {
     let folder = folder();
     for (words, path) in FILES {
         let file = folder.join(path);
-        let parent = file.parent().unwrap_or(&folder);
-        std::fs::create_dir_all(parent).tried(parent.display())?;
+        repository::make_parent(&file)?;
         let text =
             output(Command::new(program).args(words), &format!("wrote {}", words.join(" ")))?;
         std::fs::write(&file, text).tried(file.display())?;
@@ -148,9 +147,7 @@ pub fn give_times(tree: &Path, date_s: &str) -> Result<(), Failure> {
 
 /// Copies a file, creating its folder.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
-    let parent = to.parent().unwrap_or(to);
-    std::fs::create_dir_all(parent).tried(parent.display())?;
-    std::fs::copy(from, to).tried(from.display())?;
+    repository::copy(from, to)?;
     std::fs::set_permissions(to, Permissions::from_mode(mode)).tried(to.display())
 }
 

@@ -123,7 +123,9 @@ impl KilledLog {
             .zip(records)
             .map(|(sequence, record)| {
                 assert_eq!(record.sequence, sequence);
-                sender(&record.bytes)
+                let (producer, number) = sender(&record.bytes).expect("who sent it");
+                assert!(record.bytes == self::record(producer, number), "record {sequence}");
+                (producer, number)
             })
             .collect();
         let acknowledged = self.acknowledged();

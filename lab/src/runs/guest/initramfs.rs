@@ -5,6 +5,7 @@ use super::Guest;
 use super::cache::{Cached, entries};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages::program;
+use crate::tools::repository::{copy, make_parent};
 use crate::tools::run::output;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -212,19 +213,9 @@ fn archive(tree: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     output(&mut command, "cpio").map(|_| path)
 }
 
-fn parent(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(path);
-    create_dir_all(folder).tried(folder.display())
-}
-
 fn put(path: &Path, text: &str) -> Result<(), Failure> {
-    parent(path)?;
+    make_parent(path)?;
     std::fs::write(path, text).tried(path.display())
-}
-
-fn copy(source: &Path, target: &Path) -> Result<(), Failure> {
-    parent(target)?;
-    std::fs::copy(source, target).map(|_| ()).tried(source.display())
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use super::entries::Entries;
 use super::steps::{Step, add, each_step};
 use crate::runs::power_cut::disk::{Disk, FileSystem};
-use crate::runs::power_cut::subject::{Seen, check, fresh};
+use crate::runs::power_cut::subject::{Seen, check};
 use crate::runs::power_cut::{SUBJECTS, UNSYNCED, describe, sees_something};
 use crate::tools::failure::{Failure, Tried};
-use crate::tools::repository::target;
+use crate::tools::repository::{fresh, target};
 use crate::tools::run::{check_interrupted, output};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -1,9 +1,10 @@
 //! One moment: the subjects write, the power is cut, and the files are checked.
 
 use super::disk::{Disk, cut};
-use super::subject::{Seen, Subject, check, fresh};
+use super::subject::{Seen, Subject, check};
 use super::{REOPENED, SUBJECTS};
 use crate::tools::failure::Failure;
+use crate::tools::repository::fresh;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;

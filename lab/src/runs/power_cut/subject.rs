@@ -29,15 +29,6 @@ pub struct Seen {
     pub faults: Vec<String>,
 }
 
-/// Replaces an old folder by an empty one.
-pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).tried(folder.display())?;
-    }
-    std::fs::create_dir(&folder).tried(folder.display())?;
-    Ok(folder)
-}
-
 /// Returns the whole lines in the first `going` bytes, without the first line, `ready`.
 fn sure_lines(said: &str, going: usize) -> &str {
     let end = said[..going].rfind('\n').map_or(0, |newline| newline + 1);

@@ -50,18 +50,6 @@ pub fn describe(found: &[u8], expected: &[u8]) -> String {
     format!("{} bytes, where {} belong{wrong}", found.len(), expected.len())
 }
 
-/// Returns the names in a folder without temporary files.
-pub fn names(folder: &Path) -> io::Result<Vec<String>> {
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(named)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.retain(|name| !(name.starts_with('.') && name.contains(".wrote-")));
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

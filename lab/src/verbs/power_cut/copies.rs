@@ -1,6 +1,7 @@
 //! A subject that copies a few files to new names.
 
-use crate::verbs::power_cut::content::{content, describe, names, read};
+use crate::fixtures::names;
+use crate::verbs::power_cut::content::{content, describe, read};
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::subject::{Reporter, Subject, make_folder, remove, sync_folder};
 use std::convert::Infallible;
@@ -111,9 +112,11 @@ impl Subject for Copies {
         }
         let is_known = |name: &String| {
             let number = name.strip_prefix("copy-").and_then(|number| number.parse().ok());
-            name.starts_with("source-") || number.is_some_and(|number: u64| number <= current)
+            let is_temporary = name.starts_with('.') && name.contains(".wrote-");
+            let is_copy = number.is_some_and(|number: u64| number <= current);
+            is_temporary || name.starts_with("source-") || is_copy
         };
-        let unknown = names(&self.folder)?.into_iter().filter(|name| !is_known(name));
+        let unknown = names(&self.folder).into_iter().filter(|name| !is_known(name));
         faults.extend(unknown.map(|name| format!("{name}: an unknown name")));
         Ok(faults)
     }

@@ -48,16 +48,6 @@ impl Faults {
         Faults { arguments, flush_failed: AtomicBool::new(false) }
     }
 
-    /// Answers EINVAL if an open with these `open(2)` flags is refused.
-    pub fn open(&self, flags: i32) -> Result<(), Errno> {
-        self.refuse(Refuse::Open, flags)
-    }
-
-    /// Answers EINVAL if a read or write of a file opened with these flags is refused.
-    pub fn transfer(&self, flags: i32) -> Result<(), Errno> {
-        self.refuse(Refuse::Transfer, flags)
-    }
-
     /// Returns how many of the `length` bytes of a write are taken.
     pub fn taken(&self, length: usize) -> usize {
         self.arguments.short_writes.map_or(length, |most| length.min(most as usize))
@@ -89,7 +79,9 @@ impl Faults {
         Ok(())
     }
 
-    fn refuse(&self, at: Refuse, flags: i32) -> Result<(), Errno> {
+    /// Answers EINVAL if an open with these `open(2)` flags is refused, or a transfer of a file that
+    /// was opened with them.
+    pub fn refuse(&self, at: Refuse, flags: i32) -> Result<(), Errno> {
         if self.arguments.refuse_direct == Some(at) && flags & libc::O_DIRECT != 0 {
             return Err(Errno::EINVAL);
         }
@@ -176,8 +168,8 @@ mod tests {
     #[test]
     fn without_a_request_nothing_misbehaves() {
         let faults = Faults::default();
-        assert_eq!(refused(faults.open(libc::O_DIRECT)), None);
-        assert_eq!(refused(faults.transfer(libc::O_DIRECT)), None);
+        assert_eq!(refused(faults.refuse(Refuse::Open, libc::O_DIRECT)), None);
+        assert_eq!(refused(faults.refuse(Refuse::Transfer, libc::O_DIRECT)), None);
         assert_eq!(refused(faults.flush()), None);
         assert_eq!(faults.taken(1 << 20), 1 << 20);
     }
@@ -187,11 +179,17 @@ mod tests {
         let at = |refuse| {
             Faults::new(FaultArguments { refuse_direct: Some(refuse), ..FaultArguments::default() })
         };
-        assert_eq!(refused(at(Refuse::Open).open(libc::O_DIRECT)), Some(libc::EINVAL));
-        assert_eq!(refused(at(Refuse::Open).open(libc::O_RDWR)), None);
-        assert_eq!(refused(at(Refuse::Transfer).open(libc::O_DIRECT)), None);
-        assert_eq!(refused(at(Refuse::Transfer).transfer(libc::O_DIRECT)), Some(libc::EINVAL));
-        assert_eq!(refused(at(Refuse::Transfer).transfer(libc::O_RDWR)), None);
+        assert_eq!(
+            refused(at(Refuse::Open).refuse(Refuse::Open, libc::O_DIRECT)),
+            Some(libc::EINVAL)
+        );
+        assert_eq!(refused(at(Refuse::Open).refuse(Refuse::Open, libc::O_RDWR)), None);
+        assert_eq!(refused(at(Refuse::Transfer).refuse(Refuse::Open, libc::O_DIRECT)), None);
+        assert_eq!(
+            refused(at(Refuse::Transfer).refuse(Refuse::Transfer, libc::O_DIRECT)),
+            Some(libc::EINVAL)
+        );
+        assert_eq!(refused(at(Refuse::Transfer).refuse(Refuse::Transfer, libc::O_RDWR)), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct PaceArguments {
 }
 
 /// The clock of one mounted file system.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pace {
     arguments: PaceArguments,
     fast_left_bytes: u64,
@@ -62,16 +62,7 @@ impl Pace {
     /// Makes a clock that keeps the pace of `arguments`.
     pub fn new(arguments: PaceArguments) -> Pace {
         let fast_left_bytes = arguments.fast_bytes.unwrap_or(0);
-        let (began, due, answered) = (None, None, None);
-        Pace {
-            arguments,
-            fast_left_bytes,
-            began,
-            due,
-            answered,
-            moved_bytes: 0,
-            has_stalled: false,
-        }
+        Pace { arguments, fast_left_bytes, ..Pace::default() }
     }
 
     /// Returns when a write of `length_bytes` that comes `now` may be answered.

@@ -1,7 +1,6 @@
 //! Answers the kernel's FUSE requests (`linux/fuse.h`) from the tree, with faults.
 
-use crate::verbs::strange_fs::faults::Faults;
-use crate::verbs::strange_fs::faults::Keep;
+use crate::verbs::strange_fs::faults::{Faults, Keep, Refuse};
 use crate::verbs::strange_fs::pace::Pace;
 use crate::verbs::strange_fs::tree::{Kind, Maker, Node, Tree};
 use fuser::{
@@ -74,12 +73,12 @@ impl StrangeFs {
     }
 
     fn open_file(&self, number: u64, flags: i32) -> Result<(), Errno> {
-        self.faults.open(flags)?;
+        self.faults.refuse(Refuse::Open, flags)?;
         self.tree().open(number)
     }
 
     fn take(&self, number: u64, offset: u64, data: &[u8], flags: i32) -> Result<u32, Errno> {
-        self.faults.transfer(flags)?;
+        self.faults.refuse(Refuse::Transfer, flags)?;
         let taken = self.faults.taken(data.len());
         let is_first = self.tree().write(number, offset, &data[..taken])?;
         let taken_bytes = taken as u64;
@@ -247,8 +246,10 @@ impl Filesystem for StrangeFs {
     ) {
         self.wait(|pace, now| pace.read(size.into(), now));
         let tree = self.tree();
-        let bytes =
-            self.faults.transfer(flags.0).and_then(|()| tree.read(ino.0, offset, size as usize));
+        let bytes = self
+            .faults
+            .refuse(Refuse::Transfer, flags.0)
+            .and_then(|()| tree.read(ino.0, offset, size as usize));
         match bytes {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(error),

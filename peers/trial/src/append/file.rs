@@ -6,18 +6,10 @@ use crate::outcome::{Outcome, Percentiles};
 use crate::place::{Place, sync_folder, zeros};
 use hdrhistogram::Histogram;
 use std::fs::File;
-use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
-
-/// Writes one message of a file, given the offset after the last one.
-type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
-
-const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
-/// Writes over the zeros, at the offset.
-const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);
 
 /// The locked state.
 struct Shared {
@@ -29,23 +21,22 @@ struct Shared {
 /// Appends to a file that grows by each message.
 pub fn growing(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
-    let file = File::options().append(true).create_new(true).open(path)?;
+    let file = File::create_new(path)?;
     sync_folder(path)?;
-    one_by_one(messages, &place, file, AT_THE_END)
+    one_by_one(messages, &place, file)
 }
 
 /// Writes over a file of zeros.
 pub fn prepared(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
-    one_by_one(messages, &place, zeros(path, messages.total_bytes())?, AT_ITS_OFFSET)
+    one_by_one(messages, &place, zeros(path, messages.total_bytes())?)
 }
 
-fn one_by_one(messages: &Messages, place: &Place, file: File, write: WriteOne) -> Result<Outcome> {
+fn one_by_one(messages: &Messages, place: &Place, file: File) -> Result<Outcome> {
     let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
     let step = |message: &[u8]| {
         let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
-        let offset = shared.next_offset;
-        write(&mut shared.file, message, offset)?;
+        shared.file.write_all_at(message, shared.next_offset)?;
         shared.next_offset += message.len() as u64;
         let begin = Instant::now();
         shared.file.sync_data()?;

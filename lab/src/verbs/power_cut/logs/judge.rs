@@ -1,5 +1,6 @@
 //! The check that a log holds all promised records, and only records that were sent.
 
+use crate::fixtures::sender;
 use crate::verbs::power_cut::content::describe;
 use crate::verbs::power_cut::said::{Line, Report};
 use std::collections::BTreeMap;
@@ -20,9 +21,7 @@ impl Place {
         bytes: &[u8],
         content: fn(u32, u64) -> Vec<u8>,
     ) -> Result<Place, String> {
-        let mut words = bytes.splitn(3, |byte| *byte == b' ');
-        let mut word = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
-        let own = word().and_then(|producer| u32::try_from(producer).ok()).zip(word());
+        let own = sender(bytes).and_then(|(of, number)| Some((u32::try_from(of).ok()?, number)));
         let Some((producer, number)) = own else {
             let bytes = bytes.len();
             return Err(format!("record {sequence}: {bytes} bytes that no producer sent"));
