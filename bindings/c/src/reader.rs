@@ -6,7 +6,7 @@ use crate::error::Error;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
-use wrote_bindings::{from_io, unix_ns};
+use wrote_bindings::{from_io, log_reader, unix_ns};
 
 /// Reads a file from start to end, in place of fopen(3) and fread(3): past the page cache where
 /// that does not hold a long file, with several reads in flight.
@@ -145,11 +145,7 @@ pub unsafe extern "C" fn wrote_log_reader_open(
     unsafe {
         call(error, || {
             hand_over(reader, || {
-                let folder = path(folder)?;
-                let reader = match follows {
-                    true => library::LogReader::expect(folder, from)?.following()?,
-                    false => library::LogReader::open(folder, from)?,
-                };
+                let reader = log_reader(path(folder)?, from, follows)?;
                 Ok(LogReader { reader, follows, record: Vec::new() })
             })
         })

@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, UNIX_EPOCH};
-use wrote::{LogReader, Record};
-use wrote_bindings::unix_ns;
+use wrote::Record;
+use wrote_bindings::{log_reader, unix_ns};
 
 /// How many bytes, or records, one call returns at most, so that other events get their turn.
 const BATCH_BYTES: usize = 64 << 10;
@@ -52,10 +52,7 @@ pub fn open_records(
     // Not later than a record's own time, which `given` rounds down.
     let since = since_ms.map(|time| Duration::from_micros((time * 1e3) as u64));
     Ok(work(move || {
-        let mut reader = match follow {
-            true => LogReader::expect(folder, start)?.following()?,
-            false => LogReader::open(folder, start)?,
-        };
+        let mut reader = log_reader(&folder, start, follow)?;
         if let Some(since) = since {
             reader.seek_time(UNIX_EPOCH + since)?;
         }

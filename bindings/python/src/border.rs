@@ -9,7 +9,7 @@ use pyo3::exceptions::{
     PyBufferError, PyInterruptedError, PyOSError, PyPermissionError, PyValueError,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -109,6 +109,17 @@ pub fn with_bytes<T>(
     }
     let buffer = PyUntypedBuffer::get(data)?;
     act(bytes_of(&buffer)?)
+}
+
+/// Calls `act` with the bytes of an object or of a text, as UTF-8.
+pub fn with_text<T>(
+    data: &Bound<'_, PyAny>,
+    act: impl FnOnce(&[u8]) -> PyResult<T>,
+) -> PyResult<T> {
+    match data.cast::<PyString>() {
+        Ok(text) => act(text.to_str()?.as_bytes()),
+        Err(_) => with_bytes(data, act),
+    }
 }
 
 /// Returns the bytes of a buffer, whatever its elements are.

@@ -1,7 +1,7 @@
 //! `RawWriter` and `RawReader`: the library's writer and reader behind files of Python; and whole
 //! files by one call, saved and copied.
 
-use crate::border::{FsPath, policy, raise, waiting, with_bytes, with_room};
+use crate::border::{FsPath, policy, raise, waiting, with_bytes, with_room, with_text};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -239,7 +239,7 @@ impl RawReader {
 #[pyfunction]
 #[pyo3(signature = (path, data, *, durable=true))]
 pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: bool) -> PyResult<()> {
-    content(data, |bytes| {
+    with_text(data, |bytes| {
         waiting(py, || match durable {
             true => wrote::write(path.0, bytes),
             false => wrote::write_unflushed(path.0, bytes),
@@ -251,7 +251,7 @@ pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: boo
 /// `FileExistsError`, and its file keeps its content.
 #[pyfunction]
 pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyResult<()> {
-    content(data, |bytes| waiting(py, || wrote::write_new(path.0, bytes)))
+    with_text(data, |bytes| waiting(py, || wrote::write_new(path.0, bytes)))
 }
 
 /// Copies the file `source` to `target`, which must not exist yet, and returns the number of its
@@ -259,11 +259,4 @@ pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyRes
 #[pyfunction]
 pub fn copy(py: Python<'_>, source: FsPath, target: FsPath) -> PyResult<u64> {
     waiting(py, || wrote::copy(source.0, target.0)).map(|copied| copied.bytes)
-}
-
-fn content<T>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
-    match data.cast::<PyString>() {
-        Ok(text) => act(text.to_str()?.as_bytes()),
-        Err(_) => with_bytes(data, act),
-    }
 }

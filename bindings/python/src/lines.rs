@@ -1,6 +1,6 @@
 //! `Lines`: a plain file of lines, appended by any number of threads.
 
-use crate::border::{FsPath, policy, waiting, with_bytes};
+use crate::border::{FsPath, policy, waiting, with_text};
 use pyo3::prelude::*;
 use wrote::LinesOptions;
 use wrote_bindings::Options;
@@ -32,12 +32,12 @@ impl Lines {
     /// Appends a line, text or bytes without a line feed, and does not wait for it: it is written
     /// within about 10 ms.
     fn append(&self, py: Python<'_>, line: &Bound<'_, PyAny>) -> PyResult<()> {
-        with_line(line, |bytes| waiting(py, || self.0.append(bytes).map(drop)))
+        with_text(line, |bytes| waiting(py, || self.0.append(bytes).map(drop)))
     }
 
     /// Appends a line, and waits until it is as safe as `sync` promises.
     fn append_wait(&self, py: Python<'_>, line: &Bound<'_, PyAny>) -> PyResult<()> {
-        with_line(line, |bytes| waiting(py, || self.0.append(bytes)?.wait()))
+        with_text(line, |bytes| waiting(py, || self.0.append(bytes)?.wait()))
     }
 
     /// Makes every line durable that was appended until now.
@@ -67,13 +67,5 @@ impl Lines {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         self.close(py)
-    }
-}
-
-/// Calls `act` with the bytes of a line, which may be text.
-fn with_line<T>(line: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
-    match line.extract::<&str>() {
-        Ok(text) => act(text.as_bytes()),
-        Err(_) => with_bytes(line, act),
     }
 }

@@ -141,11 +141,8 @@ impl LogReader {
     #[new]
     #[pyo3(signature = (path, start=0, *, follow=false))]
     fn open(py: Python<'_>, path: FsPath, start: u64, follow: bool) -> PyResult<LogReader> {
-        let open = || match follow {
-            true => wrote::LogReader::expect(path.0, start).and_then(wrote::LogReader::following),
-            false => wrote::LogReader::open(path.0, start),
-        };
-        waiting(py, open).map(|reader| LogReader::new(reader, follow, None))
+        waiting(py, || wrote_bindings::log_reader(&path.0, start, follow))
+            .map(|reader| LogReader::new(reader, follow, None))
     }
 
     /// Returns the next record, or None where there is none within `timeout` seconds. A reader that

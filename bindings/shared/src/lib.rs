@@ -7,8 +7,11 @@ pub use waits::{Answer, EventFd, Signal, Waits, Wakeup};
 
 use rustix::io::Errno;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wrote::{Error, LinesOptions, LogOptions, SyncPolicy, Writer, WriterOptions, Written};
+use wrote::{
+    Error, LinesOptions, LogOptions, LogReader, SyncPolicy, Writer, WriterOptions, Written,
+};
 
 /// Returns the library's text without the parts that the errors of a language add themselves: path
 /// and number.
@@ -43,6 +46,15 @@ pub fn from_io(error: io::Error) -> Error {
         let errno = Error::errno_in(&error).unwrap_or(Errno::INVAL.raw_os_error());
         Error::Engine { what: "the call's arguments", errno }
     })
+}
+
+/// Opens a log in a folder from record `from` on. A reader that follows waits for further records,
+/// and for a log that is not there yet.
+pub fn log_reader(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
+    match follows {
+        true => LogReader::expect(folder, from)?.following(),
+        false => LogReader::open(folder, from),
+    }
 }
 
 /// Options of the library, of which a caller gives some.
