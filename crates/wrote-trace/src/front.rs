@@ -64,28 +64,24 @@ enum Message {
     Ended(u8),
 }
 
-const MESSAGE_BYTES: usize = 8;
+type MessageBytes = [[u8; 4]; 2];
 
 impl Message {
-    fn bytes(self) -> [u8; MESSAGE_BYTES] {
-        let (one, other) = match self {
-            Message::Started(program, thread) => (program, thread),
+    fn bytes(self) -> MessageBytes {
+        let numbers = match self {
+            Message::Started(program, thread) => [program, thread],
             // No process has these numbers.
-            Message::Killed(signal) => (-1, signal),
-            Message::Ended(code) => (0, i32::from(code)),
+            Message::Killed(signal) => [-1, signal],
+            Message::Ended(code) => [0, i32::from(code)],
         };
-        let mut bytes = [0; MESSAGE_BYTES];
-        bytes[..4].copy_from_slice(&one.to_ne_bytes());
-        bytes[4..].copy_from_slice(&other.to_ne_bytes());
-        bytes
+        numbers.map(i32::to_ne_bytes)
     }
 
-    fn of(bytes: [u8; MESSAGE_BYTES]) -> Message {
-        let number = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-        match number(0) {
-            -1 => Message::Killed(number(4)),
-            0 => Message::Ended(number(4) as u8),
-            program => Message::Started(program, number(4)),
+    fn of(bytes: MessageBytes) -> Message {
+        match bytes.map(i32::from_ne_bytes) {
+            [-1, signal] => Message::Killed(signal),
+            [0, code] => Message::Ended(code as u8),
+            [program, thread] => Message::Started(program, thread),
         }
     }
 }
@@ -187,7 +183,7 @@ impl Front {
 
     fn send(&self, message: Message) {
         // The front is gone where this fails, as above.
-        let _ = (&*self.link).write_all(&message.bytes());
+        let _ = (&*self.link).write_all(message.bytes().as_flattened());
     }
 
     /// Ends with this exit code: the front alone where processes are left.
@@ -226,8 +222,8 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
         };
         let [has_message, has_signal] = [0, 1].map(|at| ready.get(at).and_then(PollFd::any));
         if has_message == Some(true) {
-            let mut bytes = [0; MESSAGE_BYTES];
-            match link.read_exact(&mut bytes).map(|()| Message::of(bytes)) {
+            let mut bytes = MessageBytes::default();
+            match link.read_exact(bytes.as_flattened_mut()).map(|()| Message::of(bytes)) {
                 Ok(Message::Started(process, thread)) => {
                     let process = rustix::process::Pid::from_raw(process);
                     let process = process.and_then(|of| pidfd_open(of, PidfdFlags::empty()).ok());

@@ -124,9 +124,8 @@ pub fn trace(
 ) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk::default();
-    if let Some(asked) = &request.record {
-        let begun = Recorder::begin(&asked.path, asked.replaces, &asked.folder, asked.max_bytes);
-        desk.recorder = Some(begun.map_err(Refused::Record)?);
+    if let Some(asked) = request.record.take() {
+        desk.recorder = Some(Recorder::begin(asked).map_err(Refused::Record)?);
     }
     let subject = match request.process {
         None => Subject::Command(request.command.clone(), front.cloned()),

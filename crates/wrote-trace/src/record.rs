@@ -4,10 +4,12 @@
 //! and of its data, their CRC-32C, and both parts. The last piece has the number of calls, so that
 //! truncation is detected.
 
+use crate::RecordRequest;
 use crate::call::{Act, Call, FileId, How, Name};
 use crate::disk::Disk;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -72,10 +74,8 @@ pub enum What {
 /// Writes a record while a program runs. An error ends the record, not the program.
 pub struct Recorder {
     out: Writer,
-    path: PathBuf,
+    request: RecordRequest,
     problem: Option<String>,
-    root: PathBuf,
-    max_bytes: u64,
     bytes: u64,
     calls: u64,
     /// Files that never had a name below the root.
@@ -88,28 +88,15 @@ impl Recorder {
     /// # Errors
     ///
     /// Why there can be no record, in one line.
-    pub fn begin(
-        path: &Path,
-        replaces: bool,
-        root: &Path,
-        max_bytes: u64,
-    ) -> Result<Recorder, String> {
+    pub fn begin(request: RecordRequest) -> Result<Recorder, String> {
         // It gets its name only when complete.
         let options = Writer::options().abandon_on_drop(true);
-        let options = options.replace(true).create_new(!replaces);
-        let out = options.open(path).map_err(|error| error.to_string())?;
-        let mut recorder = Recorder {
-            out,
-            path: path.to_owned(),
-            problem: None,
-            root: root.to_owned(),
-            max_bytes,
-            bytes: 0,
-            calls: 0,
-            outside: HashSet::new(),
-        };
-        let copied = recorder.copy(root);
-        copied.map_err(|error| format!("--record {}: {error}", path.display()))?;
+        let options = options.replace(true).create_new(!request.replaces);
+        let out = options.open(&request.path).map_err(|error| error.to_string())?;
+        let (problem, outside) = (None, HashSet::new());
+        let mut recorder = Recorder { out, request, problem, bytes: 0, calls: 0, outside };
+        let copied = recorder.copy();
+        copied.map_err(|error| recorder.words(&error))?;
         match recorder.problem.take() {
             Some(problem) => Err(problem),
             None => Ok(recorder),
@@ -118,14 +105,20 @@ impl Recorder {
 
     /// Returns the largest write that can still be recorded.
     pub fn room_bytes(&self) -> u64 {
-        self.max_bytes.saturating_sub(self.bytes)
+        self.request.max_bytes.saturating_sub(self.bytes)
     }
 
-    fn copy(&mut self, root: &Path) -> io::Result<()> {
+    /// Says in one line why there is no record.
+    fn words(&self, error: &dyn Display) -> String {
+        format!("--record {}: {error}", self.request.path.display())
+    }
+
+    fn copy(&mut self) -> io::Result<()> {
         self.write_all(BEGINS)?;
-        let file = FileId::of(&fs::metadata(root)?);
-        self.add(&Piece::Root { file, path: root.to_owned() }, &[])?;
-        let mut folders = vec![(root.to_owned(), file)];
+        let path = self.request.folder.clone();
+        let file = FileId::of(&fs::metadata(&path)?);
+        self.add(&Piece::Root { file, path: path.clone() }, &[])?;
+        let mut folders = vec![(path, file)];
         while let Some((path, folder)) = folders.pop() {
             let entries = fs::read_dir(&path)?.collect::<io::Result<Vec<_>>>()?;
             for entry in entries {
@@ -142,7 +135,8 @@ impl Recorder {
 
     /// Returns whether a file is the record, or its temporary file.
     fn is_own(&self, path: &Path) -> bool {
-        let [own, other] = [&self.path, path].map(|path| path.file_name().unwrap_or_default());
+        let [own, other] =
+            [&self.request.path, path].map(|path| path.file_name().unwrap_or_default());
         let [own, other] = [own, other].map(|name| name.to_string_lossy());
         own == other || other.starts_with(&format!(".{own}.wrote-"))
     }
@@ -185,21 +179,21 @@ impl Recorder {
             return;
         }
         if let Err(error) = self.keep(disk, call) {
-            self.problem.get_or_insert(format!("--record {}: {error}", self.path.display()));
+            self.problem = Some(self.words(&error));
         }
     }
 
     fn keep(&mut self, disk: &Disk, call: &Call) -> io::Result<()> {
         match &call.act {
             Act::Found { file, name: Some(name), .. } | Act::Made { file, name: Some(name) } => {
-                if name.path.starts_with(&self.root) {
+                if name.path.starts_with(&self.request.folder) {
                     self.outside.remove(file);
                 } else {
                     self.outside.insert(*file);
                 }
             }
             Act::Rename { file, to: name, .. } | Act::Link { file, name }
-                if name.path.starts_with(&self.root) && self.outside.remove(file) =>
+                if name.path.starts_with(&self.request.folder) && self.outside.remove(file) =>
             {
                 self.come_in(disk, *file, &name.path, call.at_ns)?;
             }
@@ -238,12 +232,12 @@ impl Recorder {
     }
 
     fn overflow(&mut self) {
-        self.problem.get_or_insert(format!(
-            "--record {}: the folder and what is written are more than {}; record less with \
-             --under FOLDER, or more with --record-max",
-            self.path.display(),
-            units::bytes(self.max_bytes)
-        ));
+        let because = format!(
+            "the folder and what is written are more than {}; record less with --under FOLDER, or \
+             more with --record-max",
+            units::bytes(self.request.max_bytes)
+        );
+        self.problem = Some(self.words(&because));
     }
 
     fn add(&mut self, piece: &Piece, data: &[u8]) -> io::Result<()> {
@@ -253,11 +247,8 @@ impl Recorder {
             return Ok(());
         }
         let sum = crc32c::crc32c_append(crc32c::crc32c(&json), data);
-        let mut head = [0; HEAD_BYTES];
-        head[..4].copy_from_slice(&(json.len() as u32).to_le_bytes());
-        head[4..8].copy_from_slice(&(data.len() as u32).to_le_bytes());
-        head[8..].copy_from_slice(&sum.to_le_bytes());
-        self.write_all(&head)?;
+        let head = [json.len() as u32, data.len() as u32, sum];
+        self.write_all(head.map(u32::to_le_bytes).as_flattened())?;
         self.write_all(&json)?;
         self.write_all(data)
     }
@@ -328,11 +319,11 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     if from.fill_buf().map_err(|error| error.to_string())?.is_empty() {
         return Ok(None);
     }
-    let mut head = [0; HEAD_BYTES];
+    let mut head = [[0; 4]; HEAD_BYTES / 4];
     let cut = |_| "the record is cut within a piece".to_owned();
-    from.read_exact(&mut head).map_err(cut)?;
-    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[at + byte]));
-    let [json_bytes, data_bytes] = [0, 4].map(|at| number(at) as usize);
+    from.read_exact(head.as_flattened_mut()).map_err(cut)?;
+    let [json_bytes, data_bytes, sum] = head.map(u32::from_le_bytes);
+    let [json_bytes, data_bytes] = [json_bytes, data_bytes].map(|bytes| bytes as usize);
     if json_bytes > JSON_BYTES_MAX {
         return Err("the record is damaged".into());
     }
@@ -342,7 +333,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     if read.map_err(|error| error.to_string())? != json_bytes + data_bytes {
         return Err("the record is cut within a piece".into());
     }
-    if crc32c::crc32c(&bytes) != number(8) {
+    if crc32c::crc32c(&bytes) != sum {
         return Err("the record is damaged".into());
     }
     let data = bytes.split_off(json_bytes);
@@ -360,7 +351,9 @@ mod tests {
         fs::create_dir_all(folder.join("below")).unwrap();
         fs::write(folder.join("below/a"), "old").unwrap();
         let path = place.join("record");
-        let mut recorder = Recorder::begin(&path, true, &folder, max_bytes)?;
+        let request =
+            RecordRequest { path: path.clone(), replaces: true, folder: folder.clone(), max_bytes };
+        let mut recorder = Recorder::begin(request)?;
         let file = FileId::of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
         let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };

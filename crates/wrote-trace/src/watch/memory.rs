@@ -48,22 +48,18 @@ pub fn words(task: pid_t, addresses: impl Iterator<Item = u64>) -> Option<Vec<u6
         .collect();
     let mut bytes = vec![0; from.len() * size_of::<u64>()];
     let got = process_vm_readv(Pid::from_raw(task), &mut [IoSliceMut::new(&mut bytes)], &from);
-    let words = bytes.chunks_exact(size_of::<u64>());
-    let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect();
-    (got == Ok(bytes.len())).then_some(words)
+    (got == Ok(bytes.len())).then(|| numbers(&bytes))
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)).collect()
 }
 
 /// The addresses and lengths of a list of `struct iovec`.
 pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;
-    const PIECE_BYTES: usize = size_of::<libc::iovec>();
-    let list = read(task, address, count * PIECE_BYTES)?;
-    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("half of 16 bytes"));
-    let piece = |piece: &[u8]| {
-        let (address, length) = piece.split_at(PIECE_BYTES / 2);
-        (number(address), number(length))
-    };
-    Some(list.chunks_exact(PIECE_BYTES).map(piece).collect())
+    let list = numbers(&read(task, address, count * size_of::<libc::iovec>())?);
+    Some(list.chunks_exact(2).map(|piece| (piece[0], piece[1])).collect())
 }
 
 /// The pieces of a `struct msghdr`.
