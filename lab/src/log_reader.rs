@@ -46,11 +46,13 @@ fn crc32c(parts: &[&[u8]]) -> u32 {
     !register
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+/// Reads a number of four bytes.
+pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn long(bytes: &[u8], at: usize) -> u64 {
+/// Reads a number of eight bytes.
+pub fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 

@@ -1,7 +1,8 @@
 //! The edits that damage the files of a log: bits, bytes, sectors, blocks and whole files.
 
 use super::Files;
-use super::original::{Original, long, name, number, seal_batch, seal_segment, seed};
+use super::original::{Original, name, number, seal_batch, seal_segment, seed};
+use crate::log_reader::long;
 use arbitrary::Arbitrary;
 
 const SECTOR_BYTES: usize = 512;

@@ -2,6 +2,7 @@
 //! in these bytes.
 
 use super::{Files, files, put};
+use crate::log_reader::{long, word};
 use std::path::Path;
 use wrote::{Log, SyncPolicy};
 
@@ -197,14 +198,6 @@ pub fn name(number: u64) -> String {
 /// Returns the number in the name of a segment.
 pub fn number(name: &str) -> u64 {
     name.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
-}
-
-pub fn long(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
 /// Returns the seed of the checksums in a segment.

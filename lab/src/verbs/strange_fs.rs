@@ -52,8 +52,8 @@ fn serve(arguments: &Arguments) -> io::Result<()> {
     // The owner of the mount point owns the root.
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
     let root = Maker { mode: 0o755, uid: owner, gid: owner };
-    let tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
-    let tree = if arguments.keep_names { tree.keep_names() } else { tree };
+    let mut tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
+    tree.keeps_names = arguments.keep_names;
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("strange-fs".into()),

@@ -1,9 +1,8 @@
 //! The crates that the command needs, packaged as for crates.io.
 
 use lab::tools::failure::{Failure, Tried};
-use lab::tools::repository::{cargo, root, target};
+use lab::tools::repository::{cargo, files, root, target};
 use lab::tools::run::{HANG, Show, output, run};
-use std::path::Path;
 use std::process::Command;
 
 use super::VERSION;
@@ -68,17 +67,9 @@ pub fn install() -> Result<(), Failure> {
 
 /// Returns the names of the crates in `crates`, which are their folders' names.
 fn names() -> Result<Vec<String>, Failure> {
-    let folder = root().join("crates");
-    let entries = std::fs::read_dir(&folder).tried(folder.display())?;
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    let mut names = names.collect::<std::io::Result<Vec<_>>>().tried(folder.display())?;
-    names.retain(|name| is_crate(&folder.join(name)));
-    names.sort();
-    Ok(names)
-}
-
-fn is_crate(folder: &Path) -> bool {
-    folder.join("Cargo.toml").is_file()
+    let manifests = files(&["crates/*/Cargo.toml"])?.into_iter();
+    let name = |path: String| Some(path.strip_prefix("crates/")?.split_once('/')?.0.to_owned());
+    Ok(manifests.filter_map(name).collect())
 }
 
 #[cfg(test)]

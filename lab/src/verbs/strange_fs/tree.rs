@@ -110,7 +110,7 @@ pub struct Tree {
     capacity_bytes: u64,
     forgets: bool,
     /// Whether an open file that is removed keeps a name, as on NFS, until it is closed.
-    keeps_names: bool,
+    pub keeps_names: bool,
     /// The folder and the name of each file removed while it was open.
     hidden: BTreeMap<u64, (u64, OsString)>,
 }
@@ -129,11 +129,6 @@ impl Tree {
             keeps_names: false,
             hidden: BTreeMap::new(),
         }
-    }
-
-    /// Gives an open file that is removed another name, which is removed when the file is closed.
-    pub fn keep_names(self) -> Tree {
-        Tree { keeps_names: true, ..self }
     }
 
     /// Returns the content of a new file.
@@ -389,7 +384,8 @@ mod tests {
 
     #[test]
     fn an_open_file_that_is_removed_may_keep_a_name_until_it_is_closed() {
-        let mut tree = tree().keep_names();
+        let mut tree = tree();
+        tree.keeps_names = true;
         let file = file(&mut tree, "a");
         tree.open(file).expect("there");
         tree.unlink(ROOT, OsStr::new("a")).expect("there");
