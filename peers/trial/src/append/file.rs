@@ -60,14 +60,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let messages = Messages::new(&WORK).expect("a range");
         let expected: Vec<u8> = messages.share(0).flatten().copied().collect();
-        for (name, write) in [("grown", AT_THE_END), ("prepared", AT_ITS_OFFSET)] {
+        for (name, zeros_bytes) in [("grown", 0), ("prepared", messages.total_bytes())] {
             let path = folder.path().join("file");
             // A second name keeps the file that `Place` removes.
             let kept = folder.path().join(name);
             let place = Place::take(&path).expect("nothing there");
-            let file = File::create_new(&path).expect("room");
+            let file = zeros(&path, zeros_bytes).expect("room");
             std::fs::hard_link(&path, &kept).expect("room");
-            one_by_one(&messages, &place, file, write).expect("room");
+            one_by_one(&messages, &place, file).expect("room");
             assert!(std::fs::read(&kept).expect("there") == expected);
         }
     }
