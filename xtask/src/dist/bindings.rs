@@ -1,7 +1,7 @@
 //! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, a wheel for Python, and an
 //! archive for npm.
 
-use super::program::{PROFILE, copy, give_times, renamed_rust};
+use super::program::{PROFILE, copy, give_times, renamed_rust, take_out};
 use super::{VERSION, name};
 use crate::bindings::{MANIFEST, npm_package, run_node_example, run_python_example};
 use lab::tools::clients;
@@ -107,12 +107,7 @@ fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<Path
     build.args(["build", "--locked", "--profile", PROFILE, "--out"]).arg(into.path());
     build.env("SOURCE_DATE_EPOCH", date_s);
     run(&mut build, HANG, Show::Live)?.success("maturin")?;
-    let mut made = std::fs::read_dir(into.path()).tried(into.path().display())?;
-    let made = made.next().ok_or_else(|| Failure::Failed("maturin made no wheel".into()))?;
-    let made = made.tried(into.path().display())?;
-    let wheel = folder.join(made.file_name());
-    std::fs::rename(made.path(), &wheel).tried(wheel.display())?;
-    Ok(wheel)
+    take_out(into.path(), folder)
 }
 
 /// Packs the npm package, which gives every file the same time, whatever the machine.

@@ -151,6 +151,15 @@ pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     std::fs::set_permissions(to, Permissions::from_mode(mode)).tried(to.display())
 }
 
+/// Moves the only file in the folder `from` into `folder`, and returns its path.
+pub fn take_out(from: &Path, folder: &Path) -> Result<PathBuf, Failure> {
+    let made = std::fs::read_dir(from).tried(from.display())?.next();
+    let made = made.ok_or("nothing was made").tried(from.display())?.tried(from.display())?;
+    let file = folder.join(made.file_name());
+    std::fs::rename(made.path(), &file).tried(file.display())?;
+    Ok(file)
+}
+
 /// Makes the package of the built program in `folder`. Every file gets the time `date_s`.
 pub fn make_debian(cargo_deb: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
@@ -163,12 +172,7 @@ pub fn make_debian(cargo_deb: &Path, folder: &Path, date_s: &str) -> Result<Path
     command.env("PATH", std::env::join_paths(paths).tried("PATH")?);
     command.env("SOURCE_DATE_EPOCH", date_s);
     run(&mut command, HANG, Show::Live)?.success("cargo deb")?;
-    let mut made = std::fs::read_dir(into.path()).tried(into.path().display())?;
-    let made = made.next().ok_or_else(|| Failure::Failed("cargo deb made no package".into()))?;
-    let made = made.tried(into.path().display())?;
-    let package = folder.join(made.file_name());
-    std::fs::rename(made.path(), &package).tried(package.display())?;
-    Ok(package)
+    take_out(into.path(), folder)
 }
 
 /// The folder in which the program runs: a volume is mounted there.

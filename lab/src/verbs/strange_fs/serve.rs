@@ -109,10 +109,10 @@ fn attributes(number: u64, node: &Node) -> FileAttr {
         ctime: node.modified,
         crtime: node.modified,
         kind,
-        perm: node.mode,
+        perm: node.maker.mode,
         nlink: if kind == FileType::Directory { 2 } else { 1 },
-        uid: node.uid,
-        gid: node.gid,
+        uid: node.maker.uid,
+        gid: node.maker.gid,
         rdev: 0,
         blksize: BLOCK_BYTES,
         flags: 0,
@@ -164,9 +164,10 @@ impl Filesystem for StrangeFs {
         let mut tree = self.tree();
         let changed = size.map_or(Ok(()), |size| tree.resize(ino.0, size)).and_then(|()| {
             let node = tree.get_mut(ino.0)?;
-            node.mode = mode.map_or(node.mode, |mode| (mode & 0o7777) as u16);
-            node.uid = uid.unwrap_or(node.uid);
-            node.gid = gid.unwrap_or(node.gid);
+            let maker = &mut node.maker;
+            maker.mode = mode.map_or(maker.mode, |mode| (mode & 0o7777) as u16);
+            maker.uid = uid.unwrap_or(maker.uid);
+            maker.gid = gid.unwrap_or(maker.gid);
             Ok(attributes(ino.0, node))
         });
         match changed {

@@ -64,12 +64,8 @@ impl Content {
 pub struct Node {
     /// Its kind.
     pub kind: Kind,
-    /// Permission bits.
-    pub mode: u16,
-    /// The owner.
-    pub uid: u32,
-    /// The group.
-    pub gid: u32,
+    /// Its owner and permissions.
+    pub maker: Maker,
     /// The time of its last change.
     pub modified: SystemTime,
     /// The offsets written so far.
@@ -90,7 +86,7 @@ impl Node {
     }
 }
 
-/// The owner and the permissions of a new node.
+/// The owner and the permissions of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
     /// Permission bits.
@@ -102,7 +98,7 @@ pub struct Maker {
 }
 
 /// All folders and files.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tree {
     nodes: BTreeMap<u64, Node>,
     next: u64,
@@ -123,11 +119,9 @@ impl Tree {
         Tree {
             nodes: BTreeMap::from([(ROOT, root)]),
             next: ROOT + 1,
-            used_bytes: 0,
             capacity_bytes,
             forgets,
-            keeps_names: false,
-            hidden: BTreeMap::new(),
+            ..Tree::default()
         }
     }
 
@@ -308,17 +302,8 @@ impl Tree {
 }
 
 fn node(kind: Kind, maker: Maker) -> Node {
-    let Maker { mode, uid, gid } = maker;
-    Node {
-        kind,
-        mode,
-        uid,
-        gid,
-        modified: SystemTime::now(),
-        open: 0,
-        touched: BTreeSet::new(),
-        linked: true,
-    }
+    let (modified, touched) = (SystemTime::now(), BTreeSet::new());
+    Node { kind, maker, modified, touched, open: 0, linked: true }
 }
 
 #[cfg(test)]
