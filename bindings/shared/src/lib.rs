@@ -1,5 +1,6 @@
 //! Parts that the bindings for all languages share: wake-ups of event loops, the tickets for which
-//! they wait, a writer that collects small writes, options and their words, and the parts of an error.
+//! they wait, a writer that collects small writes, options and their words, and the parts of an
+//! error.
 
 mod waits;
 
@@ -57,7 +58,7 @@ pub fn log_reader(folder: &Path, from: u64, follows: bool) -> Result<LogReader, 
     }
 }
 
-/// Options of the library, of which a caller gives some.
+/// Options of the library. A caller leaves some out.
 pub trait Options: Sized {
     /// Sets an option by its method, where the caller gave it.
     fn set<T>(self, option: fn(Self, T) -> Self, given: Option<T>) -> Self {

@@ -79,8 +79,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Answers EINVAL if an open with these `open(2)` flags is refused, or a transfer of a file that
-    /// was opened with them.
+    /// Answers EINVAL if an open with these `open(2)` flags is refused, or a transfer of a file
+    /// opened with them.
     pub fn refuse(&self, at: Refuse, flags: i32) -> Result<(), Errno> {
         if self.arguments.refuse_direct == Some(at) && flags & libc::O_DIRECT != 0 {
             return Err(Errno::EINVAL);
