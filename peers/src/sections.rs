@@ -1,4 +1,5 @@
-//! A part of a document between two marks; a command writes its sections.
+//! A part of a document between two marks; a command writes its sections. Apart, because
+//! it knows nothing of what they contain.
 
 use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;

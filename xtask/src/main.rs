@@ -44,7 +44,7 @@ enum Verb {
     Times(times::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
-    /// Count lines of code by crate, beside the most that xtask/lines.txt allows.
+    /// Count lines of code by crate, beside the most that xtask/src/check/lines.txt allows.
     Lines,
     /// Find circles of imports, and compare them with xtask/src/check/circles.txt.
     Circles,

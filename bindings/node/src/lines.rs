@@ -1,4 +1,4 @@
-//! `Lines`: a plain file of lines, with a promise for each.
+//! `Lines`: a plain file of lines, with a promise for each. Apart, as each class of the package is.
 
 use crate::log::{length, path, policy};
 use crate::{Work, raise, work};

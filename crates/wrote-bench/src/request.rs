@@ -1,4 +1,5 @@
-//! A benchmark request: what to measure, where, and each scenario's settings.
+//! A benchmark request: what to measure, where, and each scenario's settings. Apart,
+//! because the command makes it, and everything that measures takes it.
 
 use crate::scenarios::Scenarios;
 use crate::settings::Common;

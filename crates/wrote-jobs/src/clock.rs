@@ -1,4 +1,5 @@
-//! Times one run, with CPU time and the device's counters over the same span.
+//! Times one run, with CPU time and the device's counters over the same span. Apart,
+//! because jobs and scenarios are timed alike.
 
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;

@@ -1,4 +1,5 @@
-//! Medians and ranges of the figures of all rounds, and conditions on them.
+//! Medians and ranges of the figures of all rounds, and conditions on them. Apart, because
+//! it knows only numbers.
 
 use std::fmt::{self, Display};
 

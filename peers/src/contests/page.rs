@@ -1,4 +1,5 @@
 //! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances.
+//! Apart, because measuring knows no page.
 
 use super::contest::ContestResult;
 use super::rows::{self, Row};

@@ -1,4 +1,5 @@
-//! `wrote` with ranks, IOR and mdtest, built where their source is given.
+//! `wrote` with ranks, IOR and mdtest, built where their source is given. Apart, as each peer that
+//! must be built is.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, MPI};

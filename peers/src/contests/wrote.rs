@@ -1,4 +1,5 @@
-//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`.
+//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. Apart, because every
+//! other peer prints something else.
 
 pub use lab::runs::result_rows as rows;
 

@@ -1,4 +1,4 @@
-//! A file written one byte at a time, cached and without a sync.
+//! A file written one byte at a time, cached and without a sync. Apart, as each kind of work is.
 
 use crate::Result;
 use crate::outcome::Outcome;

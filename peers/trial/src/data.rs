@@ -1,4 +1,5 @@
-//! Random data: in memory before a clock starts, or as a file to copy.
+//! Random data: in memory before a clock starts, or as a file to copy. Apart, because
+//! several kinds of work write it.
 
 use crate::Result;
 use crate::clock::Clock;

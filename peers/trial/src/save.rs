@@ -1,4 +1,5 @@
-//! A small file replaced repeatedly, atomically and durably each time.
+//! A small file replaced repeatedly, atomically and durably each time. Apart, as each
+//! kind of work is.
 
 use crate::Result;
 use crate::clock::Clock;

@@ -1,4 +1,5 @@
-//! Files beside the segments that keep what recovery cuts off and repair replaces.
+//! Files beside the segments that keep what recovery cuts off and repair replaces. Apart, because
+//! both do so.
 
 use super::input::Input;
 use crate::metadata::{Metadata, mode_at_first};

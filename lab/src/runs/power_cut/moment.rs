@@ -1,4 +1,5 @@
-//! One moment: the subjects write, the power is cut, and the files are checked.
+//! One moment: the subjects write, the power is cut, and the files are checked. Apart,
+//! because a campaign repeats it.
 
 use super::disk::{Disk, cut};
 use super::subject::{Seen, Subject, check};

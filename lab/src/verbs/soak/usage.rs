@@ -1,4 +1,5 @@
-//! Memory, descriptors and threads of this process, and the files of the log.
+//! Memory, descriptors and threads of this process, and the files of the log. Apart, because they
+//! are what the soak judges, and not what it does.
 
 use crate::verbs::Trouble;
 use std::fs;

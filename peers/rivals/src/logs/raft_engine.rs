@@ -1,4 +1,5 @@
-//! raft-engine: one log of many raft groups. Writers that wait share a flush.
+//! raft-engine: one log of many raft groups. Writers that wait share a flush. Apart, as
+//! each peer is.
 
 use super::check;
 use protobuf::descriptor::UninterpretedOption;

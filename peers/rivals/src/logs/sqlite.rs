@@ -1,4 +1,4 @@
-//! SQLite in WAL mode with `synchronous=FULL`: a table of blobs.
+//! SQLite in WAL mode with `synchronous=FULL`: a table of blobs. Apart, as each peer is.
 
 use super::check;
 use rusqlite::{Connection, params};

@@ -1,4 +1,5 @@
 //! walrus: one topic, with `FsyncSchedule::SyncEach`. `WALRUS_QUIET=1` stops its messages.
+//! Apart, as each peer is.
 
 use super::check;
 use std::env::{current_dir, set_current_dir};

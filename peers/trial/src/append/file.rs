@@ -1,4 +1,5 @@
-//! A file by hand: each message is written and flushed before the next one.
+//! A file by hand: each message is written and flushed before the next one. Apart, as each
+//! way to append is.
 
 use super::Messages;
 use crate::Result;

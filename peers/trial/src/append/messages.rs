@@ -1,4 +1,5 @@
-//! The messages: random bytes of random lengths, made before the clock starts.
+//! The messages: random bytes of random lengths, made before the clock starts. Apart, because
+//! each way to append takes them.
 
 use super::Work;
 use crate::Result;

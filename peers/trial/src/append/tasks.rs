@@ -1,4 +1,5 @@
-//! Producers that are tasks of tokio, each with its share of the messages.
+//! Producers that are tasks of tokio, each with its share of the messages. Apart, because
+//! the log and the thread that gathers have both kinds of producers.
 
 use super::Messages;
 use crate::Result;
