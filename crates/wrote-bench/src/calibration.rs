@@ -181,7 +181,7 @@ impl Written {
 fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
     let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
-    let group = site.run_jobs(&job.on_each(files, None), permissions)?;
+    let group = site.run_jobs(&job.on_each(files, None), permissions, &mut ())?;
     let burst = stream::find(&group.jobs[0].trail);
     Ok(Written { bytes: group.written_bytes(), elapsed: group.elapsed, burst })
 }

@@ -113,7 +113,7 @@ impl<'a> Site<'a> {
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
     }
 
-    /// Runs jobs concurrently on the run's own files.
+    /// Runs jobs concurrently on the run's own files. `watcher` receives their progress.
     ///
     /// # Errors
     ///
@@ -122,23 +122,10 @@ impl<'a> Site<'a> {
         &self,
         jobs: &[JobSpec],
         permissions: Permissions,
-    ) -> Result<GroupReport, Error> {
-        self.run_jobs_watched(jobs, permissions, &mut ())
-    }
-
-    /// Like [`Site::run_jobs`], with a progress watcher.
-    ///
-    /// # Errors
-    ///
-    /// Like [`jobs::run`].
-    pub fn run_jobs_watched(
-        &self,
-        jobs: &[JobSpec],
-        permissions: Permissions,
         watcher: &mut dyn Watcher,
     ) -> Result<GroupReport, Error> {
         let run = |jobs: &[JobSpec], permissions, watcher| {
-            jobs::run_with(jobs, permissions, self.stop, watcher, self.timed)
+            jobs::run(jobs, permissions, self.stop, watcher, self.timed)
         };
         let is_shared = jobs.iter().flat_map(|job| &job.files).all(|path| self.is_shared(path));
         let mut groups = if is_shared {

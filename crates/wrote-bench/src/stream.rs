@@ -198,7 +198,7 @@ pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes:
 /// Writes before a run, so that the run sees the sustained rate. Returns the bytes written.
 pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
     let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
-    Ok(site.apart().run_jobs(jobs, permissions)?.written_bytes())
+    Ok(site.apart().run_jobs(jobs, permissions, &mut ())?.written_bytes())
 }
 
 /// Uses up the burst, if there is one, right before a run's clock starts.

@@ -3,7 +3,7 @@
 
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
-use crate::machine::watch::cpu::CpuWatch;
+use crate::machine::watch::cpu::{CpuUse, CpuWatch};
 use crate::peers::{Peers, now_s};
 use std::time::Instant;
 use wrote::device::BlockDevice;
@@ -19,28 +19,45 @@ pub struct Timer<'a> {
     pub peers: Peers<'a>,
 }
 
-/// Does the work between two reads of the counters (M7), and returns its outcome and its run.
-/// `usage` reads the CPU time. The caller fills in bytes, operations and memory.
+/// The cost of some work.
+pub(crate) struct Cost {
+    pub used: Usage,
+    /// The transfers of the device, where it counts them.
+    pub moved: Option<Counters>,
+    pub cpu: CpuUse,
+}
+
+/// Does the work between two reads of the counters (M7). `usage` reads the CPU time.
+pub(crate) fn measured<T>(
+    device: Option<&BlockDevice>,
+    usage: impl Fn() -> Usage,
+    work: impl FnOnce() -> T,
+) -> (T, Cost) {
+    let cpu = CpuWatch::begin();
+    let counters_before = device.and_then(Counters::of);
+    let usage_before = usage();
+    let done = work();
+    let used = usage().since(&usage_before);
+    let counted = device.and_then(Counters::of).zip(counters_before);
+    let moved = counted.map(|(after, before)| after.since(&before));
+    (done, Cost { used, moved, cpu: cpu.end() })
+}
+
+/// Times the work, and returns its outcome and its run, as [`measured`]. The caller fills in bytes,
+/// operations and memory.
 pub fn clocked<T>(
     timer: &Timer,
     usage: impl Fn() -> Usage,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(T, Run), Error> {
-    let device = timer.device;
-    let cpu = CpuWatch::begin();
-    let counters_before = device.and_then(Counters::of);
-    let usage_before = usage();
-    let began = Instant::now();
-    let done = work()?;
-    let elapsed_s = began.elapsed().as_secs_f64().max(1e-9);
-    let ended_s = now_s();
-    timer.peers.is_over((ended_s - elapsed_s, ended_s));
-    let used = usage().since(&usage_before);
-    let moved = device
-        .and_then(Counters::of)
-        .zip(counters_before)
-        .map(|(after, before)| after.since(&before));
-    let cpu = cpu.end();
+    let timed = || {
+        let began = Instant::now();
+        let done = work();
+        let (elapsed_s, ended_s) = (began.elapsed().as_secs_f64().max(1e-9), now_s());
+        timer.peers.is_over((ended_s - elapsed_s, ended_s));
+        (done, elapsed_s)
+    };
+    let ((done, elapsed_s), Cost { used, moved, cpu }) = measured(timer.device, usage, timed);
     let run = Run {
         elapsed_s,
         cpu_user_s: used.cpu_user_s,
@@ -54,5 +71,5 @@ pub fn clocked<T>(
         cpu_waited_s: cpu.waited_s,
         ..Run::default()
     };
-    Ok((done, run))
+    Ok((done?, run))
 }

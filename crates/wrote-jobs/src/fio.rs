@@ -134,14 +134,9 @@ pub fn bytes(text: &str) -> Option<u64> {
     single(text, &mut Notes::default()).number().ok()
 }
 
-/// Parses a time as fio writes it, in seconds without a unit.
-pub fn time(text: &str) -> Option<std::time::Duration> {
-    single(text, &mut Notes::default()).time().ok()
-}
-
-/// Parses a time as fio writes it, in microseconds without a unit.
-pub fn time_in_us(text: &str) -> Option<std::time::Duration> {
-    single(text, &mut Notes::default()).time_in(1).ok()
+/// Parses a time as fio writes it, in units of `plain_us` microseconds without a unit.
+pub fn time(text: &str, plain_us: u64) -> Option<std::time::Duration> {
+    single(text, &mut Notes::default()).time_in(plain_us).ok()
 }
 
 fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {

@@ -7,9 +7,9 @@ mod rows;
 mod tests;
 
 use serde_json::Value;
+use wrote_result::Error;
 use wrote_result::compare;
 use wrote_result::document::{Document, SCHEMA, complete};
-use wrote_result::{Error, schema};
 
 /// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on costs that its
 /// numbers omit. Errors call it `name`.
@@ -21,8 +21,6 @@ use wrote_result::{Error, schema};
 ///
 /// [`Error::Usage`] where it is neither, in one line with the expected formats.
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
-    // A result of this version has no unknown keys, so the search for them is left out: a large
-    // result is read in half of the time.
     let document = serde_json::from_str::<Document>(text).ok();
     let whole = document.filter(|document| document.schema == SCHEMA);
     let mut document = whole.map_or_else(|| other(name, text), Ok)?;
@@ -34,7 +32,8 @@ pub fn read(name: &str, text: &str) -> Result<Document, Error> {
 fn other(name: &str, text: &str) -> Result<Document, Error> {
     let value = json(name, text)?;
     match value.get("schema").and_then(Value::as_str) {
-        Some(SCHEMA) => ours(name, value),
+        Some(SCHEMA) => serde_json::from_value(value)
+            .map_err(|error| refused(name, &format!("is not a whole {SCHEMA}: {error}"))),
         Some(compare::SCHEMA) => {
             Err(refused(name, "is a comparison, not a result; compare the results themselves"))
         }
@@ -73,12 +72,6 @@ fn last_of_fio(text: &str) -> Option<Value> {
     last.get("fio version").is_some().then_some(last)
 }
 
-fn ours(name: &str, mut value: Value) -> Result<Document, Error> {
-    retain(&mut value);
-    serde_json::from_value(value)
-        .map_err(|error| refused(name, &format!("is not a whole {SCHEMA}: {error}")))
-}
-
 fn neither(name: &str) -> Error {
     refused(name, "is neither a result of wrote (--format json) nor of fio (--output-format=json)")
 }
@@ -90,39 +83,4 @@ fn refused(name: &str, what: &str) -> Error {
 /// Returns the start of a text, without control characters.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Removes every key that our result's schema does not name.
-fn retain(document: &mut Value) {
-    let schema = schema::<Document>();
-    retain_below(document, &schema, &schema["$defs"]);
-}
-
-fn retain_below(value: &mut Value, schema: &Value, definitions: &Value) {
-    let schema = resolved(schema, definitions);
-    match value {
-        Value::Object(object) => {
-            let Some(properties) = schema["properties"].as_object() else { return };
-            object.retain(|key, _| properties.contains_key(key));
-            for (key, value) in object {
-                retain_below(value, &properties[key], definitions);
-            }
-        }
-        Value::Array(values) => {
-            values.iter_mut().for_each(|value| retain_below(value, &schema["items"], definitions));
-        }
-        _ => {}
-    }
-}
-
-/// Follows a reference; for an optional schema returns the schema itself.
-fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
-    if let Some(any) = schema["anyOf"].as_array() {
-        let something = any.iter().find(|one| one["type"] != "null");
-        return something.map_or(schema, |something| resolved(something, definitions));
-    }
-    match schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        Some(name) => resolved(&definitions[name], definitions),
-        None => schema,
-    }
 }

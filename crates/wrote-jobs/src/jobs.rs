@@ -21,6 +21,7 @@ mod resolve;
 pub(crate) mod tests;
 mod verify;
 
+pub use check::check;
 pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
@@ -28,41 +29,14 @@ pub use place::file_key;
 pub use regions::{on_own_files, share};
 pub use resolve::resolve;
 
-/// Refuses jobs like [`run`] before it creates a file, and writes nothing.
-///
-/// # Errors
-///
-/// As [`run`], as far as known before the first group has run.
-pub fn check(
-    specs: &[JobSpec],
-    permissions: Permissions,
-    watcher: &mut dyn Watcher,
-) -> Result<(), Error> {
-    check::check(specs, permissions, &mut |text| watcher.note(text))
-}
-
-/// Runs all jobs. Files that the run made stay; a run that fails or is interrupted removes them.
+/// Runs all jobs. The groups of several ranks begin together. Files that the run made stay; a run
+/// that fails on any rank, or is interrupted, removes them.
 ///
 /// # Errors
 ///
 /// [`Error::Usage`] when the jobs make no sense together, [`Error::Interrupted`] when a caller
-/// raised `stop`, else [`Error::Failed`].
+/// raised `stop`, else [`Error::Failed`], also as [`Peers::agree`].
 pub fn run(
-    specs: &[JobSpec],
-    permissions: Permissions,
-    stop: &Stop,
-    watcher: &mut dyn Watcher,
-) -> Result<Vec<GroupReport>, Error> {
-    run_with(specs, permissions, stop, watcher, Peers::ALONE)
-}
-
-/// Like [`run`] by several ranks, whose groups begin together. If any rank fails, none keeps the
-/// files that it made.
-///
-/// # Errors
-///
-/// As [`run`] and [`Peers::agree`].
-pub fn run_with(
     specs: &[JobSpec],
     permissions: Permissions,
     stop: &Stop,

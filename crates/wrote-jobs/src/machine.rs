@@ -1,5 +1,7 @@
-//! The state of the machine and its disks, and the doctor's checks of them. This door only names
-//! the rooms, which use no others.
+//! The state of the machine and its disks, and the doctor's checks of them. This door names the
+//! rooms, and reads their files.
+
+use std::path::Path;
 
 pub mod counters;
 pub mod doctor;
@@ -8,3 +10,12 @@ pub mod host;
 pub mod target;
 pub mod usage;
 pub mod watch;
+
+/// Returns a file's text without blanks and NUL at its ends; `None` where it is missing, empty or
+/// unreadable.
+pub(crate) fn text(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    (!text.is_empty()).then(|| text.to_owned())
+}

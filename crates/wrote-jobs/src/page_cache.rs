@@ -22,15 +22,12 @@ pub fn prepare(
     wanted: SourceCache,
     stop: &Stop,
 ) -> Result<(SourceCache, Option<Fallback>), Error> {
-    let failed = |what: &str, error: std::io::Error| {
-        Error::Failed(format!("{}: {what}: {error}", path.display()))
-    };
-    let mut file = File::open(path).map_err(|error| failed("open", error))?;
+    let mut file = File::open(path).map_err(Error::at(path, "open"))?;
     let mut refused = None;
     match wanted {
         SourceCache::Warm => {
             let mut buffer = vec![0; 1 << 20];
-            while file.read(&mut buffer).map_err(|error| failed("read", error))? > 0 {
+            while file.read(&mut buffer).map_err(Error::at(path, "read"))? > 0 {
                 stop.check()?;
             }
         }
@@ -40,7 +37,7 @@ pub fn prepare(
                 .map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno)));
         }
     }
-    let len = file.metadata().map_err(|error| failed("stat", error))?.len();
+    let len = file.metadata().map_err(Error::at(path, "stat"))?.len();
     let share = match refused {
         Some(because) => Err(because),
         None => held_share(&file, len)

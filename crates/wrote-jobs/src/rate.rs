@@ -38,15 +38,16 @@ impl Rate {
     /// Returns the share of worker `number` of `workers`; the shares add up to the whole. A share
     /// below one operation or byte a second is 0: see `check`.
     pub fn share(&self, number: u32, workers: u32) -> Rate {
-        let workers = workers.max(1);
+        let workers = u64::from(workers.max(1));
+        let number = u64::from(number) % workers;
+        self.part(|whole| whole / workers + u64::from(number < whole % workers))
+    }
+
+    /// Returns a part of the rate.
+    fn part(&self, of: impl Fn(u64) -> u64) -> Rate {
         let amount = match self.amount {
-            Amount::OperationsPerS(whole) => Amount::OperationsPerS(
-                whole / workers + u32::from(number % workers < whole % workers),
-            ),
-            Amount::BytesPerS(whole) => {
-                let (workers, number) = (u64::from(workers), u64::from(number % workers));
-                Amount::BytesPerS(whole / workers + u64::from(number < whole % workers))
-            }
+            Amount::OperationsPerS(whole) => Amount::OperationsPerS(of(whole.into()) as u32),
+            Amount::BytesPerS(whole) => Amount::BytesPerS(of(whole)),
         };
         Rate { amount, ..*self }
     }
@@ -71,12 +72,7 @@ impl Rate {
 
     /// Returns this percentage of the rate.
     pub fn percent(&self, percent: u32) -> Rate {
-        let part = |whole: u64| (whole * u64::from(percent) / 100).max(1);
-        let amount = match self.amount {
-            Amount::OperationsPerS(whole) => Amount::OperationsPerS(part(whole.into()) as u32),
-            Amount::BytesPerS(whole) => Amount::BytesPerS(part(whole)),
-        };
-        Rate { amount, ..*self }
+        self.part(|whole| (whole * u64::from(percent) / 100).max(1))
     }
 
     /// Returns about the most operations of `bs_bytes` due within `time`: six standard deviations

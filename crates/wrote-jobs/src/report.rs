@@ -36,17 +36,8 @@ pub struct About {
     pub read_unwritten: bool,
 }
 
-/// The reports of one job file.
-#[derive(Clone, Copy, Debug)]
-pub struct JobFile<'a> {
-    /// The file's name: the scenario's.
-    pub name: &'a str,
-    /// The groups, in their order.
-    pub groups: &'a [GroupReport],
-}
-
-/// Returns the document `wrote.result/1` of jobs: a scenario for each file, a row for each job and
-/// direction.
+/// Returns the document `wrote.result/1` of jobs: a scenario for each file with its groups, a row
+/// for each job and direction.
 ///
 /// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
 /// `NAME/write`. The document has no advice, since it compares no ways. Of several ranks, rank 0
@@ -56,7 +47,7 @@ pub struct JobFile<'a> {
 ///
 /// As [`of_all_ranks`]; none where `peers` is a single process.
 pub fn document(
-    files: &[JobFile],
+    files: &[(&str, &[GroupReport])],
     before: &Before,
     about: &About,
     peers: Peers,
@@ -65,9 +56,9 @@ pub fn document(
     let mut known = Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();
     let mut scenarios = Vec::new();
-    for file in files {
+    for (name, groups) in files {
         let mut rows = Vec::new();
-        for group in file.groups {
+        for group in *groups {
             let mut of_group = Vec::new();
             for (run, jobs) in row::rows(group, &mut known) {
                 peers.is_over(span_s(jobs));
@@ -77,8 +68,8 @@ pub fn document(
             rows.extend(of_group);
         }
         scenarios.push(Scenario {
-            name: file.name.into(),
-            question: format!("How fast are the jobs of {} here?", file.name),
+            name: (*name).into(),
+            question: format!("How fast are the jobs of {name} here?"),
             rows,
             knee: None,
         });

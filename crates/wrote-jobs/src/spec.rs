@@ -184,10 +184,15 @@ impl JobSpec {
         format!("{}{number}", self.rw.as_str())
     }
 
+    /// Returns the sizes of the job's directions.
+    pub(crate) fn used_sizes(&self) -> impl Iterator<Item = &BlockSizes> {
+        let read = self.rw.read.then_some(&self.read_bs);
+        read.into_iter().chain(self.rw.write.then_some(&self.write_bs))
+    }
+
     /// Returns the one size of all operations, where they have one.
     pub fn one_size(&self) -> Option<u64> {
-        let reads = self.rw.read.then_some(&self.read_bs).into_iter();
-        let mut sizes = reads.chain(self.rw.write.then_some(&self.write_bs)).map(BlockSizes::only);
+        let mut sizes = self.used_sizes().map(BlockSizes::only);
         let first = sizes.next()??;
         sizes.all(|other| other == Some(first)).then_some(first)
     }
@@ -206,9 +211,9 @@ impl JobSpec {
         region.start..region.end.min(region.start.saturating_add(bytes))
     }
 
-    /// Returns the largest block of reads and writes.
+    /// Returns the largest block of the job's directions.
     pub fn bs_bytes_max(&self) -> u64 {
-        self.read_bs.most_bytes().max(self.write_bs.most_bytes())
+        self.used_sizes().map(BlockSizes::most_bytes).max().unwrap_or(0)
     }
 
     /// Returns a clone of the job for each file. With a rate they share it, and each repeats until

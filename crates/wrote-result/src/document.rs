@@ -30,7 +30,7 @@ pub const SCHEMA: &str = "wrote.result/1";
 /// Everything that one run of `wrote` found out.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Document {
     /// `wrote.result/1`.
     #[schemars(extend("const" = SCHEMA))]
@@ -86,7 +86,7 @@ pub enum Source {
 /// The program that measured.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Program {
     /// Its version.
     pub version: String,
@@ -99,7 +99,7 @@ pub struct Program {
 /// The machine.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Host {
     /// The host's name.
     pub hostname: String,
@@ -124,7 +124,7 @@ pub struct Host {
 /// The disk under the path.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Target {
     /// The measured folder.
     pub path: String,
@@ -154,7 +154,7 @@ pub struct Target {
 /// A block device and its queue, as the kernel describes them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Device {
     /// The kernel's name of the device that the file system is on: `sda1`, `dm-0`.
     pub name: String,
@@ -188,7 +188,7 @@ pub struct Device {
 
 /// A limit of a control group of this process (cgroups(7)).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Limit {
     /// `write_bytes_per_s`, `read_bytes_per_s`, `write_iops`, `read_iops`, `cpus`.
     pub of: String,
@@ -201,7 +201,7 @@ pub struct Limit {
 /// A question and the rows that answer it.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Scenario {
     /// Its name: `ladder`.
     pub name: String,
@@ -215,7 +215,7 @@ pub struct Scenario {
 
 /// The bend of a curve of latency against load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Knee {
     /// The row at the bend.
     pub row: String,
@@ -241,7 +241,7 @@ pub enum Severity {
 
 /// A fact that the evidence of the run adds to the numbers.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Finding {
     /// A stable name: `ram-not-disk`. Each is explained in `docs/findings.md`.
     pub id: String,
@@ -256,7 +256,7 @@ pub struct Finding {
 /// How to write here, for one purpose.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Advice {
     /// The purpose: `streaming`, `small durable records`, `data that may be lost`.
     #[serde(rename = "for")]
@@ -276,7 +276,7 @@ pub struct Advice {
 /// One of the main figures of a result.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Answer {
     /// The question in a few words: `Stream, durable`.
     pub question: String,
@@ -292,7 +292,7 @@ pub struct Answer {
 
 /// A way that is faster than the simplest one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Faster {
     /// The name of its row.
     pub row: String,
@@ -383,7 +383,7 @@ fn cell(row: &Row) -> Option<Cell> {
 
 /// The processes that measured together, each a rank (MPI).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Ranks {
     /// Their number.
     pub ranks: u32,
@@ -411,7 +411,7 @@ crate::words::word!(RankFiles, Severity);
 /// A node, and its clock.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Node {
     /// Its host's name.
     pub name: String,
@@ -425,7 +425,7 @@ pub struct Node {
 
 /// The spread of the ranks of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Spread {
     /// The rank with the fewest operations per second.
     pub slowest: RankRun,
@@ -442,7 +442,7 @@ pub struct Spread {
 
 /// The run of one rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct RankRun {
     /// The rank.
     pub rank: u32,

@@ -171,7 +171,7 @@ pub fn bins(histogram: &Histogram<u64>, per_decade: u32) -> Vec<Bin> {
 
 /// A median and its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Interval {
     /// The median over the runs.
     pub median: f64,
@@ -183,7 +183,7 @@ pub struct Interval {
 
 /// Latencies of one operation, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Latency {
     /// The minimum.
     pub min: u64,

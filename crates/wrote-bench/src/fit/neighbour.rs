@@ -129,7 +129,8 @@ impl Neighbour {
             ..JobSpec::new("neighbour", Rw { read: true, write: false, random: false }, 1 << 20)
         };
         let permissions = Permissions { overwrite: true, ..Permissions::default() };
-        jobs::run(&[job], permissions, stop, &mut Begins(begun)).map(|_| ())
+        jobs::run(&[job], permissions, stop, &mut Begins(begun), wrote_jobs::peers::Peers::ALONE)
+            .map(|_| ())
     }
 
     /// Runs `work` while the neighbour works on `files`, which are removed afterwards.

@@ -387,7 +387,7 @@ impl Programs {
         };
         // The file belongs to the run.
         let permissions = Permissions { overwrite: true, ..Permissions::default() };
-        let group = site.run_jobs(&[job], permissions)?;
+        let group = site.run_jobs(&[job], permissions, &mut ())?;
         let of = |_, settings| Row { settings, ..row.clone() };
         let mut run = Repeated::of(&group, &site.before(&files, &files), of);
         run.rows.retain(|row| row.settings.effective.direct);

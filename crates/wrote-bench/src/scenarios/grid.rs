@@ -271,7 +271,7 @@ impl Grid {
 impl Work for Grid {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         let layout = self.layout_job().on_each(&self.files(site), None);
-        site.run_jobs(&layout, OVERWRITE)?;
+        site.run_jobs(&layout, OVERWRITE, &mut ())?;
         Ok(Prepared { written_bytes: self.space_bytes(), ..Prepared::default() })
     }
 
@@ -280,7 +280,7 @@ impl Work for Grid {
         let mut jobs = cell.jobs(&files, self.rate);
         let time = self.time.mul_f64(at.times);
         jobs.iter_mut().for_each(|job| job.runtime = Some(time));
-        let group = site.run_jobs(&jobs, OVERWRITE)?;
+        let group = site.run_jobs(&jobs, OVERWRITE, &mut ())?;
         let is_mix = cell.spec.rw.read && cell.spec.rw.write;
         let of_both = |direction| Row {
             name: format!("{}/{direction}", row.name),

@@ -115,7 +115,7 @@ fn measure(
     reporter.announce(each + &plan::announced(&jobs));
     let mut nobody = ();
     let watcher: &mut dyn Watcher = if peers.is_first() { &mut reporter } else { &mut nobody };
-    let groups = jobs::run_with(&jobs, permissions, stop, watcher, peers)?;
+    let groups = jobs::run(&jobs, permissions, stop, watcher, peers)?;
     shared.keep();
     let (commit, elapsed) = (crate::commit(), began.elapsed());
     let read_unwritten = arguments.read_unwritten;
@@ -127,11 +127,11 @@ fn measure(
 fn with_groups<'a>(
     files: &'a [JobFile],
     mut groups: &'a [GroupReport],
-) -> Vec<report::JobFile<'a>> {
+) -> Vec<(&'a str, &'a [GroupReport])> {
     let file = |file: &'a JobFile| {
         let (of_file, others) = groups.split_at(file.groups().min(groups.len()));
         groups = others;
-        report::JobFile { name: &file.name, groups: of_file }
+        (&*file.name, of_file)
     };
     files.iter().map(file).collect()
 }

@@ -108,10 +108,9 @@ pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     if throttled.stopped_s < STOPPED_SHARE_MIN * watched.elapsed_s {
         return None;
     }
-    let mut limits: Vec<&Limit> =
-        evidence.target.limits.iter().filter(|limit| limit.of == "cpus").collect();
-    limits.sort_by(|a, b| a.most.total_cmp(&b.most));
-    let held = limits.first().map_or("few CPUs".into(), |limit| {
+    let limits = evidence.target.limits.iter().filter(|limit| limit.of == "cpus");
+    let least = limits.min_by(|a, b| a.most.total_cmp(&b.most));
+    let held = least.map_or("few CPUs".into(), |limit| {
         format!("{:.2} of a CPU's time ({})", limit.most, limit.from)
     });
     let text = format!(
@@ -121,8 +120,8 @@ pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     );
     Finding::warning("throttled", text)
         .with("limit", "cpus")
-        .with("most", limits.first().map(|limit| limit.most))
-        .with("from", limits.first().map(|limit| &limit.from))
+        .with("most", least.map(|limit| limit.most))
+        .with("from", least.map(|limit| &limit.from))
         .with("periods_stopped", throttled.periods)
         .with("stopped_s", throttled.stopped_s)
         .with("elapsed_s", watched.elapsed_s)

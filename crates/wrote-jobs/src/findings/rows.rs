@@ -100,12 +100,13 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let single = rows.iter().find(|row| depth(row) == 1)?;
     let deepest = rows.iter().max_by_key(|row| depth(row))?;
     let times = deepest.iops() / single.iops();
+    let per_second = |row: &Row| format!("{:.0}/s", row.iops());
     let text = format!(
         "operations per second depend on how many are in flight: {} with {}, {} with one at a \
          time ({} times); a program that waits for each write has the lower rate",
-        per_second(deepest.iops()),
+        per_second(deepest),
         depth(deepest),
-        per_second(single.iops()),
+        per_second(single),
         deepest.times(single),
     );
     (times >= CONCURRENT_MIN).then(|| {
@@ -114,10 +115,6 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
             .with("times", times)
             .with("iodepth", depth(deepest))
     })
-}
-
-fn per_second(iops: f64) -> String {
-    format!("{iops:.0}/s")
 }
 
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
@@ -152,17 +149,12 @@ pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
             }
         }
     }
-    rows.into_iter().map(|(fallback, rows)| fell_back(fallback, &rows)).collect()
-}
-
-fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
-    let Fallback { wanted, got, because } = fallback;
-    let text = format!("{wanted} was wanted, {got} was used: {because} ({})", names(rows));
-    Finding::warning("fallback", text)
-        .about(rows)
-        .with("wanted", wanted)
-        .with("got", got)
-        .with("because", because)
+    let finding = |(Fallback { wanted, got, because }, rows): (&Fallback, Vec<&Row>)| {
+        let text = format!("{wanted} was wanted, {got} was used: {because} ({})", names(&rows));
+        let finding = Finding::warning("fallback", text).about(&rows).with("wanted", wanted);
+        finding.with("got", got).with("because", because)
+    };
+    rows.into_iter().map(finding).collect()
 }
 
 pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {

@@ -202,18 +202,12 @@ pub(super) fn engine(value: &mut Value<'_>) -> Result<Engine, String> {
     };
     let means = engine.ioengine.as_str();
     if engine.name != means {
-        value.note(match engine.ioengine {
-            Ioengine::Psync => {
-                format!("ioengine={}: psync is used: pread(2) and pwrite(2)", engine.name)
-            }
-            Ioengine::Threads => {
-                format!(
-                    "ioengine={}: threads are used, as the C library's own is made",
-                    engine.name
-                )
-            }
-            _ => format!("ioengine={}: {means} is used", engine.name),
-        });
+        let how = match engine.ioengine {
+            Ioengine::Psync => "psync is used: pread(2) and pwrite(2)",
+            Ioengine::Threads => "threads are used, as the C library's own is made",
+            _ => &format!("{means} is used"),
+        };
+        value.note(format!("ioengine={}: {how}", engine.name));
     }
     Ok(*engine)
 }

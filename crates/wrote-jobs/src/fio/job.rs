@@ -160,12 +160,12 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
 }
 
 fn check_data(draft: &Draft) -> Result<(), ParseError> {
-    if draft.zero_buffers && draft.compress_percent.is_some_and(|percent| percent > 0) {
+    let compresses = draft.compress_percent.is_some_and(|percent| percent > 0);
+    if draft.zero_buffers && compresses {
         let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
         return Err(draft.wrong("buffer_compress_percentage", problem));
     }
-    let others = draft.zero_buffers || draft.compress_percent.is_some_and(|percent| percent > 0);
-    if draft.buffer_pattern.is_some() && others {
+    if draft.buffer_pattern.is_some() && (draft.zero_buffers || compresses) {
         let problem =
             "zero_buffers or buffer_compress_percentage too: only one says what is written";
         return Err(draft.wrong("buffer_pattern", problem));

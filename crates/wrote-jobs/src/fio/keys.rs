@@ -10,9 +10,8 @@ use wrote_result::document::Process;
 
 pub(super) struct Key {
     /// The canonical name, which reports use, as fio does; for keys that share an effect, every
-    /// name.
+    /// name. The name after a `/` is another one for the same key.
     names: &'static str,
-    aliases: &'static [&'static str],
     effect: Effect,
 }
 
@@ -25,6 +24,10 @@ enum Effect {
 }
 
 use Effect::{Note, Only, Set};
+
+/// The values of `rw_sequencer`: whether the operations of a streak have one offset.
+const SEQUENCERS: &[(&str, bool)] = &[("sequential", false), ("identical", true)];
+const KB_BASES: &[(&str, KbBase)] = &[("1024", KbBase::Reversed), ("1000", KbBase::Si)];
 
 /// The most clones of one section: each is a thread.
 const NUMJOBS_MAX: u32 = 256;
@@ -52,8 +55,8 @@ impl Key {
 
     /// Returns the canonical form of a name of the key.
     fn canonical(&self, name: &str) -> Option<&'static str> {
-        let alias = self.aliases.contains(&name).then_some(self.names);
-        self.names.split(' ').find(|known| *known == name).or(alias)
+        let mut keys = self.names.split(' ').map(|names| names.split('/'));
+        keys.find(|names| names.clone().any(|known| known == name))?.next()
     }
 }
 
@@ -65,15 +68,15 @@ pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
 }
 
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
-    all().flat_map(|key| key.names.split(' ').chain(key.aliases.iter().copied()))
+    all().flat_map(|key| key.names.split([' ', '/']))
 }
 
 fn all() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().chain(WITHOUT_EFFECT.iter())
 }
 
-const fn key(names: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
-    Key { names, aliases, effect }
+const fn key(names: &'static str, effect: Effect) -> Key {
+    Key { names, effect }
 }
 
 /// Makes the effect that stores a value.
@@ -88,126 +91,102 @@ macro_rules! set {
 
 /// The keys of `keys.toml`.
 static WITHOUT_EFFECT: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let of = |names: &'static str, effect| match names.split_once('/') {
-        Some((name, alias)) => key(name, vec![alias].leak(), effect),
-        None => key(names, &[], effect),
-    };
-    let notes = TEXTS.notes.iter().map(|(names, reason)| of(names, Note(reason)));
-    let only = TEXTS.only.iter().map(|(names, (taken, problem))| of(names, Only(taken, problem)));
+    let notes = TEXTS.notes.iter().map(|(names, reason)| key(names, Note(reason)));
+    let only = TEXTS.only.iter().map(|(names, (taken, problem))| key(names, Only(taken, problem)));
     notes.chain(only).collect()
 });
 
 static KEYS: &[Key] = &[
     // The work.
-    key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
-    key("description", &[], Set(|_, _| Ok(()))),
-    key("rw", &["readwrite"], Set(rw)),
-    key("rw_sequencer", &[], set!(d, v => identical = sequencer(v)?)),
-    key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
-    key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
-    key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
+    key("name", set!(d, v => job.name = v.text()?.to_string())),
+    key("description", Set(|_, _| Ok(()))),
+    key("rw/readwrite", Set(rw)),
     key(
-        "bsrange",
-        &["blocksize_range"],
-        Set(|d, v| merge(&mut d.bsrange, v.directions(syntax::range)?)),
+        "rw_sequencer",
+        set!(d, v => identical = one_of(v, SEQUENCERS, "must be sequential or identical")?),
     ),
-    key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(syntax::split)?))),
-    key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
-    key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
+    key("rwmixread", set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
+    key("rwmixwrite", set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
+    key("bs/blocksize", Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
+    key("bsrange/blocksize_range", Set(|d, v| merge(&mut d.bsrange, v.directions(syntax::range)?))),
+    key("bssplit", Set(|d, v| merge(&mut d.bssplit, v.directions(syntax::split)?))),
+    key("ba/blockalign", set!(d, v => blockalign = Some(v.number()?))),
+    key("norandommap", set!(d, v => job.norandommap = v.flag()?)),
+    key("random_distribution", set!(d, v => job.random_distribution = syntax::distribution(v)?)),
+    key("percentage_random", set!(d, v => job.percentage_random = part_random(v)?)),
+    key("randrepeat", set!(d, v => randrepeat = v.flag()?)),
+    key("allrandrepeat", set!(d, v => allrandrepeat = v.flag()?)),
+    key("randseed", set!(d, v => randseed = Some(v.number()?))),
+    key("size", Set(size)),
+    key("io_size/io_limit", set!(d, v => io_size = unless_zero(v.size()?))),
+    key("number_ios", set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
+    key("loops", set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
     key(
-        "random_distribution",
-        &[],
-        set!(d, v => job.random_distribution = syntax::distribution(v)?),
-    ),
-    key("percentage_random", &[], set!(d, v => job.percentage_random = part_random(v)?)),
-    key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
-    key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
-    key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
-    key("size", &[], Set(size)),
-    key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
-    key("number_ios", &[], set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
-    key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
-    key(
-        "runtime",
-        &["timeout"],
+        "runtime/timeout",
         set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero())),
     ),
-    key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),
-    key("ramp_time", &[], set!(d, v => job.ramp_time = v.time()?)),
-    key("startdelay", &[], set!(d, v => job.startdelay = v.time()?)),
-    key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
-    key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
-    key("rate_process", &[], set!(d, v => job.rate_process = process(v)?)),
-    key("thinktime", &[], set!(d, v => thinktime = v.time_in(1)?)),
-    key("thinktime_spin", &[], set!(d, v => thinktime_spin = v.time_in(1)?)),
-    key("thinktime_blocks", &[], set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
-    key("filename", &[], Set(filename)),
-    key("directory", &[], set!(d, v => directories = files::list(v)?)),
-    key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
-    key("nrfiles", &["nr_files"], set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
-    key("filesize", &[], set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
-    key("offset", &["fileoffset"], set!(d, v => offset = v.size()?)),
-    key("offset_increment", &[], set!(d, v => offset_increment = v.size()?)),
-    key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
-    key("overwrite", &[], set!(d, v => job.overwrite = v.flag()?)),
-    key("unlink", &[], set!(d, v => job.unlink = v.flag()?)),
-    key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
+    key("time_based", set!(d, v => job.time_based = v.flag()?)),
+    key("ramp_time", set!(d, v => job.ramp_time = v.time()?)),
+    key("startdelay", set!(d, v => job.startdelay = v.time()?)),
+    key("rate", Set(|d, v| merge(&mut d.rate, v.numbers()?))),
+    key("rate_iops", Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
+    key("rate_process", set!(d, v => job.rate_process = process(v)?)),
+    key("thinktime", set!(d, v => thinktime = v.time_in(1)?)),
+    key("thinktime_spin", set!(d, v => thinktime_spin = v.time_in(1)?)),
+    key("thinktime_blocks", set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
+    key("filename", Set(filename)),
+    key("directory", set!(d, v => directories = files::list(v)?)),
+    key("filename_format", set!(d, v => filename_format = Some(files::format(v)?))),
+    key("nrfiles/nr_files", set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
+    key("filesize", set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
+    key("offset/fileoffset", set!(d, v => offset = v.size()?)),
+    key("offset_increment", set!(d, v => offset_increment = v.size()?)),
+    key("fallocate", set!(d, v => job.fallocate = fallocate(v)?)),
+    key("overwrite", set!(d, v => job.overwrite = v.flag()?)),
+    key("unlink", set!(d, v => job.unlink = v.flag()?)),
+    key("invalidate", set!(d, v => job.invalidate = v.flag()?)),
     // The way.
-    key("ioengine", &[], set!(d, v => engine = draft::engine(v)?)),
+    key("ioengine", set!(d, v => engine = draft::engine(v)?)),
+    key("iodepth", set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?)),
     key(
-        "iodepth",
-        &[],
-        set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?),
-    ),
-    key(
-        "iodepth_batch",
-        &["iodepth_batch_submit"],
+        "iodepth_batch/iodepth_batch_submit",
         set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?),
     ),
     key(
-        "iodepth_batch_complete_min",
-        &["iodepth_batch_complete"],
+        "iodepth_batch_complete_min/iodepth_batch_complete",
         set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?),
     ),
-    key("direct", &[], set!(d, v => job.direct = v.flag()?)),
-    key("buffered", &[], set!(d, v => job.direct = !v.flag()?)),
-    key("hipri", &[], set!(d, v => job.hipri = v.flag()?)),
-    key("fixedbufs", &[], set!(d, v => job.fixedbufs = v.flag()?)),
-    key("registerfiles", &[], set!(d, v => job.registerfiles = v.flag()?)),
-    key("sqthread_poll", &[], set!(d, v => job.sqthread_poll = v.flag()?)),
-    key(
-        "sqthread_poll_cpu",
-        &[],
-        set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?)),
-    ),
+    key("direct", set!(d, v => job.direct = v.flag()?)),
+    key("buffered", set!(d, v => job.direct = !v.flag()?)),
+    key("hipri", set!(d, v => job.hipri = v.flag()?)),
+    key("fixedbufs", set!(d, v => job.fixedbufs = v.flag()?)),
+    key("registerfiles", set!(d, v => job.registerfiles = v.flag()?)),
+    key("sqthread_poll", set!(d, v => job.sqthread_poll = v.flag()?)),
+    key("sqthread_poll_cpu", set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
     // Safety and checks.
-    key("sync", &[], set!(d, v => job.sync = sync(v)?)),
-    key("fsync", &[], set!(d, v => job.fsync = every(v)?)),
-    key("fdatasync", &[], set!(d, v => job.fdatasync = every(v)?)),
-    key("end_fsync", &[], set!(d, v => job.end_fsync = v.flag()?)),
-    key("verify", &[], set!(d, v => job.verify = verify(v)?)),
-    key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
+    key("sync", set!(d, v => job.sync = sync(v)?)),
+    key("fsync", set!(d, v => job.fsync = every(v)?)),
+    key("fdatasync", set!(d, v => job.fdatasync = every(v)?)),
+    key("end_fsync", set!(d, v => job.end_fsync = v.flag()?)),
+    key("verify", set!(d, v => job.verify = verify(v)?)),
+    key("do_verify", set!(d, v => do_verify = v.flag()?)),
     // The data.
-    key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
-    key(
-        "buffer_compress_percentage",
-        &[],
-        set!(d, v => compress_percent = Some(v.within(0..=100)?)),
-    ),
-    key("buffer_pattern", &[], set!(d, v => buffer_pattern = Some(syntax::pattern(v.text()?)?))),
+    key("zero_buffers", set!(d, v => zero_buffers = v.flag()?)),
+    key("buffer_compress_percentage", set!(d, v => compress_percent = Some(v.within(0..=100)?))),
+    key("buffer_pattern", set!(d, v => buffer_pattern = Some(syntax::pattern(v.text()?)?))),
     // Jobs, groups and reports.
-    key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
-    key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
-    key("wait_for", &[], set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
-    key("new_group", &[], set!(d, v => new_group = v.flag()?)),
-    key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
-    key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),
-    key("gtod_reduce", &[], set!(d, v => gtod_reduce = v.flag()?)),
-    key("disable_lat", &[], set!(d, v => disable_lat = v.flag()?)),
-    key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
-    key("disable_bw_measurement", &["disable_bw"], set!(d, v => disable_bw = v.flag()?)),
-    key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
-    key("random_generator", &[], Set(random_generator)),
+    key("numjobs", set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
+    key("stonewall/wait_for_previous", set!(d, v => stonewall = v.flag()?)),
+    key("wait_for", set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
+    key("new_group", set!(d, v => new_group = v.flag()?)),
+    key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
+    key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?)),
+    key("gtod_reduce", set!(d, v => gtod_reduce = v.flag()?)),
+    key("disable_lat", set!(d, v => disable_lat = v.flag()?)),
+    key("disable_clat", set!(d, v => disable_clat = v.flag()?)),
+    key("disable_bw_measurement/disable_bw", set!(d, v => disable_bw = v.flag()?)),
+    key("kb_base", set!(d, v => kb_base = one_of(v, KB_BASES, "must be 1024 or 1000")?)),
+    key("random_generator", Set(random_generator)),
 ];
 
 fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), String> {
@@ -250,12 +229,11 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn sequencer(value: &mut Value<'_>) -> Result<bool, String> {
-    match value.text()? {
-        "sequential" => Ok(false),
-        "identical" => Ok(true),
-        _ => Err("must be sequential or identical".into()),
-    }
+/// Returns what the value means; `problem` refuses any other.
+fn one_of<T: Clone>(value: &Value<'_>, known: &[(&str, T)], problem: &str) -> Result<T, String> {
+    let text = value.text()?;
+    let meant = known.iter().find(|(name, _)| *name == text);
+    meant.map(|(_, meant)| meant.clone()).ok_or_else(|| problem.into())
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.
@@ -311,20 +289,14 @@ fn fallocate(value: &mut Value<'_>) -> Result<Fallocate, String> {
 }
 
 fn sync(value: &mut Value<'_>) -> Result<SyncEach, String> {
-    match value.text()? {
-        "none" | "0" => Ok(SyncEach::No),
-        "sync" | "1" => Ok(SyncEach::Sync),
-        "dsync" => Ok(SyncEach::Dsync),
-        _ => Err("must be none, sync or dsync".into()),
-    }
+    use SyncEach::{Dsync, No, Sync};
+    let known = [("none", No), ("0", No), ("sync", Sync), ("1", Sync), ("dsync", Dsync)];
+    one_of(value, &known, "must be none, sync or dsync")
 }
 
 fn process(value: &mut Value<'_>) -> Result<Process, String> {
-    match value.text()? {
-        "linear" => Ok(Process::Linear),
-        "poisson" => Ok(Process::Poisson),
-        _ => Err("must be linear or poisson".into()),
-    }
+    let known = [("linear", Process::Linear), ("poisson", Process::Poisson)];
+    one_of(value, &known, "must be linear or poisson")
 }
 
 /// Parses `fsync` and `fdatasync`: a number of writes; 0 is never.
@@ -333,18 +305,14 @@ fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
 }
 
 fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
-    match value.text()? {
-        "0" | "none" => Ok(None),
-        "crc32c" | "crc32c-intel" => Ok(Some(Verify { after_writes: true })),
-        _ => Err("the one checksum that is taken is crc32c".into()),
-    }
+    let after = Some(Verify { after_writes: true });
+    let known = [("0", None), ("none", None), ("crc32c", after), ("crc32c-intel", after)];
+    one_of(value, &known, "the one checksum that is taken is crc32c")
 }
 
 fn random_generator(_: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
-    let text = value.text()?;
-    if !["tausworthe", "lfsr", "tausworthe64"].contains(&text) {
-        return Err("must be tausworthe, tausworthe64 or lfsr".into());
-    }
+    let known = ["tausworthe", "lfsr", "tausworthe64"].map(|name| (name, name));
+    let text = one_of(value, &known, "must be tausworthe, tausworthe64 or lfsr")?;
     let note = format!("random_generator={text}: offsets are made by wrote's own generator");
     value.note(note);
     Ok(())
@@ -364,12 +332,4 @@ fn percentiles(value: &mut Value<'_>) -> Result<Vec<f64>, String> {
     list.sort_by(f64::total_cmp);
     list.dedup();
     Ok(list)
-}
-
-fn kb_base(value: &mut Value<'_>) -> Result<KbBase, String> {
-    match value.text()? {
-        "1024" => Ok(KbBase::Reversed),
-        "1000" => Ok(KbBase::Si),
-        _ => Err("must be 1024 or 1000".into()),
-    }
 }

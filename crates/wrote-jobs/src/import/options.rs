@@ -7,16 +7,13 @@ use std::collections::BTreeMap;
 use wrote_result::document::{BlockShare, Direction, Flush};
 
 /// Other names of options. fio's JSON has the name as written.
-const ALIASES: [(&str, &str); 9] = [
+const ALIASES: [(&str, &str); 6] = [
     ("rw", "readwrite"),
     ("bs", "blocksize"),
     ("blocksize_range", "bsrange"),
     ("io_size", "io_limit"),
-    ("mem", "iomem"),
     ("verify", "verify_type"),
-    ("iodepth_batch", "iodepth_batch_submit"),
     ("rwmixread", "rwmixreads"),
-    ("thread", "use_thread"),
 ];
 /// fio's default.
 const BS_BYTES: u64 = 4096;
@@ -47,13 +44,9 @@ impl<'a> Options<'a> {
         fio::bytes(self.text(key)?)
     }
 
-    pub(super) fn seconds(&self, key: &str) -> Option<f64> {
-        fio::time(self.text(key)?).map(|time| time.as_secs_f64()).filter(|time| *time > 0.0)
-    }
-
-    /// Returns the seconds of each pause, where there are pauses.
-    pub(super) fn thinktime_s(&self) -> Option<f64> {
-        let time = fio::time_in_us(self.text("thinktime")?)?;
+    /// Returns the seconds of a time, which is in units of `plain_us` microseconds without a unit.
+    pub(super) fn seconds(&self, key: &str, plain_us: u64) -> Option<f64> {
+        let time = fio::time(self.text(key)?, plain_us)?;
         Some(time.as_secs_f64()).filter(|time| *time > 0.0)
     }
 

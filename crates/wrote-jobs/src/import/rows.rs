@@ -61,7 +61,7 @@ fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) ->
     let rate = |key| options.of_direction(key, direction).and_then(crate::fio::bytes);
     let (rate_bytes_per_s, rate_iops) = (rate("rate"), rate("rate_iops"));
     let mixes = ["rw", "randrw", "readwrite"].contains(&rw);
-    let thinktime_s = options.thinktime_s();
+    let thinktime_s = options.seconds("thinktime", 1);
     Settings {
         rw: if rw == "readwrite" { "rw" } else { rw }.into(),
         ioengine: options.text("ioengine").unwrap_or("psync").into(),
@@ -80,9 +80,9 @@ fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) ->
             .filter(|least| bssplit.is_none() && *least < bs_bytes),
         bssplit,
         rwmixread_percent: mixes.then(|| options.number("rwmixread").unwrap_or(50) as u32),
-        runtime_s: options.seconds("runtime"),
+        runtime_s: options.seconds("runtime", 1_000_000),
         time_based: options.flag("time_based").then_some(true),
-        ramp_time_s: options.seconds("ramp_time"),
+        ramp_time_s: options.seconds("ramp_time", 1_000_000),
         rate_bytes_per_s: rate_bytes_per_s.map(|bytes| bytes as f64),
         rate_iops: rate_iops.map(|iops| iops as f64),
         rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some()).then(|| {

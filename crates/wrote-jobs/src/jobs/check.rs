@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::foresight::Foresight;
 use super::place::Identity;
-use super::{Overlap, Permissions};
+use super::{Overlap, Permissions, Watcher};
 use crate::data;
 use crate::machine::host;
 use crate::spec::{BlockSizes, JobSpec};
@@ -22,12 +22,16 @@ const BS_BYTES_MAX: u64 = 1 << 30;
 const FILES_MAX: usize = 64;
 
 /// Refuses jobs that make no sense or are not permitted, as far as can be known before the first
-/// group runs. `note` receives remarks on permitted jobs that may surprise. Writes nothing, but
+/// group runs. `watcher` receives remarks on permitted jobs that may surprise. Writes nothing, but
 /// opens files, and flushes files to read.
+///
+/// # Errors
+///
+/// As [`run`](super::run), as far as known before the first group has run.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
-    note: &mut dyn FnMut(&str),
+    watcher: &mut dyn Watcher,
 ) -> Result<(), Error> {
     if specs.is_empty() {
         return Err(Error::Usage("there is no job to run".into()));
@@ -46,10 +50,11 @@ pub fn check(
     }
     let mut foresight = Foresight::default();
     for group in groups(specs) {
-        let buffers = group.iter().map(|spec| data::buffers_bytes(most_bytes(spec), spec.iodepth));
+        let buffers =
+            group.iter().map(|spec| data::buffers_bytes(spec.bs_bytes_max(), spec.iodepth));
         let buffers = buffers.fold(0, u64::saturating_add);
         data::check_buffers("bs x iodepth x numjobs", buffers, host::memory())?;
-        check_overlap(&group, permissions, note)?;
+        check_overlap(&group, permissions, watcher)?;
         let files = Files::examine(&group, |path| foresight.find(path), permissions)?;
         for (spec, regions) in group.iter().zip(files.regions()) {
             sequence(spec, regions)?;
@@ -65,19 +70,9 @@ pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     groups.into_values().collect()
 }
 
-/// Returns the largest block of the job's directions.
-pub fn most_bytes(spec: &JobSpec) -> u64 {
-    used_sizes(spec).map(BlockSizes::most_bytes).max().unwrap_or(0)
-}
-
 /// Returns the smallest block of the job's directions. Offsets are multiples of it.
 pub fn least_bytes(spec: &JobSpec) -> u64 {
-    used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0)
-}
-
-fn used_sizes(spec: &JobSpec) -> impl Iterator<Item = &BlockSizes> {
-    let read = spec.rw.read.then_some(&spec.read_bs);
-    read.into_iter().chain(spec.rw.write.then_some(&spec.write_bs))
+    spec.used_sizes().map(BlockSizes::least_bytes).min().unwrap_or(0)
 }
 
 fn check_job(spec: &JobSpec) -> Result<(), String> {
@@ -85,7 +80,7 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     if !spec.rw.read && !spec.rw.write {
         return refuse("rw: it neither reads nor writes".into());
     }
-    for sizes in used_sizes(spec) {
+    for sizes in spec.used_sizes() {
         if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
             return refuse("bs: a block has 1 byte to 1 GiB".into());
         }
@@ -168,7 +163,7 @@ fn touched(spec: &JobSpec) -> Range<u64> {
 pub fn check_overlap(
     group: &[&JobSpec],
     permissions: Permissions,
-    note: &mut dyn FnMut(&str),
+    watcher: &mut dyn Watcher,
 ) -> Result<(), Error> {
     for (path, other, spec) in shared(group) {
         if std::ptr::eq(other, spec) {
@@ -191,7 +186,7 @@ pub fn check_overlap(
         if other.verify.is_some() || spec.verify.is_some() {
             return Err(Error::Usage(format!("{text}; verify can't check that")));
         }
-        note(&text);
+        watcher.note(&text);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The threads of a group, one for each job: its engine, its task and its report.
 
 use super::JobReport;
-use super::check::{is_synchronous, label, most_bytes, sequence};
+use super::check::{is_synchronous, label, sequence};
 use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
 use crate::data::buffers;
@@ -39,7 +39,7 @@ pub struct Jobs<'a> {
 pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
     let mut served: Vec<(Option<u32>, Options)> = Vec::new();
     let mut of = |spec: &&JobSpec| {
-        let bs_bytes = most_bytes(spec);
+        let bs_bytes = spec.bs_bytes_max();
         let options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize)
             .buffers(buffers(bs_bytes, spec.iodepth))
             .registered_buffers(spec.fixedbufs)

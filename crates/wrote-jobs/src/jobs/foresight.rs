@@ -58,11 +58,7 @@ impl Foresight {
                 foreseen.grows_to = end.max(foreseen.grows_to);
             }
         }
-        self.unlink(files);
-    }
-
-    /// Removes what a group removes at its end.
-    fn unlink(&mut self, files: &Files) {
+        // The group removes these at its end.
         for using in files.all().filter(|using| using.spec.unlink) {
             if let Some(foreseen) = self.files.get_mut(&Identity::of(using.path)) {
                 foreseen.removed = true;

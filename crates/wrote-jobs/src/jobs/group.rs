@@ -5,11 +5,10 @@ use super::crew::{Jobs, engine_options};
 use super::files::Files;
 use super::files::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
+use crate::clock::{Cost, measured};
 use crate::gates;
 use crate::gates::Gate;
-use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
-use crate::machine::watch::cpu::CpuWatch;
 use crate::peers::Peers;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
@@ -67,25 +66,19 @@ pub fn run_group(
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {
         watcher.borrow_mut().ready()?;
         peers.barrier("the start of a group")?;
-        let cpu = CpuWatch::begin();
-        let before = device.as_ref().and_then(Counters::of);
-        let usage_before = Usage::now();
-        go();
-        let process = Usage::now().since(&usage_before);
-        let counted = device.as_ref().and_then(Counters::of).zip(before);
-        let cpu = cpu.end();
+        let ((), cost) = measured(device.as_ref(), Usage::now, go);
         held_after(&mut held);
-        Ok((process, counted.map(|(after, before)| after.since(&before)), cpu))
+        Ok(cost)
     });
-    let (jobs, (process, counted, cpu)) = timed?;
+    let (jobs, Cost { used, moved, cpu }) = timed?;
     stop.check()?;
     Ok(GroupReport {
         elapsed: span(&jobs),
         jobs,
-        device_written_bytes: counted.map(|counted| counted.written_bytes),
-        device_read_bytes: counted.map(|counted| counted.read_bytes),
-        process: specs.iter().all(|spec| spec.ramp_time.is_zero()).then_some(process),
-        max_rss_bytes: process.max_rss_bytes,
+        device_written_bytes: moved.map(|moved| moved.written_bytes),
+        device_read_bytes: moved.map(|moved| moved.read_bytes),
+        process: specs.iter().all(|spec| spec.ramp_time.is_zero()).then_some(used),
+        max_rss_bytes: used.max_rss_bytes,
         cpu_busiest: cpu.busiest,
         cpu_waited_s: cpu.waited_s,
         held: held.into_iter().map(|(held, _)| held).collect(),

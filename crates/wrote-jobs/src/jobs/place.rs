@@ -88,9 +88,6 @@ impl Kind {
 
 /// The kind of file under a path. Anything but a file or a block device is refused.
 pub fn kind(path: &Path) -> Result<Kind, Error> {
-    let failed = |what: &str, error: io::Error| {
-        Error::Failed(format!("{}: {what}: {error}", path.display()))
-    };
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kind::Missing),
@@ -101,7 +98,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     }
     if metadata.file_type().is_block_device() {
         let end = std::fs::File::open(path).and_then(|mut file| file.seek(io::SeekFrom::End(0)));
-        return Ok(Kind::Device { len_bytes: end.map_err(|error| failed("open", error))? });
+        return Ok(Kind::Device { len_bytes: end.map_err(Error::at(path, "open"))? });
     }
     let shown = path.display();
     if path == Path::new("/dev/null") {

@@ -52,13 +52,27 @@ pub fn share(
     check(jobs, permissions, &mut ())?;
     // No rank makes a file before all have checked that they may write to it.
     peers.barrier("the checks")?;
-    let made = make_shared(jobs, peers, stop)?;
-    Ok((on_regions(jobs, peers)?, Permissions { overwrite: true, ..permissions }, made))
-}
-
-/// A region lies behind the one of the rank before.
-fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error> {
-    let extents = extents(jobs, peers);
+    let (extents, mut made) = (extents(jobs, peers), Made::default());
+    for (path, extent) in &extents {
+        let is_missing = peers.is_first() && !path.exists();
+        if is_missing {
+            let file = made.make(path)?;
+            if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
+                let all_bytes = u64::from(peers.ranks()) * extent.end_bytes;
+                // Where the file system can't, the file grows.
+                let _ = fallocate(&file, FallocateFlags::empty(), 0, all_bytes);
+                file.sync_all().map_err(Error::at(path, "fsync"))?;
+            }
+        }
+        if peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
+            let file = File::options().read(true).write(true).open(path);
+            let file = file.map_err(Error::at(path, "open"))?;
+            let start = u64::from(peers.rank()) * extent.end_bytes;
+            lay_out(path, &file, start..start + extent.end_bytes, stop)?;
+        }
+    }
+    peers.barrier("the files")?;
+    // A region lies behind the one of the rank before.
     let place = |job: &JobSpec| {
         let refuse = |what| Err(Error::Usage(format!("--shared-file: {}: {what}", job.name)));
         let mut ends = job.files.iter().map(|file| extents[file].end_bytes);
@@ -75,32 +89,8 @@ fn on_regions(jobs: &[JobSpec], peers: Peers) -> Result<Vec<JobSpec>, Error> {
             ..job.clone()
         })
     };
-    jobs.iter().map(place).collect()
-}
-
-/// Makes the files that ranks share. `jobs` are as before [`on_regions`].
-fn make_shared(jobs: &[JobSpec], peers: Peers, stop: &Stop) -> Result<Made, Error> {
-    let mut made = Made::default();
-    for (path, extent) in extents(jobs, peers) {
-        let is_missing = peers.is_first() && !path.exists();
-        if is_missing {
-            let file = made.make(&path)?;
-            if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
-                let all_bytes = u64::from(peers.ranks()) * extent.end_bytes;
-                // Where the file system can't, the file grows.
-                let _ = fallocate(&file, FallocateFlags::empty(), 0, all_bytes);
-                file.sync_all().map_err(Error::at(&path, "fsync"))?;
-            }
-        }
-        if peers.of_first("a shared file", is_missing)? && extent.is_laid_out {
-            let file = File::options().read(true).write(true).open(&path);
-            let file = file.map_err(Error::at(&path, "open"))?;
-            let start = u64::from(peers.rank()) * extent.end_bytes;
-            lay_out(&path, &file, start..start + extent.end_bytes, stop)?;
-        }
-    }
-    peers.barrier("the files")?;
-    Ok(made)
+    let jobs = jobs.iter().map(place).collect::<Result<_, Error>>()?;
+    Ok((jobs, Permissions { overwrite: true, ..permissions }, made))
 }
 
 fn extents(jobs: &[JobSpec], peers: Peers) -> BTreeMap<PathBuf, Extent> {
@@ -136,8 +126,15 @@ mod tests {
         let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![folder.path().join("data")]);
         let job = JobSpec { files, file_bytes: Some(64 << 10), ..JobSpec::new("reads", rw, 4096) };
         let made = ranks(2, LONG, |peers| match peers.rank() {
-            0 => make_shared(std::slice::from_ref(&job), peers, &Stop::new()).map(Made::keep),
-            _ => peers.end(Err(Error::Failed("the disk is full".into()))),
+            0 => {
+                let jobs = std::slice::from_ref(&job);
+                share(jobs, Permissions::default(), peers, &Stop::new())
+                    .map(|(.., made)| made.keep())
+            }
+            _ => {
+                peers.barrier("the checks").unwrap();
+                peers.end(Err(Error::Failed("the disk is full".into())))
+            }
         });
         let error = made[0].as_ref().unwrap_err().to_string();
         assert!(error.contains("rank 1 on node0: the disk is full"), "{error}");

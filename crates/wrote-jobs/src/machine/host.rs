@@ -105,10 +105,7 @@ fn virtualization(root: &Path) -> String {
 fn hypervisor(root: &Path) -> Option<String> {
     let product = product(root);
     let kind = kind(root).or_else(|| virtual_product(root).then_some("hypervisor"))?;
-    Some(match product {
-        Some(product) => format!("{kind} ({product})"),
-        None => kind.into(),
-    })
+    Some(product.map_or_else(|| kind.into(), |product| format!("{kind} ({product})")))
 }
 
 /// Returns the hypervisor's kind, from its offers to the guest's kernel.
@@ -196,16 +193,12 @@ fn root_filesystem(root: &Path) -> Option<String> {
     after.split(' ').next().map(str::to_owned)
 }
 
-fn read(root: &Path, path: &str) -> String {
-    let bytes = fs::read(root.join(path)).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(root: &Path, path: &str) -> Option<String> {
+    super::text(&root.join(path))
 }
 
-/// Returns a file's text without the NUL or line break at its end; empty without a file.
-fn text(root: &Path, path: &str) -> Option<String> {
-    let text = read(root, path);
-    let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
-    (!text.is_empty()).then(|| text.to_owned())
+fn read(root: &Path, path: &str) -> String {
+    text(root, path).unwrap_or_default()
 }
 
 #[cfg(test)]

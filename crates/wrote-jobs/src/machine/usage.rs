@@ -89,7 +89,7 @@ pub fn reset_peak_memory() -> io::Result<()> {
 
 /// Returns the mark of this process.
 pub fn peak_memory_bytes() -> Option<u64> {
-    high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
+    peak_memory_bytes_of(std::process::id())
 }
 
 /// Returns the mark of another process, counted from the start of its program; `None` after its

@@ -110,7 +110,8 @@ impl<'a> Running<'a> {
         of_beside?;
         for calls in &mut calls {
             calls.make(&steps.end, steps, 1)?;
-            done.add(calls);
+            done.counts.add(calls.counts);
+            done.flushes_ns.add(&calls.flushes_ns).expect("histograms grow");
         }
         if let Some(calls) = beside {
             done.counts.add(calls.counts);
@@ -119,13 +120,6 @@ impl<'a> Running<'a> {
             }
         }
         Ok(done)
-    }
-}
-
-impl Done {
-    fn add(&mut self, calls: &Calls) {
-        self.counts.add(calls.counts);
-        self.flushes_ns.add(&calls.flushes_ns).expect("histograms grow");
     }
 }
 

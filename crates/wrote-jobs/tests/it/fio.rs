@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
 use wrote_jobs::jobs::{Permissions, run};
+use wrote_jobs::peers::Peers;
 use wrote_result::Stop;
 
 /// A time limit that only a hang reaches.
@@ -300,7 +301,7 @@ fn counts(folder: &Path, text: &str) -> [(u64, u64); 2] {
     // An earlier job has left its file.
     let permissions =
         Permissions { overwrite: true, read_unwritten: true, ..Permissions::default() };
-    let done = run(&jobs, permissions, &Stop::new(), &mut ());
+    let done = run(&jobs, permissions, &Stop::new(), &mut (), Peers::ALONE);
     let job = done.unwrap_or_else(|error| panic!("{text}{error}")).remove(0).jobs.remove(0);
     [job.read, job.write].map(|direction| (direction.operations, direction.bytes))
 }
@@ -348,7 +349,7 @@ fn written(folder: &Path, text: &str) -> Vec<u8> {
     let mut jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
     let path = folder.join("ours");
     jobs[0].files = vec![path.clone()];
-    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut ());
+    let done = run(&jobs, Permissions::default(), &Stop::new(), &mut (), Peers::ALONE);
     done.unwrap_or_else(|error| panic!("{text}{error}"));
     let bytes = std::fs::read(&path).expect("what was written");
     std::fs::remove_file(path).expect("the file goes");
@@ -407,7 +408,7 @@ fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
             let sections: Vec<String> = sections.iter().map(|name| (*name).into()).collect();
             let jobs = read_sections(&text, &sections).expect("jobs").jobs;
             let verified = |report: &wrote_jobs::jobs::JobReport| report.verified_bytes;
-            let groups = run(&jobs, Permissions::default(), &Stop::new(), &mut ())?;
+            let groups = run(&jobs, Permissions::default(), &Stop::new(), &mut (), Peers::ALONE)?;
             Ok::<Vec<u64>, wrote_result::Error>(
                 groups.iter().flat_map(|group| &group.jobs).map(verified).collect(),
             )

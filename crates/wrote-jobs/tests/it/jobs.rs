@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
+use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, Streak, Think};
 use wrote_result::Stop;
 
@@ -137,7 +138,8 @@ fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones()
     let mut told = Told::default();
     let jobs =
         [later(0, "write", WRITE), later(2, "read", READ), later(1, "write again", random(WRITE))];
-    let reports = run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
+    let reports =
+        run(&jobs, Permissions::default(), &Stop::new(), &mut told, Peers::ALONE).unwrap();
     let order: Vec<&str> = reports.iter().map(|group| group.jobs[0].spec.name.as_str()).collect();
     assert_eq!(order, ["write", "write again", "read"]);
     // The last job read the blocks of the first.
@@ -157,7 +159,7 @@ fn a_missing_file_is_laid_out_with_random_data_and_the_watcher_is_told_how_much(
     };
     let mut told = Told::default();
     let jobs = [read(0, FILE), read(1, FILE), read(2, 3 * FILE)];
-    run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
+    run(&jobs, Permissions::default(), &Stop::new(), &mut told, Peers::ALONE).unwrap();
     // A later job that reads more of the run's own file extends it first.
     assert_eq!(told.0, [(0, 1, FILE), (1, 1, 0), (2, 1, 2 * FILE)]);
     assert_eq!(file[0].metadata().unwrap().len(), 3 * FILE);
@@ -343,7 +345,8 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
         JobSpec { overwrite: true, number_ios: Some(1), ..job }
     };
     let mut told = Told::default();
-    let done = run(&[over("new")], Permissions::default(), &Stop::new(), &mut told).unwrap();
+    let done =
+        run(&[over("new")], Permissions::default(), &Stop::new(), &mut told, Peers::ALONE).unwrap();
     assert_eq!((told.0[0].2, done[0].jobs[0].write.bytes), (FILE, BLOCK));
     assert!(all_blocks_differ(&folder.path().join("new")));
     // Only missing parts of an existing file are written, and only with permission.
@@ -351,7 +354,7 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
     assert!(refusal(&[over("short")]).contains("--overwrite allows it"));
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     let mut told = Told::default();
-    run(&[over("short")], permissions, &Stop::new(), &mut told).unwrap();
+    run(&[over("short")], permissions, &Stop::new(), &mut told, Peers::ALONE).unwrap();
     assert_eq!(told.0[0].2, FILE - BLOCK);
     assert_eq!(folder.path().join("short").metadata().unwrap().len(), FILE);
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote_jobs::jobs::{Permissions, Watcher, run};
+use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::{BlockSizes, JobSpec, Rw};
 use wrote_result::{Error, Stop};
 
@@ -47,7 +48,8 @@ fn a_file_that_appears_after_the_look_around_is_neither_written_nor_removed() {
         let spec = job(folder.path(), "file", rw);
         let path = spec.files[0].clone();
         let permissions = Permissions { overwrite, ..Permissions::default() };
-        let error = run(&[spec], permissions, &Stop::new(), &mut Appears(path.clone()));
+        let error =
+            run(&[spec], permissions, &Stop::new(), &mut Appears(path.clone()), Peers::ALONE);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("create: File exists"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
@@ -124,7 +126,10 @@ fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
     let mut notes = Notes::default();
     let permissions = Permissions { overlap: true, ..Permissions::default() };
     let jobs = [on_it("a", WRITE, 0), on_it("b", WRITE, 0)];
-    assert_eq!(run(&jobs, permissions, &Stop::new(), &mut notes).unwrap()[0].jobs.len(), 2);
+    assert_eq!(
+        run(&jobs, permissions, &Stop::new(), &mut notes, Peers::ALONE).unwrap()[0].jobs.len(),
+        2
+    );
     assert!(notes.0.len() == 1 && notes.0[0].contains("the same bytes"), "{:?}", notes.0);
 }
 
@@ -182,7 +187,13 @@ fn an_interrupted_run_removes_its_own_files_and_no_others() {
         let jobs =
             [endless(0, "a", WRITE), endless(1, "b", random(READ)), endless(1, "precious", READ)];
         let stop = Stop::new();
-        let result = run(&jobs, Permissions::default(), &stop, &mut StopIn(stop_in, stop.clone()));
+        let result = run(
+            &jobs,
+            Permissions::default(),
+            &stop,
+            &mut StopIn(stop_in, stop.clone()),
+            Peers::ALONE,
+        );
         assert!(matches!(result, Err(Error::Interrupted)));
         assert_eq!(names(folder.path()), ["precious"]);
         assert_eq!(std::fs::read(&precious).unwrap(), vec![7; FILE as usize]);

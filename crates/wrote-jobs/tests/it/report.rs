@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::report::{Before, JobFile, Repeated, document};
+use wrote_jobs::report::{Before, Repeated, document};
 use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
 use wrote_result::document::{Blocks, Direction, Document, Fallback, Flush, Row, Survives};
 
 fn documented(groups: &[GroupReport], before: &Before) -> Document {
-    let file = JobFile { name: "demo.fio", groups };
+    let file = ("demo.fio", groups);
     document(&[file], before, &sample::about(), Peers::ALONE, None).unwrap()
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use wrote_jobs::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
+use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::{JobSpec, Rw, Verify};
 use wrote_result::{Error, Stop};
 
@@ -36,7 +37,7 @@ impl Watcher for Told {
 }
 
 pub fn go_with(jobs: &[JobSpec], permissions: Permissions) -> Result<Vec<GroupReport>, Error> {
-    run(jobs, permissions, &Stop::new(), &mut ())
+    run(jobs, permissions, &Stop::new(), &mut (), Peers::ALONE)
 }
 
 pub fn go(jobs: &[JobSpec]) -> Vec<GroupReport> {

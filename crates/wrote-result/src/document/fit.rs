@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 /// A program, and whether the disk suits it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Fit {
     /// Its name: `etcd`.
     pub program: String,
@@ -24,7 +24,7 @@ pub struct Fit {
 /// A rule, or a figure of a program without a published rule.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct FitRule {
     /// The rule in a few words: `WAL fdatasync P99 < 10 ms`.
     pub name: String,
@@ -57,7 +57,7 @@ pub struct FitRule {
 /// A figure while a neighbour uses the disk.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Beside {
     /// The neighbour: `copy`.
     pub neighbour: String,

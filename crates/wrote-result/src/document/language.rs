@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A language with one of its programs. A language that has two usual ways occurs twice.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Language {
     /// Unique, and the last part of its rows' names: `cpp`, `cpp-get-put`.
     pub id: String,

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// One way of reading or writing, measured several times.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Row {
     /// Its name, unique in the result: `stream/direct-io_uring`.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct Row {
 /// One run of one row.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Run {
     /// File bytes written or read.
     pub bytes: u64,
@@ -125,7 +125,7 @@ pub struct Run {
 
 /// The load of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct CpuBusy {
     /// Its number.
     pub cpu: u32,
@@ -135,7 +135,7 @@ pub struct CpuBusy {
 
 /// The messages of a run, as the file holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Records {
     /// Messages that producers submitted.
     pub sent: u64,
@@ -333,7 +333,7 @@ pub enum View {
 
 /// The place of a row in a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Cell {
     /// The title over all lines: `BS x IODEPTH`.
     pub title: String,

@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 
 /// The settings as requested and in effect, and the reasons for differences.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct SettingsPair {
     /// The settings as asked.
     pub asked: Settings,
@@ -20,7 +20,7 @@ pub struct SettingsPair {
 /// The settings of one row, in fio's words.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Settings {
     /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
     /// in none. Of files as wholes: `create`, `stat`, `open`, `read`, `rename`, `unlink`. A number
@@ -117,7 +117,7 @@ pub struct Settings {
 
 /// A size of operations, and its share of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct BlockShare {
     /// Bytes of one operation.
     pub bytes: u64,
@@ -127,7 +127,7 @@ pub struct BlockShare {
 
 /// A step from a requested setting to one that works.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Fallback {
     /// The wanted setting: `io_uring`.
     pub wanted: String,

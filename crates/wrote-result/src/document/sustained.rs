@@ -13,7 +13,7 @@ pub const CHANGED_SHARE_MAX: f64 = 0.75;
 /// The throughput of a long write, against bytes and against time.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Sustained {
     /// Bytes of the file. When it is full, writes continue at its start.
     pub file_bytes: u64,
@@ -38,7 +38,7 @@ pub struct Sustained {
 
 /// One piece of what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Sample {
     /// Bytes written when it ended, from the start of the run.
     pub end_bytes: u64,
@@ -50,7 +50,7 @@ pub struct Sample {
 
 /// A place where the throughput changed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Change {
     /// Bytes written before it.
     pub at_bytes: u64,
@@ -66,7 +66,7 @@ pub struct Change {
 /// and the least are at most 20 % of the mean apart, and the least-squares line changes by at most
 /// 10 % of the mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct SteadyState {
     /// Whether it was.
     pub reached: bool,

@@ -32,7 +32,7 @@ impl Work for Runs {
         let job = way.job(&sizes, self.amounts.time(way.workload).mul_f64(at.times));
         let jobs = job.on_each(&files, sizes.rate);
         let mut drain = Drain { site, sizes: self.amounts.drain(way), written_bytes: 0 };
-        let group = site.run_jobs_watched(&jobs, permissions(in_place), &mut drain)?;
+        let group = site.run_jobs(&jobs, permissions(in_place), &mut drain)?;
         let before = site.before(if in_place { &files } else { &[] }, &files);
         let mut run = Repeated::of(&group, &before, |_, settings| Row {
             settings: way.stated(settings),
@@ -87,7 +87,7 @@ impl Runs {
         let stream = self.amounts.sizes_of(Workload::Stream);
         let job = self.amounts.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
         let site = site.apart();
-        Ok(site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes())
+        Ok(site.run_jobs(&job.on_each(&files, None), permissions(false), &mut ())?.written_bytes())
     }
 
     fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {

@@ -49,8 +49,14 @@ fn run(numjobs: u32, blocks: Blocks, folder: &Path, stop: &Stop) -> Result<Group
     let files: Vec<PathBuf> = (0..numjobs).map(|number| file(folder, number)).collect();
     let job = way(blocks).job(&sizes(numjobs), Duration::from_secs(3600));
     let permissions = Permissions { overwrite: blocks == Written, ..Permissions::default() };
-    jobs::run(&job.on_each(&files, None), permissions, stop, &mut ())
-        .map(|mut groups| groups.remove(0))
+    jobs::run(
+        &job.on_each(&files, None),
+        permissions,
+        stop,
+        &mut (),
+        wrote_jobs::peers::Peers::ALONE,
+    )
+    .map(|mut groups| groups.remove(0))
 }
 
 #[test]
@@ -92,7 +98,10 @@ fn a_run_that_was_made_smaller_writes_over_the_beginning_of_the_file() {
     let job = way(Written).job(&half, Duration::from_secs(3600));
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     let jobs = job.on_each(std::slice::from_ref(&file), None);
-    let group = jobs::run(&jobs, permissions, &Stop::new(), &mut ()).unwrap().remove(0);
+    let group =
+        jobs::run(&jobs, permissions, &Stop::new(), &mut (), wrote_jobs::peers::Peers::ALONE)
+            .unwrap()
+            .remove(0);
     assert_eq!(group.written_bytes(), half.size_bytes);
     let (after, middle) = (std::fs::read(&file).unwrap(), before.len() / 2);
     assert!(after.len() == before.len() && after[middle..] == before[middle..]);

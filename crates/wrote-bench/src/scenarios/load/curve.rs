@@ -156,7 +156,7 @@ impl Curve {
         }
         let overwrite = self.fill.is_some();
         let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
-        let group = site.run_jobs(&job.on_each(&files, rate), permissions)?;
+        let group = site.run_jobs(&job.on_each(&files, rate), permissions, &mut ())?;
         if self.way.is_some() {
             ladder::clear(&files, overwrite, site)?;
         }
@@ -187,7 +187,7 @@ impl Work for Curve {
         let mut written_bytes = 0;
         if let Some(fill) = &self.fill {
             let permissions = Permissions { fill: true, ..Permissions::default() };
-            site.run_jobs(&fill.on_each(&self.files(site), None), permissions)?;
+            site.run_jobs(&fill.on_each(&self.files(site), None), permissions, &mut ())?;
             written_bytes += self.file_bytes();
         }
         let mut iops = Vec::new();

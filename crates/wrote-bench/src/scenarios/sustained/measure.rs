@@ -75,7 +75,7 @@ impl Work for Run {
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {
     // The run created the file in its own folder.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    site.run_jobs_watched(std::slice::from_ref(spec), permissions, part)
+    site.run_jobs(std::slice::from_ref(spec), permissions, part)
 }
 
 /// Pauses without writing.

@@ -114,7 +114,13 @@ fn with_bytes(spec: &JobSpec, bytes: u64) -> JobSpec {
 
 /// Runs a job alone; its file is removed.
 fn run(spec: &JobSpec, stop: &Stop) -> Result<JobReport, Error> {
-    let groups = jobs::run(std::slice::from_ref(spec), Permissions::default(), stop, &mut ())?;
+    let groups = jobs::run(
+        std::slice::from_ref(spec),
+        Permissions::default(),
+        stop,
+        &mut (),
+        wrote_jobs::peers::Peers::ALONE,
+    )?;
     let report = groups.into_iter().flat_map(|group| group.jobs).next();
     report.ok_or_else(|| Error::Failed("the job has no report".into()))
 }

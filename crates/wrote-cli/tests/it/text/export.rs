@@ -5,7 +5,6 @@ use crate::text::screen::{PLAIN, exported};
 use fixtures::samples::{self, reports};
 use wrote_jobs::fio_json;
 use wrote_jobs::peers::Peers;
-use wrote_jobs::report::JobFile;
 use wrote_report::{Content, Format, Named, Screen, write_html, write_json};
 use wrote_result::document::{
     Cell, Change, Direction, Document, Interval, Latency, Records, Row, Sample, State, SteadyState,
@@ -39,7 +38,7 @@ fn table(screen: Screen) -> String {
 /// Makes the document of three jobs on the sample's machine.
 fn jobs() -> Document {
     let groups = reports::groups();
-    let file = JobFile { name: "demo.fio", groups: &groups };
+    let file = ("demo.fio", &groups[..]);
     let (before, about) = (reports::before(), reports::about());
     let document = wrote_jobs::report::document(&[file], &before, &about, Peers::ALONE, None);
     let mut document = document.unwrap();

@@ -42,10 +42,7 @@ pub(super) fn raid(world: &World, layer: &str) -> Option<Check> {
 }
 
 pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
-    let uuid = world.root.see(&format!("sys/block/{layer}/dm/uuid"))?;
-    if !uuid.value.starts_with("CRYPT-") {
-        return None;
-    }
+    let uuid = encrypted(world, layer)?;
     let name = world.root.text(&format!("sys/block/{layer}/dm/name"));
     let name = name.unwrap_or_else(|| layer.to_owned());
     let quoted = quoted(&[&name]);
@@ -80,7 +77,7 @@ pub(super) fn trim(world: &World) -> Option<Check> {
         ("trim.turning", None)
     } else if !kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
         ("trim.none", None)
-    } else if is_encrypted(world) {
+    } else if world.stack.layers.iter().any(|layer| encrypted(world, layer).is_some()) {
         ("trim.encrypted", None)
     } else {
         ("trim.flash", None)
@@ -112,11 +109,10 @@ fn nothing_seen() -> Evidence {
     Evidence::new(looked_at.join(", "), "not there")
 }
 
-fn is_encrypted(world: &World) -> bool {
-    world.stack.layers.iter().any(|layer| {
-        let uuid = world.root.text(&format!("sys/block/{layer}/dm/uuid"));
-        uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
-    })
+/// Returns the evidence of a layer that encrypts.
+fn encrypted(world: &World, layer: &str) -> Option<Evidence> {
+    let uuid = world.root.see(&format!("sys/block/{layer}/dm/uuid"))?;
+    uuid.value.starts_with("CRYPT-").then_some(uuid)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::layers::is_discard;
 use super::world::{FileRoom, World};
-use crate::machine::target::USED_SHARE_MAX;
+use crate::machine::target::{USED_SHARE_MAX, device_of};
 use rustix::fs::IFlags;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::{quoted, units};
@@ -31,11 +31,15 @@ pub(super) fn no_device(world: &World) -> Option<Check> {
     (!world.target.in_memory).then_some(check)
 }
 
+/// Returns the name of the device in `/sys`, and its path for a shell.
+fn device(world: &World) -> Option<(String, String)> {
+    let name = &device_of(&world.target)?.name;
+    Some((name.replace('/', "!"), quoted(&[format!("/dev/{name}")])))
+}
+
 pub(super) fn read_only(world: &World) -> Option<Check> {
-    let Ok(device) = &world.target.device else { return None };
-    let name = device.name.replace('/', "!");
+    let (name, device) = device(world)?;
     let disk = world.root.see(&format!("sys/class/block/{name}/ro"));
-    let device = quoted(&[format!("/dev/{}", device.name)]);
     let key = match (world.target.read_only, disk.as_ref().and_then(Evidence::number)) {
         (_, Some(1)) => "read-only.device",
         (true, _) => "read-only.mount",
@@ -46,14 +50,12 @@ pub(super) fn read_only(world: &World) -> Option<Check> {
 }
 
 pub(super) fn errors(world: &World) -> Option<Check> {
-    let Ok(device) = &world.target.device else { return None };
-    let name = device.name.replace('/', "!");
+    let (name, device) = device(world)?;
     let found =
         world.root.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
     let count = found.number()?;
     let is_fine = count == 0;
     let key = if is_fine { "file-system-errors.fine" } else { "file-system-errors.some" };
-    let device = quoted(&[format!("/dev/{}", device.name)]);
     Some(world.say(key, &[("count", &count), ("device", &device)]).found([found]))
 }
 

@@ -27,9 +27,7 @@ impl Root {
 
     /// Returns a file's trimmed text; `None` where it is missing, empty or unreadable.
     pub fn text(&self, file: &str) -> Option<String> {
-        let bytes = fs::read(self.path(file)).ok()?;
-        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-        (!text.is_empty()).then_some(text)
+        crate::machine::text(&self.path(file))
     }
 
     /// Returns a file's text as evidence.

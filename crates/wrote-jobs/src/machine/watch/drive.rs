@@ -198,8 +198,7 @@ fn is_numbered(name: &str, word: &str) -> bool {
 }
 
 fn text(folder: &Path, file: &str) -> Option<String> {
-    let text = fs::read_to_string(folder.join(file)).ok()?;
-    Some(text.trim().to_owned())
+    crate::machine::text(&folder.join(file))
 }
 
 #[cfg(test)]
