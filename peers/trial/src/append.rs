@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::place::Place;
 use std::path::Path;
 use std::time::Duration;
-use wrote::{Log, LogReader, SyncPolicy};
+use wrote::{Lines, Log, LogReader, SyncPolicy};
 
 /// The messages of a piece of work, and their producers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
@@ -59,6 +59,12 @@ pub enum By {
     Gathered,
     /// As `gathered`; the producers are tasks of tokio.
     GatheredTasks,
+    /// `wrote::Lines` with `SyncPolicy::No`, and one `flush` at the end.
+    Lines,
+    /// `wrote::Lines`: each producer waits until its line is durable.
+    LinesDurable,
+    /// A thread that gathers waiting lines: through a `BufWriter`, and one `fdatasync` for all.
+    GatheredLines,
     /// A file that grows: each message written and `fdatasync`ed, one after the other.
     File,
     /// A file written with zeros before, so that no flush has to record new blocks.
@@ -84,6 +90,9 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
         By::BufferedEverySec => buffered::buffered(messages, place, Some(Duration::from_secs(1))),
         By::Gathered => gathered::threads(messages, place),
         By::GatheredTasks => gathered::tasks(messages, place),
+        By::Lines => lines(messages, place, SyncPolicy::No),
+        By::LinesDurable => lines(messages, place, SyncPolicy::Always),
+        By::GatheredLines => gathered::lines(&messages.lines(), place),
         By::File => file::growing(messages, place),
         By::FilePrepared => file::prepared(messages, place),
     }
@@ -127,6 +136,25 @@ fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Out
         }
     })?;
     finish_log(&log, first, appended, &folder)
+}
+
+/// Appends lines, each durable before the next of its producer, or all by a flush at the end.
+fn lines(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> {
+    let (place, messages) = (Place::take(path)?, messages.lines());
+    let file = Lines::options().sync(sync).open(path)?;
+    let appended = if sync == SyncPolicy::Always {
+        messages.append_each(|line: &[u8]| Ok(file.append(line)?.wait()?))?
+    } else {
+        let step = |line: &[u8]| {
+            drop(file.append(line)?);
+            Ok(())
+        };
+        let steps = vec![step; messages.work.producers as usize];
+        messages.append(steps, Timing::None, || Ok(file.flush()?))?
+    };
+    file.close()?;
+    place.check_length(appended.bytes + appended.operations)?;
+    Ok(appended)
 }
 
 /// Opens a log, and returns the sequence of its next record.
@@ -184,8 +212,9 @@ mod tests {
         for &by in By::value_variants() {
             let place = folder.path().join("place");
             let appended = append(by, &messages, &place).expect("room");
-            let waits =
-                !matches!(by, By::Log | By::LogEverySec | By::Buffered | By::BufferedEverySec);
+            let unsynced =
+                [By::Log, By::LogEverySec, By::Buffered, By::BufferedEverySec, By::Lines];
+            let waits = !unsynced.contains(&by);
             let timed = |is_timed: bool| is_timed.then_some(50);
             let by_hand = matches!(by, By::File | By::FilePrepared);
             assert_eq!((appended.operations, appended.bytes), (50, messages.total_bytes()));

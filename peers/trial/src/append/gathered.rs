@@ -5,7 +5,9 @@ use super::Messages;
 use super::tasks::by_tasks;
 use crate::Result;
 use crate::outcome::Outcome;
-use crate::place::{Place, zeros};
+use crate::place::{Place, sync_folder, zeros};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +43,23 @@ pub fn tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
             })
         })
     })
+}
+
+/// Appends lines to a file that grows, through a `BufWriter`; the producers are threads.
+pub fn lines(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let place = Place::take(path)?;
+    let mut file = BufWriter::new(File::options().append(true).create_new(true).open(path)?);
+    sync_folder(path)?;
+    let appended = by_threads(messages, |lines| {
+        for line in lines {
+            file.write_all(line)?;
+            file.write_all(b"\n")?;
+        }
+        file.flush()?;
+        Ok(file.get_ref().sync_data()?)
+    })?;
+    place.check_length(appended.bytes + appended.operations)?;
+    Ok(appended)
 }
 
 /// Appends by `commit`; the producers are threads. At most one message of each waits.

@@ -39,6 +39,12 @@ impl Messages {
         Ok(Messages { content, lengths, work: *work })
     }
 
+    /// Returns messages of the same lengths that are lines: no line feed and no NUL is in them.
+    pub fn lines(&self) -> Messages {
+        let content = self.content.iter().map(|byte| b' ' + byte % 64).collect();
+        Messages { content, ..self.clone() }
+    }
+
     /// Returns the messages of one producer in their order.
     pub fn share(&self, producer: u32) -> impl Iterator<Item = &[u8]> {
         let part = self.content.len() / self.work.producers as usize;
