@@ -18,12 +18,13 @@ use std::sync::Arc;
 /// The default permissions of new files, minus the umask.
 const MODE_OF_FILES: u32 = 0o666;
 
-/// A folder held open. Paths below its path are resolved relative to it, even after a rename or a
-/// change of the working directory. Clones share the descriptor.
+/// A folder, held open where the kernel has it: paths below its path are resolved relative to it,
+/// even after a rename or a change of the working directory. Clones share the descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    held: Arc<OwnedFd>,
+    /// `None` of a folder that is known by its path alone: not there yet, or on a simulated disk.
+    held: Option<Arc<OwnedFd>>,
     /// The permissions of files created in it.
     mode: u32,
 }
@@ -31,8 +32,17 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn open(path: &Path) -> Result<Folder, Error> {
         let open = PlaceOfName::new(None, path).open(OFlags::DIRECTORY, Mode::empty());
-        let held = Arc::new(open.tried(path, Action::Examine)?.into());
-        Ok(Folder { path: path.to_owned(), held, mode: MODE_OF_FILES })
+        let held = Some(Arc::new(open.tried(path, Action::Examine)?.into()));
+        Ok(Folder { held, ..Folder::named(path) })
+    }
+
+    /// Names a folder that is not held open.
+    pub(crate) fn named(path: &Path) -> Folder {
+        Folder { path: path.to_owned(), held: None, mode: MODE_OF_FILES }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Returns the same folder with other permissions for new files, minus the umask.
@@ -50,19 +60,23 @@ impl Folder {
         Folder { path: path.to_owned(), ..self.clone() }
     }
 
-    /// Opens a file whose path is below its own (`openat(2)`).
+    /// Opens a file whose path is below its own (`openat(2)`). There is none below a folder that is
+    /// not held open.
     pub(crate) fn open_file(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        open_within(Some(self), path, flags)
+        if self.is_held() { open_within(Some(self), path, flags) } else { Err(Errno::NOENT.into()) }
     }
 
-    /// Returns a path that refers to it under any name, if `/proc` is mounted (`proc(5)`).
-    pub(crate) fn proc_path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
+    /// Returns a path that refers to it under any name, if it is held open and `/proc` is mounted
+    /// (`proc(5)`).
+    pub(crate) fn proc_path(&self) -> Option<PathBuf> {
+        let held = self.held.as_ref()?;
+        Some(PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())))
     }
 
     /// Returns whether its path still refers to it.
     pub(crate) fn is_at_its_path(&self) -> io::Result<bool> {
-        PlaceOfName::new(None, &self.path).leads_to(&self.held)
+        let leads_to = |held| PlaceOfName::new(None, &self.path).leads_to(held);
+        self.held.as_ref().map_or(Ok(true), leads_to)
     }
 }
 
@@ -84,11 +98,13 @@ pub(super) struct PlaceOfName<'a> {
 impl<'a> PlaceOfName<'a> {
     /// Resolves a path below `within`'s relative to it, and any other as usual.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
-        let below = within.and_then(|within| Some((within, path.strip_prefix(&within.path).ok()?)));
+        let below = within.and_then(|within| {
+            Some((within.held.as_ref()?, path.strip_prefix(&within.path).ok()?, within.mode))
+        });
         let (folder, name, mode) = match below {
-            Some((within, name)) => {
+            Some((held, name, mode)) => {
                 let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
-                (within.held.as_fd(), name, within.mode)
+                (held.as_fd(), name, mode)
             }
             None => (CWD, path, MODE_OF_FILES),
         };

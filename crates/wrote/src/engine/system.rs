@@ -4,6 +4,8 @@
 use super::names::Folder;
 use super::{Callers, Engine, Options, Sim};
 use crate::Error;
+#[cfg(feature = "log")]
+use crate::device;
 use std::path::Path;
 
 /// The ground below engines: the kernel, or a simulated disk.
@@ -14,18 +16,34 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// Holds the folder of a log open, after `make` has made it where it is missing; `None` on a
-    /// disk without folders, where nothing is made.
+    /// Holds the folder of a log open, after `make` has made it where it is missing. A simulated
+    /// disk has only names of folders, so nothing is made there.
     #[cfg(feature = "log")]
     pub(crate) fn hold(
         &self,
         folder: &Path,
         make: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<Option<Folder>, Error> {
+    ) -> Result<Folder, Error> {
         match self {
-            System::Kernel => make().and_then(|()| Folder::open(folder)).map(Some),
-            System::Simulated(_) => Ok(None),
+            System::Kernel => make().and_then(|()| Folder::open(folder)),
+            System::Simulated(_) => Ok(Folder::named(folder)),
         }
+    }
+
+    /// Examines what lies below a folder, as far as it is known.
+    #[cfg(feature = "log")]
+    pub(crate) fn examine(&self, folder: &Path) -> Result<device::Target, Error> {
+        match self {
+            System::Kernel => device::examine(folder),
+            System::Simulated(_) => Ok(device::Target::default()),
+        }
+    }
+
+    /// Returns whether time passes by itself, so that calls can be timed, and a thread drives what
+    /// no caller waits for. Where it does not, a seed repeats a run.
+    #[cfg(feature = "log")]
+    pub(crate) fn has_time(&self) -> bool {
+        matches!(self, System::Kernel)
     }
 
     pub(crate) fn open(&self, options: &Options, callers: Callers) -> Result<Engine, Error> {

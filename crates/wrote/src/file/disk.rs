@@ -106,10 +106,19 @@ impl Disk {
         self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// The ground below its engines.
+    /// Opens an engine like [`Disk::engine`], or for callers on any thread where no disk is given.
     #[cfg(feature = "log")]
-    pub(crate) fn system(&self) -> &System {
-        &self.0.system
+    pub(crate) fn engine_of(disk: Option<&Disk>, options: &Options) -> Result<Engine, Error> {
+        match disk {
+            Some(disk) => disk.engine(options),
+            None => Engine::open_for(options, Callers::Any),
+        }
+    }
+
+    /// Returns the ground below a disk's engines: the kernel where no disk is given.
+    #[cfg(feature = "log")]
+    pub(crate) fn system_of(disk: Option<&Disk>) -> &System {
+        disk.map_or(&System::Kernel, |disk| &disk.0.system)
     }
 
     /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if

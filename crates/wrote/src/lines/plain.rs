@@ -3,7 +3,7 @@
 
 use super::LinesOptions;
 use super::end::{Repaired, repair};
-use crate::engine::{Callers, Folder, Found, Options, folder_of};
+use crate::engine::{Found, Options, folder_of};
 use crate::error::Tried;
 use crate::fork::Process;
 use crate::log::LogFiles;
@@ -55,10 +55,7 @@ unsafe impl Send for PlainFile {}
 impl PlainFile {
     pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<PlainFile, Error> {
         let engine_options = Options::new(Ioengine::Psync, 1, 4096).buffers(1);
-        let mut engine = match &options.disk {
-            Some(disk) => disk.engine(&engine_options)?,
-            None => Engine::open_for(&engine_options, Callers::Any)?,
-        };
+        let mut engine = Disk::engine_of(options.disk.as_ref(), &engine_options)?;
         let Opened { file, folder, torn } = opened(&mut engine, options, path)?;
         Ok(PlainFile {
             end: engine.file_len(file)?,
@@ -272,10 +269,8 @@ fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Op
 }
 
 fn files(options: &LinesOptions, path: &Path) -> Result<LogFiles, Error> {
-    match &options.disk {
-        Some(disk) => LogFiles::on(disk),
-        None => LogFiles::open_in(&Folder::open(folder_of(path))?),
-    }
+    let disk = options.disk.as_ref();
+    LogFiles::open_in(disk, &Disk::system_of(disk).hold(folder_of(path), || Ok(()))?)
 }
 
 fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), Error> {

@@ -11,8 +11,6 @@
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
 use super::state::{Batch, LineGoal, State, Task};
-use crate::device;
-use crate::engine::System;
 use crate::error::{Tried, errno_of};
 use crate::fork::Process;
 use crate::log::{Aim, Promises, Waiting};
@@ -64,11 +62,8 @@ pub(crate) struct Shared {
 pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, Error> {
     let path = absolute(options.disk.as_ref(), path)?;
     let mut file = PlainFile::open(options, &path)?;
-    let system = options.disk.as_ref().map_or(&System::Kernel, Disk::system);
-    // A simulated disk has no folders, and no thread drives it.
-    let folder = system.hold(&file.folder, || Ok(()))?;
-    let target = folder.as_ref().map(|folder| device::examine(folder.path())).transpose()?;
-    let (target, has_thread) = (target.unwrap_or_default(), folder.is_some());
+    let system = Disk::system_of(options.disk.as_ref());
+    let (target, has_thread) = (system.examine(&file.folder)?, system.has_time());
     let promise = |is_flushed| target.survives(Survives::of_write(is_flushed, false));
     let state = State { torn: file.torn.take(), ..State::default() };
     let shared = Arc::new(Shared {

@@ -244,7 +244,7 @@ impl Ahead {
             self.preparing = Preparing::Waiting(rest);
             return Ok(());
         }
-        let path = segment::path(folder, number);
+        let path = segment::path(folder.path(), number);
         if let Some(next) = self.recycle(engine, state, &path, number, end_after(0))? {
             self.preparing = Preparing::Waiting(next);
             return Ok(());
@@ -412,7 +412,7 @@ impl Ahead {
         let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
         // A power loss must not restore the file's name as a segment.
         if !spare.is_removed_durably {
-            engine.sync_folder(&state.terms.folder)?;
+            engine.sync_folder(state.terms.folder.path())?;
         }
         let Some((file, len_bytes)) = self.open_unshared(engine, state, &spare.path) else {
             // A new file serves as well.

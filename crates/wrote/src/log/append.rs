@@ -150,5 +150,5 @@ fn too_long(driver: &LogDriver, len: usize) -> Error {
 }
 
 fn refusal(driver: &LogDriver, because: &str) -> Error {
-    Error::refused(&driver.state.terms.folder, because)
+    Error::refused(driver.state.terms.folder.path(), because)
 }

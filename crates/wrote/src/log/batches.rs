@@ -141,7 +141,8 @@ impl Batches {
     /// Returns whether the next batch waits for that flush, as in Redis: it runs, and that record
     /// is older than two intervals.
     pub(super) fn hold_up(&self, state: &LogState, now: impl FnOnce() -> Instant) -> bool {
-        let (Some(interval), Some(oldest)) = (state.terms.interval(), self.not_durable.front())
+        let (Some(interval), Some(oldest)) =
+            (state.terms.sync.interval(), self.not_durable.front())
         else {
             return false;
         };

@@ -18,7 +18,7 @@ fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)],
     let (records, end) = read(&sim, 0);
     let read_bad = assert_begins(built, &records, what);
     assert!(end.is_err() || read_bad >= claimed, "{what}: {read_bad} of {claimed} durable records");
-    match recover(&files_of(&sim), folder()) {
+    match recover(&files_of(&sim)) {
         Ok(found) => {
             assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
             let (records, end) = read(&sim, 0);

@@ -6,7 +6,7 @@ use super::names::{self, SegmentNames};
 use super::segment::{self, HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
 use super::walk::{self, Identity};
 use crate::Error;
-use crate::engine::{Folder, open_within};
+use crate::engine::Folder;
 use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
 use rustix::io::pread;
 use std::fs::File;
@@ -77,19 +77,11 @@ pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveName
 }
 
 /// Reads the headers of the segments in the folder, while a writer may create and remove some.
-pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHead>, Error> {
+pub(super) fn segments(files: &LogFiles) -> Result<Vec<SegmentHead>, Error> {
     names::unless_removed(|| {
-        let names = names::all(files, folder)?;
+        let names = names::all(files)?;
         read_headers(files, &names).map(Some)
     })
-}
-
-/// Reads the header and first batch of each file, without segments that a cut removed from the log.
-pub(super) fn read_headers(
-    files: &LogFiles,
-    names: &[(u64, PathBuf)],
-) -> Result<Vec<SegmentHead>, Error> {
-    read_all_headers(files, names).map(without_cut)
 }
 
 /// Removes the segments between one started by a cut and the one that it continues.
@@ -114,7 +106,11 @@ fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     live
 }
 
-fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<SegmentHead>, Error> {
+/// Reads the header and first batch of each file, without segments that a cut removed from the log.
+pub(super) fn read_headers(
+    files: &LogFiles,
+    names: &[(u64, PathBuf)],
+) -> Result<Vec<SegmentHead>, Error> {
     let mut segments: Vec<SegmentHead> = Vec::with_capacity(names.len());
     let mut known: Option<(usize, u64)> = None;
     for (index, head) in heads(files, names).into_iter().enumerate() {
@@ -129,7 +125,7 @@ fn read_all_headers(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Vec<Se
         }
         segments.push(segment);
     }
-    Ok(segments)
+    Ok(without_cut(segments))
 }
 
 /// Reads the header and the first batch of a file from the disk.
@@ -227,29 +223,28 @@ const AHEAD_BYTES: u64 = 4096;
 /// that could not be read this way.
 fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
     let mut heads = Vec::with_capacity(names.len());
-    if let Some(held) = &files.held {
-        let sealed = &names[..names.len().saturating_sub(LAST)];
-        for names in sealed.chunks(FILES) {
-            let opened: Vec<_> = names.iter().map(|(_, path)| open_ordinary(held, path)).collect();
-            for (file, _) in opened.iter().flatten() {
-                let _ = fadvise(file, 0, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
-            }
-            heads.extend(names.iter().zip(opened).map(|(name, opened)| {
-                let (file, file_bytes) = opened?;
-                let mut bytes = [0; HEAD_BYTES];
-                let is_whole = pread(&file, &mut bytes, 0) == Ok(HEAD_BYTES);
-                is_whole.then(|| decode_head(&bytes, name, file_bytes)).flatten()
-            }));
+    let sealed = &names[..names.len().saturating_sub(LAST)];
+    for names in sealed.chunks(FILES) {
+        let open = |(_, path): &(u64, PathBuf)| open_ordinary(&files.folder, path);
+        let opened: Vec<_> = names.iter().map(open).collect();
+        for (file, _) in opened.iter().flatten() {
+            let _ = fadvise(file, 0, NonZeroU64::new(AHEAD_BYTES), Advice::WillNeed);
         }
+        heads.extend(names.iter().zip(opened).map(|(name, opened)| {
+            let (file, file_bytes) = opened?;
+            let mut bytes = [0; HEAD_BYTES];
+            let is_whole = pread(&file, &mut bytes, 0) == Ok(HEAD_BYTES);
+            is_whole.then(|| decode_head(&bytes, name, file_bytes)).flatten()
+        }));
     }
     heads.resize_with(names.len(), || None);
     heads
 }
 
 /// Opens an ordinary file, and returns its length too.
-fn open_ordinary(held: &Folder, path: &Path) -> Option<(File, u64)> {
+fn open_ordinary(folder: &Folder, path: &Path) -> Option<(File, u64)> {
     // Opening a pipe with a segment's name would block.
-    let file = open_within(Some(held), path, OFlags::NONBLOCK).ok()?;
+    let file = folder.open_file(path, OFlags::NONBLOCK).ok()?;
     let stat = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some((file, stat.st_size as u64))
@@ -291,7 +286,7 @@ mod tests {
         let folder = fixtures::folder();
         let names = names(folder.path(), &built);
         std::fs::write(&names[50].1, b"short").unwrap();
-        let files = LogFiles::open_in(&Folder::open(folder.path()).unwrap()).unwrap();
+        let files = LogFiles::open_in(None, &Folder::open(folder.path()).unwrap()).unwrap();
         let heads = heads(&files, &names);
         let found = |index: usize| heads[index].is_some();
         let missing: Vec<usize> = (0..70).filter(|&index| !found(index)).collect();

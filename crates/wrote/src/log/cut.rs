@@ -10,45 +10,42 @@ use super::batch::{self, BatchHeader};
 use super::chain::SegmentHead;
 use super::input::{Input, LogFiles};
 use super::record::{self, Frame};
-use super::segment::{self, SegmentHeader, damaged};
+use super::segment::{self, SegmentHeader};
 use super::walk::{Walk, WalkStep};
 use super::{chain, seek};
 use crate::staged::StagedFile;
-use crate::{Engine, Error, FileId, FileOptions};
+use crate::{Engine, Error, FileOptions};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The place of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
 
-/// The position in a segment at which a log is cut.
+/// The position in a segment at which a log is cut, and what stays of the batch there.
 #[derive(Debug)]
 pub(super) struct CutPlace {
     /// The header of the segment that starts there.
     pub header: SegmentHeader,
-    /// The number of the segment that it continues; 0 if there is none.
-    pub previous: u64,
     /// The batch that contains the cut.
     batch: BatchHeader,
-    /// The frames of its records that stay, without their checksums.
+    /// The frames of its records that stay, and their number.
     kept: Vec<u8>,
-    /// Whether each is a record or an empty place.
-    kinds: Vec<(usize, bool)>,
+    count: u32,
 }
 
-/// Finds the place of record `next` in the segment that holds it, to be cut there. All records of
-/// the segment are durable.
+/// Finds the place of record `next` in the segment that holds it, to be cut there: the log then
+/// continues in segment `number`. All records of the segment are durable.
 pub(super) fn find(
     files: &LogFiles,
     path: &Path,
-    number: u64,
     next: u64,
+    number: u64,
 ) -> Result<CutPlace, Error> {
     let mut input = Input::open(files, path, true, false)?;
-    let begins = chain::read_header(&mut input, number)?;
-    let Some(begins) = begins else {
-        return Err(damaged(path, 0, "this is not how a segment begins"));
+    let named = segment::number(path).expect("the path of a segment");
+    let Some(begins) = chain::read_header(&mut input, named)? else {
+        return Err(segment::not_begun(path));
     };
     let mut walk = Walk::new(input, &begins);
     walk.wanted = next;
@@ -66,7 +63,8 @@ pub(super) fn find(
                     walk.restart(begins.first_sequence);
                     continue;
                 }
-                found = Some(CutPlace::new(&begins, batch, (!is_first).then_some((end, last))));
+                let before = (!is_first).then_some((end, last));
+                found = Some(CutPlace::new(number, &begins, batch, before));
                 walk.skip_batch(next)?;
             }
             WalkStep::Frame { sequence, frame, .. } => {
@@ -74,12 +72,9 @@ pub(super) fn find(
                 if sequence >= next {
                     return Ok(found.expect("a batch has begun"));
                 }
-                place.keep(frame);
+                place.keep(sequence, frame);
             }
-            WalkStep::End => {
-                let what = format!("record {next} can't be read, and was durable once");
-                return Err(damaged(path, walk.place, &what));
-            }
+            WalkStep::End => return Err(segment::lost(path, walk.place, next)),
         }
     }
 }
@@ -88,76 +83,61 @@ impl CutPlace {
     /// Makes the place at a batch of a segment; `before` is the end of the batch before it there,
     /// with its header and checksum.
     fn new(
+        number: u64,
         begins: &SegmentHeader,
         batch: BatchHeader,
         before: Option<(u64, Option<(BatchHeader, u32)>)>,
     ) -> CutPlace {
-        let first_sequence = batch.first_sequence;
-        let mut header = SegmentHeader { is_recycled: false, first_sequence, ..*begins };
-        let mut previous = begins.previous();
-        if let Some((end, last)) = before {
-            previous = begins.segment_id;
-            header.previous_bytes = end;
-            header.previous_checksum = last.map_or(0, |(_, checksum)| checksum);
-        }
-        CutPlace { header, previous, batch, kept: Vec::new(), kinds: Vec::new() }
-    }
-
-    /// Adds a frame that stays.
-    fn keep(&mut self, frame: Frame) {
-        let start = self.kept.len();
-        self.kept.resize(start + frame.len(), 0);
-        if let Frame::Data(own) = frame {
-            self.kept[start + record::HEADER_BYTES..].copy_from_slice(own);
-        }
-        self.kinds.push((frame.len(), matches!(frame, Frame::Data(_))));
-    }
-
-    /// Writes segment `number`, in which the log continues with batches of at most `longest_bytes`.
-    /// It gets its name atomically. Fails with `false` if nothing was changed.
-    pub(super) fn write(
-        mut self,
-        files: &LogFiles,
-        path: &Path,
-        number: u64,
-        longest_bytes: u64,
-    ) -> Result<(), (bool, Error)> {
-        let header = SegmentHeader {
+        let mut header = SegmentHeader {
             segment_id: number,
-            cut_behind: Some(self.previous),
+            is_recycled: false,
+            first_sequence: batch.first_sequence,
+            cut_behind: Some(begins.previous()),
             // No later than its first batch.
-            created_at_ns: match self.batch.written_at_ns {
+            created_at_ns: match batch.written_at_ns {
                 0 => segment::unix_ns(),
                 written_at_ns => written_at_ns,
             },
-            ..self.header
+            ..*begins
         };
-        let seed = header.seed();
-        let mut at = 0;
-        for (sequence, (len, is_record)) in (header.first_sequence..).zip(&self.kinds) {
-            let frame = &mut self.kept[at..at + len];
-            if *is_record {
-                record::seal(frame, seed, sequence);
-            } else {
-                record::skip(frame, seed, sequence);
-            }
-            at += len;
+        if let Some((end, last)) = before {
+            header.cut_behind = Some(begins.segment_id);
+            header.previous_bytes = end;
+            header.previous_checksum = last.map_or(0, |(_, checksum)| checksum);
         }
+        CutPlace { header, batch, kept: Vec::new(), count: 0 }
+    }
+
+    /// Adds a frame that stays.
+    fn keep(&mut self, sequence: u64, frame: Frame) {
+        record::copy(frame, &mut self.kept, self.header.seed(), sequence);
+        self.count += 1;
+    }
+
+    /// Writes the segment, in which the log continues with batches of at most `longest_bytes`. It
+    /// gets its name atomically. Fails with `false` if nothing was changed.
+    pub(super) fn write(
+        self,
+        files: &LogFiles,
+        path: &Path,
+        longest_bytes: u64,
+    ) -> Result<(), (bool, Error)> {
+        let header = self.header;
         let batch_bytes = batch::HEADER_BYTES + self.kept.len();
         let first = BatchHeader {
             bytes: batch_bytes as u32,
-            count: self.kinds.len() as u32,
+            count: self.count,
             first_sequence: header.first_sequence,
             durable_sequence: header.first_sequence,
             // The time of the records, while there are any.
             written_at_ns: self.batch.written_at_ns,
-            whole: self.batch.whole && !self.kinds.is_empty(),
+            whole: self.batch.whole && self.count > 0,
             longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,
             ..BatchHeader::default()
         };
         let mut bytes = vec![0; segment::HEADER_BYTES + batch::HEADER_BYTES];
         header.encode(&mut bytes);
-        first.encode(&mut bytes[segment::HEADER_BYTES..], seed);
+        first.encode(&mut bytes[segment::HEADER_BYTES..], header.seed());
         bytes.extend(&self.kept);
         bytes.resize(bytes.len().next_multiple_of(header.block_bytes as usize), 0);
         put(&mut files.engine(), path, &bytes)
@@ -196,18 +176,6 @@ pub(super) fn is_left(
     let mut walk = Walk::new(Input::open(files, &before.path, true, false)?, &header);
     let batch = walk.batch_at(end_before(cut))?;
     Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
-}
-
-/// Cuts a file at a block and closes it. No block that stays is written.
-pub(super) fn shorten(engine: &mut Engine, file: FileId, end: u64) -> Result<(), Error> {
-    engine.truncate(file, end)?;
-    engine.flush(file)?;
-    engine.close_file(file)
-}
-
-/// Deletes segments that a cut removed from the log, newest first.
-pub(super) fn remove(engine: &mut Engine, dead: &[PathBuf]) -> Result<(), Error> {
-    dead.iter().rev().try_for_each(|path| engine.remove(path))
 }
 
 /// Returns whether the file is the start of a segment that a killed process was about to put in

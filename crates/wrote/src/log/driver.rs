@@ -9,7 +9,7 @@ use super::flusher::Flusher;
 use super::lock::Lock;
 use super::promises::{Aim, Promises, Waiting};
 use super::state::{Goal, LogState};
-use super::wait::{Gate, wake};
+use super::wait::wake;
 use crate::{Disk, Effective, Error, Survives};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ pub(super) struct LogDriver {
     /// The background thread is to end.
     stop: AtomicBool,
     shutdown: Mutex<Shutdown>,
-    /// The disk of its readers, if that has no folders.
+    /// The disk of its readers, if one was given.
     pub disk: Option<Disk>,
 }
 
@@ -122,60 +122,13 @@ impl LogDriver {
                 continue;
             }
             if clock.moved_at.elapsed() < QUIET || has_sync_due(&self.state) {
-                let interval = self.state.terms.interval();
+                let interval = self.state.terms.sync.interval();
                 std::thread::park_timeout(interval.unwrap_or(LINGER).clamp(TICK_MIN, LINGER));
             } else {
                 self.sleep(SLEEP);
             }
             clock.tick(self, segment_age);
         }
-    }
-
-    /// Waits until every record before `end` has reached `goal`, and drives if no other thread
-    /// does. `cuts` is [`LogState::cuts`] when the last of them was known to be in the log.
-    pub(super) fn wait(&self, goal: Goal, end: u64, cuts: u64, gate: &Gate) -> Result<(), Error> {
-        self.state.process.check()?;
-        let frontier = self.state.frontier(goal);
-        let lacks = self.state.lacks();
-        frontier.want(end);
-        loop {
-            let seen = gate.look();
-            if let Some(outcome) = self.state.outcome_since(lacks, Some(cuts), goal, end) {
-                return outcome;
-            }
-            if self.drive(|| frontier.done() >= end) || self.state.outcome(goal, end).is_some() {
-                continue;
-            }
-            self.notify();
-            match self.background.get() {
-                Some(_) => gate.sleep(seen),
-                None => std::thread::yield_now(),
-            }
-        }
-    }
-
-    /// Like [`LogDriver::wait`], for a future. Without a number of cuts it waits for the record of
-    /// that sequence, even beyond a cut.
-    fn poll(
-        &self,
-        Aim { goal, end, cuts, .. }: Aim,
-        known: &mut Option<Waiting>,
-        waker: &Waker,
-    ) -> Option<Result<(), Error>> {
-        let lacks = known.map_or_else(|| self.state.lacks(), |known| known.lacks);
-        let outcome = || self.state.outcome_since(lacks, cuts, goal, end);
-        if let Some(outcome) = outcome() {
-            return Some(outcome);
-        }
-        let frontier = self.state.frontier(goal);
-        let is_over = || self.state.outcome(goal, end).is_some();
-        let number = frontier.wake_at(end, known.and_then(|known| known.number), waker);
-        *known = Some(Waiting { number: Some(number), lacks });
-        match self.background.get() {
-            Some(_) => self.notify(),
-            None => _ = self.drive(is_over),
-        }
-        outcome()
     }
 
     /// Refuses a record that was never appended: a wait for it would not end.
@@ -188,7 +141,7 @@ impl LogDriver {
             return Ok(());
         }
         let because = format!("there is no record {} yet", end - 1);
-        Err(Error::refused(&state.terms.folder, because))
+        Err(Error::refused(state.terms.folder.path(), because))
     }
 
     /// Waits for room in a buffer. Fails on a full disk, where that may take long.
@@ -241,7 +194,7 @@ impl LogDriver {
         self.state.process.check()?;
         if self.is_driven_here() {
             let because = "this call waits for the log, in a waker that the log has called";
-            return Err(Error::refused(&self.state.terms.folder, because));
+            return Err(Error::refused(self.state.terms.folder.path(), because));
         }
         self.visitors.fetch_add(1, Ordering::SeqCst);
         let flusher = self.flusher.lock();
@@ -437,8 +390,25 @@ impl LogDriver {
 impl Promises for Arc<LogDriver> {
     fn wait(&self, aim: &Aim) -> Result<(), Error> {
         self.check_aim(*aim)?;
-        let cuts = aim.cuts.unwrap_or_else(|| self.state.cuts());
-        LogDriver::wait(self, aim.goal, aim.end, cuts, &self.state.gates[aim.gate])
+        let Aim { goal, end, .. } = *aim;
+        let cuts = Some(aim.cuts.unwrap_or_else(|| self.state.cuts()));
+        let (frontier, gate) = (self.state.frontier(goal), &self.state.gates[aim.gate]);
+        let lacks = self.state.lacks();
+        frontier.want(end);
+        loop {
+            let seen = gate.look();
+            if let Some(outcome) = self.state.outcome_since(lacks, cuts, goal, end) {
+                return outcome;
+            }
+            if self.drive(|| frontier.done() >= end) || self.state.outcome(goal, end).is_some() {
+                continue;
+            }
+            self.notify();
+            match self.background.get() {
+                Some(_) => gate.sleep(seen),
+                None => std::thread::yield_now(),
+            }
+        }
     }
 
     fn poll(
@@ -448,13 +418,30 @@ impl Promises for Arc<LogDriver> {
         waker: &Waker,
     ) -> Poll<Result<(), Error>> {
         self.state.process.check()?;
-        if aim.cuts.is_some() {
+        let Aim { goal, end, cuts, .. } = *aim;
+        let frontier = self.state.frontier(goal);
+        // Without a number of cuts it waits for the record of that sequence, even beyond a cut.
+        if cuts.is_some() {
             if waiting.is_none() {
                 self.check_aim(*aim)?;
             }
-            self.state.frontier(aim.goal).want(aim.end);
+            frontier.want(end);
         }
-        LogDriver::poll(self, *aim, waiting, waker).map_or(Poll::Pending, Poll::Ready)
+        let lacks = waiting.map_or_else(|| self.state.lacks(), |known| known.lacks);
+        let outcome = || {
+            let outcome = self.state.outcome_since(lacks, cuts, goal, end);
+            outcome.map_or(Poll::Pending, Poll::Ready)
+        };
+        if let is_over @ Poll::Ready(_) = outcome() {
+            return is_over;
+        }
+        let number = frontier.wake_at(end, waiting.and_then(|known| known.number), waker);
+        *waiting = Some(Waiting { number: Some(number), lacks });
+        match self.background.get() {
+            Some(_) => self.notify(),
+            None => _ = self.drive(|| self.state.outcome(goal, end).is_some()),
+        }
+        outcome()
     }
 
     fn forget(&self, aim: &Aim, waiting: Waiting) {
@@ -517,7 +504,7 @@ impl Clock {
 /// Returns whether written records wait for the next interval, so that the thread must not sleep
 /// long.
 fn has_sync_due(state: &LogState) -> bool {
-    state.terms.interval().is_some() && state.durable.done() < state.written.done()
+    state.terms.sync.interval().is_some() && state.durable.done() < state.written.done()
 }
 
 /// Creates the error for a panic that interrupted the flusher.

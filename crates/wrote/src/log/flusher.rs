@@ -83,7 +83,7 @@ impl Flusher {
     /// Returns whether work is left that another run must do soon. A step of a preparation does not
     /// count: the next run will see it.
     pub(super) fn leaves_work(&self) -> bool {
-        self.engine.outstanding() > usize::from(self.space.is_preparing())
+        self.engine.outstanding() > usize::from(self.space.ahead.is_in_flight())
     }
 
     /// Returns whether the current segment is older than `age`, once per segment.
@@ -263,7 +263,7 @@ impl Flusher {
             let (time, waiting) = (now - reached.last_begun_at, self.batches.waiting(state));
             self.gathering.note_flush(time, reached.records, waiting, now);
         }
-        self.space.note_flush(reached.bytes);
+        self.space.ahead.note_flush(reached.bytes);
         let mut counted = state.counted();
         counted.flushed_bytes += reached.bytes;
         counted.flush_time += now - since;
@@ -345,19 +345,19 @@ impl Flusher {
         if next >= state.next_sequence() {
             return Ok(None);
         }
-        let refused = |because: String| Err(Error::refused(&state.terms.folder, because));
+        let refused = |because: String| Err(Error::refused(state.terms.folder.path(), because));
         let first = state.counted().first_sequence;
         if next < first {
             return refused(format!("the records before {first} were removed: nothing is cut off"));
         }
         let number = self.space.number_after_cut();
-        let place = self.space.cut_place(files, next)?;
-        if !SegmentHeader::can_continue(number, place.previous) {
+        let place = self.space.cut_place(files, next, number)?;
+        if !SegmentHeader::can_continue(number, place.header.previous()) {
             return refused(
                 "more segments than a cut can take off; open the log anew in between".to_owned(),
             );
         }
-        self.space.cut_at(&mut self.engine, state, files, place, number).map(Some)
+        self.space.cut_at(&mut self.engine, state, files, place).map(Some)
     }
 
     /// Ends a log: makes everything durable, marks the end with a last batch, and cuts the space

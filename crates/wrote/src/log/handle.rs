@@ -4,7 +4,7 @@ use super::append;
 use super::driver::LogDriver;
 use super::input::LogFiles;
 use super::open::{self, Settings};
-use super::promises::Aim;
+use super::promises::{Aim, Promises};
 use super::reader::LogReader;
 use super::state::{Goal, LogStats};
 use super::ticket::{Awaited, Ticket};
@@ -239,10 +239,7 @@ impl Log {
     pub fn truncate_from(&self, sequence: u64) -> Result<(), Error> {
         let driver = &self.0;
         driver.state.process.check()?;
-        let files = match &self.0.disk {
-            Some(disk) => LogFiles::on(disk)?,
-            None => LogFiles::open_in(driver.state.terms.held())?,
-        };
+        let files = LogFiles::open_in(driver.disk.as_ref(), &driver.state.terms.folder)?;
         driver.visit(|flusher| flusher.cut(&driver.state, &files, sequence))
     }
 
@@ -279,9 +276,8 @@ impl Log {
     pub fn sync(&self) -> Result<(), Error> {
         let state = &self.0.state;
         state.check()?;
-        let gate = &state.gates[state.common_gate()];
-        let cuts = state.cuts();
-        self.0.wait(Goal::Durable, state.next_sequence(), cuts, gate)
+        let (goal, cuts, gate) = (Goal::Durable, Some(state.cuts()), state.common_gate());
+        self.0.wait(&Aim { goal, end: state.next_sequence(), cuts, gate })
     }
 
     /// Returns the sequence of the next record, unless another thread appends before; 0 in a child
@@ -306,12 +302,10 @@ impl Log {
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
         let driver = &self.0;
         driver.state.process.check()?;
-        let terms = &driver.state.terms;
-        let reader = match &self.0.disk {
-            Some(disk) => LogReader::open_on(disk, &terms.folder, from),
-            None => LogReader::on_disk(terms.held(), from),
-        };
-        Ok(reader?.of_own(driver))
+        let folder = &driver.state.terms.folder;
+        let mut reader = LogReader::in_folder(driver.disk.as_ref(), folder, from)?;
+        reader.own = Some(Arc::clone(driver));
+        Ok(reader)
     }
 
     #[cfg(test)]
@@ -362,7 +356,7 @@ impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = &self.0.state;
         f.debug_struct("Log")
-            .field("folder", &state.terms.folder)
+            .field("folder", &state.terms.folder.path())
             .field("sync", &state.terms.sync)
             .finish_non_exhaustive()
     }

@@ -48,48 +48,36 @@ pub(super) enum ReadBy {
 #[derive(Clone, Debug)]
 pub(crate) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
-    /// The log's folder, held open across renames; none on a simulated disk.
-    pub held: Option<Folder>,
+    /// The log's folder. Paths below it are resolved relative to it, even after renames.
+    pub folder: Folder,
     pub(super) interrupt: Interrupt,
     pub process: Process,
 }
 
 impl LogFiles {
-    pub(super) fn new(engine: Engine) -> LogFiles {
+    pub(super) fn new(mut engine: Engine, folder: Folder) -> LogFiles {
+        engine.enter(folder.clone());
         let (engine, interrupt) = (Rc::new(RefCell::new(engine)), Interrupt::of_thread());
-        LogFiles { engine, held: None, interrupt, process: Process::this() }
+        LogFiles { engine, folder, interrupt, process: Process::this() }
     }
 
-    /// Creates an engine for the files of the log in a folder.
-    pub(crate) fn open_in(held: &Folder) -> Result<LogFiles, Error> {
-        let mut files = LogFiles::open()?;
-        files.enter(held.clone());
-        Ok(files)
-    }
-
-    /// Makes another engine for files of the same log on the disk.
-    pub(super) fn another(&self) -> Result<LogFiles, Error> {
-        self.held.as_ref().map_or_else(LogFiles::open, LogFiles::open_in)
-    }
-
-    /// Resolves paths below the folder's relative to it, even after renames.
-    pub(super) fn enter(&mut self, held: Folder) {
-        self.engine().enter(held.clone());
-        self.held = Some(held);
-    }
-
-    pub(super) fn open() -> Result<LogFiles, Error> {
-        Engine::open(&LogFiles::options()).map(LogFiles::new)
-    }
-
-    pub(crate) fn on(disk: &Disk) -> Result<LogFiles, Error> {
-        disk.engine(&LogFiles::options()).map(LogFiles::new)
-    }
-
-    pub(super) fn options() -> Options {
-        Options::new(Ioengine::IoUring, READS, READ_BYTES)
+    /// Creates an engine for the files of the log in a folder, by the means of a disk, if given.
+    pub(crate) fn open_in(disk: Option<&Disk>, folder: &Folder) -> Result<LogFiles, Error> {
+        let options = Options::new(Ioengine::IoUring, READS, READ_BYTES)
             .buffers(READS + ARRIVED_BUFFERS + OTHER_BUFFERS)
-            .registered_buffers(false)
+            .registered_buffers(false);
+        Ok(LogFiles::new(Disk::engine_of(disk, &options)?, folder.clone()))
+    }
+
+    /// Enters the folder, which was known by its path alone.
+    pub(super) fn enter(&mut self, folder: Folder) {
+        self.engine().enter(folder.clone());
+        self.folder = folder;
+    }
+
+    /// Returns the path of the log's folder.
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Borrows the engine. No other borrow, and no opening or closing of a file, may be in the same

@@ -18,7 +18,8 @@ pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 ///
 /// A listing may miss a file created concurrently, and yet contain a later one (`readdir(3)`). So
 /// this lists again, up to the last segment of the first listing: every earlier one exists by then.
-pub(super) fn all(files: &LogFiles, folder: &Path) -> Result<SegmentNames, Error> {
+pub(super) fn all(files: &LogFiles) -> Result<SegmentNames, Error> {
+    let folder = files.path();
     let Some((last, _)) = among(files.engine().list(folder)?).pop() else {
         return Ok(SegmentNames::new());
     };
@@ -34,7 +35,8 @@ pub(super) fn among(paths: Vec<PathBuf>) -> SegmentNames {
 
 /// Refuses a folder that has neither a segment nor the lock, which a writer creates first, and one
 /// of the files of lines that earlier versions wrote.
-pub(super) fn check_log(files: &LogFiles, folder: &Path) -> Result<(), Error> {
+pub(super) fn check_log(files: &LogFiles) -> Result<(), Error> {
+    let folder = files.path();
     let paths = files.engine().list(folder)?;
     check_format(folder, &paths)?;
     if paths.iter().any(|path| segment::number(path).is_some() || path.ends_with(LOCK)) {
@@ -55,16 +57,11 @@ pub(super) fn check_format(folder: &Path, paths: &[PathBuf]) -> Result<(), Error
 
 /// Returns whether the error means that retention removed segment `removed` after the listing. Then
 /// every segment before it is gone too.
-pub(super) fn was_removed(
-    files: &LogFiles,
-    folder: &Path,
-    removed: u64,
-    error: &Error,
-) -> Result<bool, Error> {
+pub(super) fn was_removed(files: &LogFiles, removed: u64, error: &Error) -> Result<bool, Error> {
     if error.errno() != libc::ENOENT {
         return Ok(false);
     }
-    Ok(all(files, folder)?.iter().all(|(number, _)| *number > removed))
+    Ok(all(files)?.iter().all(|(number, _)| *number > removed))
 }
 
 /// Calls `looking`, which lists names and then opens files. Repeats if a file is gone by then, or

@@ -12,10 +12,10 @@ use super::retention::Retention;
 use super::segment::{self, BLOCK_BYTES, Layout, OpenSegment, Ramp};
 use super::space::Space;
 use super::state::{LogState, Promise, Terms};
-use crate::engine::{Callers, Folder, Options, System, folder_of};
+use crate::engine::{Folder, Options, System, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
-use crate::{Action, Disk, Engine, Error, Ioengine, SyncPolicy, device};
+use crate::{Action, Disk, Engine, Error, Ioengine, SyncPolicy};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -69,33 +69,24 @@ impl Default for Settings {
 
 /// Opens the log in `folder`, which is created if missing.
 pub(super) fn open(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, Error> {
-    let system = options.disk.as_ref().map_or(&System::Kernel, Disk::system);
-    let Some(mut held) = system.hold(folder, || make_folder(folder, options.mode))? else {
-        return open_without_folder(options, folder);
-    };
+    let system = Disk::system_of(options.disk.as_ref());
+    let mut held = system.hold(folder, || make_folder(folder, options.mode))?;
     if let Some(mode) = options.mode {
         held = held.with_mode(mode);
     }
-    let lock = Lock::take(&held)?;
-    let held = held.with_mode(lock.mode()?);
-    let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
-    let (state, flusher) = on_disk(&within_bounds(options), held.known_as(&path))?;
-    let driver = Arc::new(LogDriver::new(state, flusher, None, Some(lock)));
-    let started = driver.start_thread(options.segment_age);
-    started.inspect_err(|_| driver.drop_handle())?;
+    // No other process can write in a folder that the kernel does not have.
+    let lock = held.is_held().then(|| Lock::take(&held)).transpose()?;
+    if let Some(lock) = &lock {
+        let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
+        held = held.with_mode(lock.mode()?).known_as(&path);
+    }
+    let (state, flusher) = assemble(&within_bounds(options), held)?;
+    let driver = Arc::new(LogDriver::new(state, flusher, options.disk.clone(), lock));
+    if system.has_time() {
+        let started = driver.start_thread(options.segment_age);
+        started.inspect_err(|_| driver.drop_handle())?;
+    }
     Ok(driver)
-}
-
-/// Opens a log whose disk has no folders: nothing is locked, and no thread drives it.
-fn open_without_folder(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, Error> {
-    let options = within_bounds(options);
-    let files = LogFiles::new(engine_for(&options)?);
-    let (state, flusher) = assemble(files, &options, folder, |_| {
-        let promise = Promise::new(&device::Target::default(), false);
-        Ok((promise, options.dsync.unwrap_or(true)))
-    })?;
-    let driver = LogDriver::new(state, flusher, options.disk, None);
-    Ok(Arc::new(driver))
 }
 
 /// Creates the folder and makes its name durable, unless a log was opened in it before. Even an
@@ -113,32 +104,6 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-fn on_disk(options: &Settings, held: Folder) -> Result<(LogState, Flusher), Error> {
-    let mut files = LogFiles::new(engine_for(options)?);
-    files.enter(held.clone());
-    let target = device::examine(held.path())?;
-    let by_target = target.copies_on_write().then_some(false);
-    let options = &Settings { zeros: options.zeros.or(by_target), ..options.clone() };
-    assemble(files, options, held.path(), |direct| {
-        let settled = options.zeros == Some(true) && target.writes_in_place();
-        let promise = Promise::new(&target, direct && settled);
-        let dsync = match options.dsync {
-            Some(dsync) => dsync,
-            None if options.sync == SyncPolicy::Always => {
-                let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
-                calibrate(&disk, held.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)?
-            }
-            None => true,
-        };
-        // Both were found by the path.
-        if !held.is_at_its_path().tried(held.path(), Action::Examine)? {
-            let because = "the folder was renamed while its log was opened; open it again";
-            return Err(Error::refused(held.path(), because));
-        }
-        Ok((promise, dsync))
-    })
-}
-
 fn within_bounds(options: &Settings) -> Settings {
     let mut options = options.clone();
     options.buffers = options.buffers.clamp(2, SLOTS_MAX);
@@ -149,13 +114,6 @@ fn within_bounds(options: &Settings) -> Settings {
     options.segment_bytes = segment_bytes.next_multiple_of(BLOCK_BYTES);
     options.prepared_bytes = options.prepared_bytes.min(options.segment_bytes);
     options
-}
-
-fn engine_for(options: &Settings) -> Result<Engine, Error> {
-    match &options.disk {
-        Some(disk) => disk.engine(&engine_options(options)),
-        None => Engine::open_for(&engine_options(options), Callers::Any),
-    }
 }
 
 fn engine_options(options: &Settings) -> Options {
@@ -172,18 +130,16 @@ fn engine_options(options: &Settings) -> Options {
     }
 }
 
-/// Recovers the log and assembles its parts. `examine` returns the disk's promise and how records
-/// are made durable, given whether writes are direct.
-fn assemble(
-    files: LogFiles,
-    options: &Settings,
-    folder: &Path,
-    examine: impl FnOnce(bool) -> Result<(Promise, bool), Error>,
-) -> Result<(LogState, Flusher), Error> {
-    let held = files.held.clone();
-    let found = recover(&files, folder)?;
+/// Recovers the log and assembles its parts.
+fn assemble(options: &Settings, folder: Folder) -> Result<(LogState, Flusher), Error> {
+    let engine = Disk::engine_of(options.disk.as_ref(), &engine_options(options))?;
+    let files = LogFiles::new(engine, folder.clone());
+    let system = Disk::system_of(options.disk.as_ref());
+    let target = system.examine(folder.path())?;
+    let found = recover(&files)?;
     let mut engine = files.into_engine();
-    let zeros = options.zeros.unwrap_or(options.sync == SyncPolicy::Always);
+    let is_direct = options.sync == SyncPolicy::Always;
+    let zeros = options.zeros.unwrap_or(is_direct && !target.copies_on_write());
     let may_omit_zeros = options.zeros.is_none();
     let active = found.active.as_ref();
     let block_bytes = active.map_or(BLOCK_BYTES, |active| u64::from(active.block_bytes));
@@ -192,7 +148,7 @@ fn assemble(
             "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a \
              multiple of that"
         );
-        return Err(Error::refused(folder, because));
+        return Err(Error::refused(folder.path(), because));
     }
     let layout = Layout {
         capacity: options.buffer_bytes as u64,
@@ -202,7 +158,6 @@ fn assemble(
         log_id: found.log_id,
     };
     let start = found.start(&layout);
-    let is_direct = options.sync == SyncPolicy::Always;
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
         let mut continued = active.open(&mut engine, &layout, is_direct)?;
@@ -212,32 +167,44 @@ fn assemble(
         }
         segment = Some(continued);
     } else {
-        let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN);
-        first = Some(first_segment(&mut engine, folder, &layout, zeros, bytes, is_direct)?);
+        let path = segment::path(folder.path(), 1);
+        let bytes = options.prepared_bytes.max(AHEAD_BYTES_MIN).min(layout.segment_bytes);
+        let bytes = bytes.next_multiple_of(block_bytes);
+        let begun = Preparation::new(&mut engine, &path, 1, zeros, bytes, is_direct)?;
+        first = Some(begun.finish(&mut engine)?);
     }
     let file = segment.as_ref().map(|segment| segment.file);
     let file = file.or(first.as_ref().map(|first| first.file));
     let is_direct = is_direct && file.is_some_and(|file| engine.is_direct(file));
-    let (promise, dsync) = examine(is_direct)?;
+    let is_settled = options.zeros == Some(true) && target.writes_in_place();
+    let promise = Promise::new(&target, is_direct && is_settled);
+    let dsync = chosen_dsync(options, system, &folder)?;
+    // Both were found by the path.
+    if !folder.is_at_its_path().tried(folder.path(), Action::Examine)? {
+        let because = "the folder was renamed while its log was opened; open it again";
+        return Err(Error::refused(folder.path(), because));
+    }
     let Settings { retain_bytes, retain_age, .. } = *options;
     let retention = Retention::new(retain_bytes, retain_age, found.sealed);
     let written_at_ns = found.active.as_ref().map_or(0, |active| active.written_at_ns);
     let space = Space::new(segment, first, written_at_ns, retention);
-    let terms = Terms {
-        folder: folder.to_owned(),
-        held,
-        layout,
-        sync: options.sync,
-        dsync,
-        zeros,
-        may_omit_zeros,
-        promise,
-        recovered: found.recovered,
-    };
-    let state = LogState::new(terms, options.buffers, start, found.first_sequence);
+    let terms = Terms { folder, layout, sync: options.sync, dsync, zeros, may_omit_zeros, promise };
+    let state = LogState::new(terms, options.buffers, start, found.recovered);
     let after_cut = found.active.is_some_and(|active| active.after_cut);
     let flusher = Flusher::new(engine, &state, options.buffers, space, after_cut)?;
     Ok((state, flusher))
+}
+
+/// Returns whether records are made durable by their write, or by a flush after it.
+fn chosen_dsync(options: &Settings, system: &System, folder: &Folder) -> Result<bool, Error> {
+    match options.dsync {
+        Some(dsync) => Ok(dsync),
+        None if options.sync == SyncPolicy::Always && system.has_time() => {
+            let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
+            calibrate(&disk, folder.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)
+        }
+        None => Ok(true),
+    }
 }
 
 /// Returns the ramp that starts with the first segment, or continues with the existing one.
@@ -262,19 +229,6 @@ fn prepare_ahead(
     let rest = rest.finish(engine)?;
     (segment.prepared, segment.written) = (prepared.max(end), rest.written);
     Ok(())
-}
-
-fn first_segment(
-    engine: &mut Engine,
-    folder: &Path,
-    layout: &Layout,
-    zeros: bool,
-    bytes: u64,
-    is_direct: bool,
-) -> Result<Preparation, Error> {
-    let path = segment::path(folder, 1);
-    let bytes = bytes.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
-    Preparation::new(engine, &path, 1, zeros, bytes, is_direct)?.finish(engine)
 }
 
 #[cfg(test)]

@@ -7,19 +7,19 @@ mod stream;
 mod tests;
 
 use super::driver::LogDriver;
-use super::input::LogFiles;
+use super::input::{LogFiles, ReadBy};
 use super::names;
 use super::watch::Bell;
 
-use crate::engine::{Callers, Folder};
+use crate::engine::Folder;
 use crate::error::Tried;
-use crate::{Action, Disk, Engine, Error};
+use crate::{Action, Disk, Error};
 use cursor::Cursor;
 use following::{Following, Look};
 use futures_core::Stream;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stream::LogStream;
@@ -58,15 +58,12 @@ pub struct Record<B = Vec<u8>> {
 /// remaining one, and counts the records skipped ([`LogReader::passed_over`]).
 pub struct LogReader {
     files: LogFiles,
-    folder: PathBuf,
-    /// The open folder; `None` on a simulated disk, and until an expected one exists.
-    held: Option<Folder>,
     /// The sequence of the next record to read.
     from: u64,
     /// `None` if the reader stops at the end.
     following: Option<Following>,
     /// The log, if this process has it open. A following reader ends with it.
-    own: Option<Arc<LogDriver>>,
+    pub(super) own: Option<Arc<LogDriver>>,
     /// Records that retention removed before they were read.
     passed_over: u64,
     /// The folder may be missing, because the log does not exist yet.
@@ -86,7 +83,7 @@ impl LogReader {
     /// may have the log open for writing. If retention has removed the record, starts with the
     /// first remaining one. Fails with [`Error::Refused`] if the folder has no log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::on_disk(&Folder::open(folder.as_ref())?, from)
+        LogReader::in_folder(None, &Folder::open(folder.as_ref())?, from)
     }
 
     /// Like [`LogReader::open`], for a log that may not exist yet: it is empty until a process
@@ -108,21 +105,17 @@ impl LogReader {
     /// # }
     /// ```
     pub fn expect(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
         // The same folder is meant after a change of the working directory.
         let folder =
             std::path::absolute(folder.as_ref()).tried(folder.as_ref(), Action::Examine)?;
-        LogReader::new(files, &folder, from, true)
+        LogReader::new(LogFiles::open_in(None, &Folder::named(&folder))?, from, true)
     }
 
     /// Like [`LogReader::open`], on a disk. On a simulated one an empty folder is an empty
     /// log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        let (files, folder) = (LogFiles::on(disk)?, folder.as_ref());
-        match disk.system().hold(folder, || Ok(()))? {
-            Some(held) => LogReader::in_folder(files, &held, from),
-            None => LogReader::new(files, folder, from, false),
-        }
+        let folder = Disk::system_of(Some(disk)).hold(folder.as_ref(), || Ok(()))?;
+        LogReader::in_folder(Some(disk), &folder, from)
     }
 
     /// Makes the reader wait at the end for further records, written by any process.
@@ -148,7 +141,7 @@ impl LogReader {
     /// ```
     pub fn following(mut self) -> Result<LogReader, Error> {
         let mut following = Following::new();
-        self.held.iter().for_each(|held| following.enter(held));
+        following.enter(&self.files.folder);
         self.following = Some(following);
         let bell = self.bell()?;
         if let Some((own, bell)) = self.own.as_ref().zip(bell) {
@@ -218,39 +211,22 @@ impl LogReader {
         LogStream::of(self)
     }
 
-    pub(super) fn on_disk(held: &Folder, from: u64) -> Result<LogReader, Error> {
-        let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any)?);
-        LogReader::in_folder(files, held, from)
-    }
-
-    /// Makes a reader of a log that this process has open.
-    pub(super) fn of_own(mut self, own: &Arc<LogDriver>) -> LogReader {
-        self.own = Some(Arc::clone(own));
-        self
-    }
-
-    fn in_folder(mut files: LogFiles, held: &Folder, from: u64) -> Result<LogReader, Error> {
-        files.enter(held.clone());
-        let folder = held.path();
-        let mut reader = LogReader::new(files, folder, from, false)?;
-        reader.held = Some(held.clone());
-        if reader.cursor.is_none() {
+    pub(super) fn in_folder(
+        disk: Option<&Disk>,
+        folder: &Folder,
+        from: u64,
+    ) -> Result<LogReader, Error> {
+        let reader = LogReader::new(LogFiles::open_in(disk, folder)?, from, false)?;
+        if reader.cursor.is_none() && folder.is_held() {
             // A log without a segment yet has a lock.
-            names::check_log(&reader.files, folder)?;
+            names::check_log(&reader.files)?;
         }
         Ok(reader)
     }
 
-    fn new(
-        files: LogFiles,
-        folder: &Path,
-        from: u64,
-        is_expected: bool,
-    ) -> Result<LogReader, Error> {
+    fn new(files: LogFiles, from: u64, is_expected: bool) -> Result<LogReader, Error> {
         let mut reader = LogReader {
             files,
-            folder: folder.to_owned(),
-            held: None,
             from,
             following: None,
             own: None,
@@ -334,10 +310,8 @@ impl LogReader {
     /// removed or renamed, records of a new log at the path are not seen: open another reader. True
     /// while a log of [`LogReader::expect`] does not exist yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {
-        self.held
-            .as_ref()
-            .map_or(Ok(true), Folder::is_at_its_path)
-            .tried(&self.folder, Action::Examine)
+        let folder = &self.files.folder;
+        folder.is_at_its_path().tried(folder.path(), Action::Examine)
     }
 
     /// Continues with record `from`, before or after the current position, or with the first later
@@ -386,7 +360,7 @@ impl LogReader {
         self.unless_failed(|reader| {
             reader.is_reported = false;
             let from = match &mut reader.cursor {
-                Some(cursor) => cursor.find_time(&reader.folder, at_ns)?,
+                Some(cursor) => cursor.find_time(at_ns)?,
                 // There is no record yet, so all future ones are later.
                 None => reader.from,
             };
@@ -398,20 +372,19 @@ impl LogReader {
     /// writer's clock stepped back between them; [`u64::MAX`] ends a range up to the log's end.
     /// Outside of them times go up with the sequence. Fails like [`LogReader::next_within`].
     pub fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, Error> {
-        self.unless_failed(|LogReader { folder, cursor, .. }| match cursor {
-            Some(cursor) => cursor.with_segments(folder, cursor::clock_steps),
+        self.unless_failed(|LogReader { cursor, .. }| match cursor {
+            Some(cursor) => cursor.with_segments(cursor::clock_steps),
             None => Ok(Vec::new()),
         })
     }
 
     fn move_to(&mut self, from: u64) -> Result<(), Error> {
         self.from = from;
-        let LogReader { folder, cursor, following, .. } = self;
-        if let Some(following) = following {
+        if let Some(following) = &mut self.following {
             following.found();
         }
-        let is_there = match cursor {
-            Some(cursor) => cursor.seek(folder, from)?,
+        let is_there = match &mut self.cursor {
+            Some(cursor) => cursor.seek(from)?,
             None => false,
         };
         if !is_there {
@@ -449,7 +422,7 @@ impl LogReader {
 
     /// Returns when that record was written.
     pub(super) fn written_at(&self) -> Option<SystemTime> {
-        let at_ns = self.cursor.as_ref().map_or(0, |cursor| cursor.written_at_ns());
+        let at_ns = self.cursor.as_ref().map_or(0, |cursor| cursor.written_at_ns);
         (at_ns > 0).then(|| UNIX_EPOCH + Duration::from_nanos(at_ns))
     }
 
@@ -528,7 +501,7 @@ impl LogReader {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
             }
-            let LogReader { folder, from, cursor, own, .. } = self;
+            let LogReader { from, cursor, own, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
             if let Some(sequence) = cursor.next(*from)? {
                 // It may belong to a log that was opened there since.
@@ -540,7 +513,7 @@ impl LogReader {
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
             }
-            if !cursor.turn(folder)? {
+            if !cursor.turn()? {
                 return Ok(None);
             }
         }
@@ -560,9 +533,8 @@ impl LogReader {
         if let Some(sequence) = self.look_again()? {
             return Ok(Some(sequence));
         }
-        let LogReader { folder, cursor, .. } = self;
-        let Some(cursor) = cursor else { return Ok(None) };
-        let lost = cursor.lost(folder)?;
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
+        let lost = cursor.lost()?;
         // The record may have arrived between the check and the proof that it was durable.
         match (lost, self.look_again()?) {
             (Some(lost), None) => Err(lost),
@@ -573,13 +545,12 @@ impl LogReader {
     /// Enters the folder of an expected log, if it exists. Until it has a segment, another folder
     /// may replace it.
     fn enter_expected(&mut self) -> Result<bool, Error> {
-        let held = match Folder::open(&self.folder) {
+        let folder = match Folder::open(self.files.folder.path()) {
             Err(error) if error.errno() == libc::ENOENT => return Ok(false),
-            held => held?,
+            folder => folder?,
         };
-        self.following.iter_mut().for_each(|following| following.enter(&held));
-        self.files.enter(held.clone());
-        self.held = Some(held);
+        self.following.iter_mut().for_each(|following| following.enter(&folder));
+        self.files.enter(folder);
         Ok(true)
     }
 
@@ -587,8 +558,9 @@ impl LogReader {
         if self.is_expected && self.cursor.is_none() && !self.enter_expected()? {
             return Ok(false);
         }
-        let LogReader { files, folder, from, .. } = self;
-        self.cursor = names::unless_removed(|| cursor::find(files, folder, *from).map(Some))?;
+        let LogReader { files, from, .. } = self;
+        let find = || cursor::find(files, *from, ReadBy::Order).map(Some);
+        self.cursor = names::unless_removed(find)?.map(Box::new);
         Ok(self.cursor.is_some())
     }
 }
@@ -611,7 +583,7 @@ impl Iterator for LogReader {
 impl fmt::Debug for LogReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogReader")
-            .field("folder", &self.folder)
+            .field("folder", &self.files.path())
             .field("from", &self.from)
             .field("follows", &self.following.is_some())
             .finish_non_exhaustive()

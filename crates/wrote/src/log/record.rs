@@ -49,6 +49,20 @@ pub(crate) fn skip(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_SKIPPED, frame, seed, sequence);
 }
 
+/// Appends a frame to `to`, sealed for this segment and sequence.
+pub(crate) fn copy(frame: Frame, to: &mut Vec<u8>, seed: u32, sequence: u64) {
+    let start = to.len();
+    to.resize(start + frame.len(), 0);
+    let to = &mut to[start..];
+    match frame {
+        Frame::Data(own) => {
+            to[HEADER_BYTES..].copy_from_slice(own);
+            seal(to, seed, sequence);
+        }
+        Frame::Skipped(_) => skip(to, seed, sequence),
+    }
+}
+
 fn seal_as(kind: u32, frame: &mut [u8], seed: u32, sequence: u64) {
     let (header, bytes) = frame.split_at_mut(HEADER_BYTES);
     debug_assert!(bytes.len() <= LEN_MAX, "the length of a record was checked");

@@ -11,25 +11,24 @@ use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
 use super::segment::{Layout, OpenSegment, Start, clock_is_back, new_log_id, unix_ns};
-use super::state::Recovered;
+use super::state::LogStats;
 use super::walk::{Identity, Walk};
 use super::{aside, cut, prepare};
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A recovered log: its end is intact, and all records in it are durable.
 #[derive(Debug)]
 pub(super) struct Recovery {
-    pub recovered: Recovered,
+    /// The findings, and the log's first record.
+    pub recovered: LogStats,
     /// Random in a new log.
     pub log_id: u64,
     /// Segments before the last, in order.
     pub sealed: Vec<RetainedSegment>,
     /// The last segment, in which the log continues; `None` in a new log.
     pub active: Option<ActiveSegment>,
-    /// The sequence of the first remaining record.
-    pub first_sequence: u64,
     /// The sequence that the next record gets.
     pub next_sequence: u64,
 }
@@ -63,14 +62,15 @@ pub(crate) type LaterFile = (PathBuf, u64);
 /// After a power loss at any moment, the next recovery finds the same records.
 ///
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
-pub(super) fn recover(files: &LogFiles, folder: &Path) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &LogFiles) -> Result<Recovery, Error> {
+    let folder = files.path();
     let paths = files.engine().list(folder)?;
     names::check_format(folder, &paths)?;
     // The lock is held, so no process is about to put them in place.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
-    recover_named(files, folder, &names::among(paths))
+    recover_named(files, &names::among(paths))
 }
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
@@ -80,7 +80,7 @@ fn cut_off(
     end: u64,
     torn_end: u64,
     later: &[LaterFile],
-    recovered: &mut Recovered,
+    recovered: &mut LogStats,
 ) -> Result<(), Error> {
     recovered.torn_bytes = torn_end - end;
     if torn_end > end {
@@ -99,7 +99,7 @@ fn cut_off(
 
 /// Removes files from the log: renames those with content, deletes empty ones. Starts with the
 /// newest, so that there is never a gap.
-fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) -> Result<(), Error> {
+fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut LogStats) -> Result<(), Error> {
     for (path, end) in later.iter().rev() {
         found.torn_bytes += end;
         if *end == 0 {
@@ -133,11 +133,6 @@ impl ActiveSegment {
 }
 
 impl Recovery {
-    pub(super) fn nothing(log_id: u64, recovered: Recovered) -> Recovery {
-        let sealed = Vec::new();
-        Recovery { recovered, log_id, sealed, active: None, first_sequence: 0, next_sequence: 0 }
-    }
-
     /// Returns where the next batch begins.
     pub(super) fn start(&self, layout: &Layout) -> Start {
         let first_sequence = self.next_sequence;
@@ -154,14 +149,10 @@ impl Recovery {
 }
 
 /// Recovers the log of the segments with these names.
-pub(super) fn recover_named(
-    files: &LogFiles,
-    folder: &Path,
-    names: &SegmentNames,
-) -> Result<Recovery, Error> {
+pub(super) fn recover_named(files: &LogFiles, names: &SegmentNames) -> Result<Recovery, Error> {
     let mut segments = chain::read_headers(files, names)?;
     let Some(LogEnd { last, mut walk }) = end(files, &mut segments, true)? else {
-        return begin_anew(files, folder, &segments);
+        return begin_anew(files, &segments);
     };
     let named = |segment: &SegmentHead| (segment.number, segment.path.clone());
     let later: SegmentNames = segments[last + 1..].iter().map(named).collect();
@@ -172,13 +163,14 @@ pub(super) fn recover_named(
     }
     let ends = rests.iter().map(|rest| rest.end);
     let first_sequence = segments[0].header.map_or(0, |header| header.first_sequence);
-    let mut recovered = Recovered {
-        records: walk.sequence.saturating_sub(first_sequence),
-        closed: walk.is_closed() && rest.end == walk.end && ends.clone().all(|end| end == 0),
-        ..Recovered::default()
+    let mut recovered = LogStats {
+        first_sequence,
+        found_records: walk.sequence.saturating_sub(first_sequence),
+        found_closed: walk.is_closed() && rest.end == walk.end && ends.clone().all(|end| end == 0),
+        ..LogStats::default()
     };
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
-    complete_cuts(files, folder, names, &segments)?;
+    complete_cuts(files, names, &segments)?;
     cut_off(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
     if rests.iter().chain([&rest]).any(|rest| rest.durable_sequence(walk.sequence) > stated(&walk))
     {
@@ -219,26 +211,22 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
 }
 
 /// Starts a new log because nothing was ever intact. Keeps the old files aside.
-fn begin_anew(
-    files: &LogFiles,
-    folder: &Path,
-    segments: &[SegmentHead],
-) -> Result<Recovery, Error> {
+fn begin_anew(files: &LogFiles, segments: &[SegmentHead]) -> Result<Recovery, Error> {
     let mut later = Vec::with_capacity(segments.len());
     for SegmentHead { path, .. } in segments {
         later.push((path.clone(), scan::of_file(files, path, Identity::Lost)?.end));
     }
-    let mut recovered = Recovered::default();
+    let mut recovered = LogStats::default();
     put_aside(&mut files.engine(), &later, &mut recovered)?;
-    files.engine().sync_folder(folder)?;
-    Ok(Recovery::nothing(new_log_id(), recovered))
+    files.engine().sync_folder(files.path())?;
+    let (log_id, sealed) = (new_log_id(), Vec::new());
+    Ok(Recovery { recovered, log_id, sealed, active: None, next_sequence: 0 })
 }
 
 /// Completes a cut interrupted by a crash: deletes the files that it removed from the log, and the
 /// end of the segment that it left.
 fn complete_cuts(
     files: &LogFiles,
-    folder: &Path,
     names: &SegmentNames,
     segments: &[SegmentHead],
 ) -> Result<(), Error> {
@@ -262,16 +250,20 @@ fn complete_cuts(
     }
     let mut engine = files.engine();
     // The name of the segment that states the cut is durable before any record is gone.
-    engine.sync_folder(folder)?;
-    cut::remove(&mut engine, &dead)?;
+    engine.sync_folder(files.path())?;
+    // Newest first.
+    dead.iter().rev().try_for_each(|path| engine.remove(path))?;
     for (path, end) in left {
         let file = engine.open_file(&path, &FileOptions::new().write(true))?;
-        cut::shorten(&mut engine, file, end)?;
+        // No block that stays is written.
+        engine.truncate(file, end)?;
+        engine.flush(file)?;
+        engine.close_file(file)?;
     }
     Ok(())
 }
 
-fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Recovery {
+fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: LogStats) -> Recovery {
     let header = |segment: &SegmentHead| segment.header.expect("its order was checked");
     let (active, sealed) = segments.split_last().expect("the walk ended in one");
     let sealed = sealed.iter().zip(&segments[1..]).map(|(segment, next)| RetainedSegment {
@@ -297,7 +289,6 @@ fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Reco
             written_at_ns: walk.last.map_or(0, |(batch, _)| batch.written_at_ns),
             longest_bytes: active.longest_bytes().unwrap_or(0),
         }),
-        first_sequence: header(&segments[0]).first_sequence,
         next_sequence: walk.sequence,
     }
 }

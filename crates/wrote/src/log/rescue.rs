@@ -52,24 +52,19 @@ use std::path::{Path, PathBuf};
 /// # }
 /// ```
 pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSummary, Error> {
-    let folder = &Folder::open(folder.as_ref())?;
+    let files = LogFiles::open_in(None, &Folder::open(folder.as_ref())?)?;
+    names::check_log(&files)?;
     let mut unwatched = unwatched;
     let watch = watch.unwrap_or(&mut unwatched);
-    let first = read_all(folder, watch)?;
+    let first = verify::verify(&files, watch)?;
     if first.is_clean() {
         return Ok(first);
     }
-    let mut second = read_all(folder, watch)?;
+    let mut second = verify::verify(&files, watch)?;
     let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
     second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
     second.garbage.retain(|garbage| first.garbage.contains(garbage));
     Ok(second)
-}
-
-fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
-    let (files, folder) = (LogFiles::open_in(folder)?, folder.path());
-    names::check_log(&files, folder)?;
-    verify::verify(&files, folder, watch)
 }
 
 /// Repairs a damaged log, so that it can be read and written again.
@@ -81,11 +76,11 @@ fn read_all(folder: &Folder, watch: Watch) -> Result<LogSummary, Error> {
 /// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
-    let (held, folder) = (Folder::open(folder.as_ref())?, folder.as_ref());
-    names::check_log(&LogFiles::open_in(&held)?, folder)?;
+    let held = Folder::open(folder.as_ref())?;
+    names::check_log(&LogFiles::open_in(None, &held)?)?;
     let lock = Lock::take(&held)?;
-    let files = LogFiles::open_in(&held.with_mode(lock.mode()?))?;
-    repair::repair(&files, folder)
+    let files = LogFiles::open_in(None, &held.with_mode(lock.mode()?))?;
+    repair::repair(&files)
 }
 
 /// A position at which a log can't be read.

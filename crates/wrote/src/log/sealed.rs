@@ -6,9 +6,9 @@ use super::chain::{self, SegmentHead};
 use super::input::{Input, LogFiles};
 use super::names::{self, SegmentNames};
 use super::record::Frame;
-use super::segment::{HEADER_BYTES, SegmentHeader, damaged};
+use super::segment::{self, HEADER_BYTES, SegmentHeader};
 use super::walk::{Walk, WalkStep};
-use crate::engine::{Folder, open_within};
+use crate::engine::{Folder, folder_of, open_within};
 use crate::error::Tried;
 use crate::{Action, Error};
 use rustix::fs::OFlags;
@@ -48,7 +48,7 @@ pub struct Segment {
     pub records: u64,
     /// The bytes of these records, where all of it was read.
     pub record_bytes: u64,
-    /// None on a simulated disk.
+    /// The folder in which it was listed.
     pub(super) folder: Option<Folder>,
 }
 
@@ -58,12 +58,12 @@ impl Segment {
 
     /// Returns the name of a segment's file: twenty digits and `.segment`.
     pub fn name(number: u64) -> String {
-        format!("{number:020}.{}", super::segment::EXTENSION)
+        format!("{number:020}.{}", segment::EXTENSION)
     }
 
     /// Returns the number in a name that [`Segment::name`] made; `None` for any other name.
     pub fn number_in(name: &str) -> Option<u64> {
-        super::segment::number(Path::new(name)).filter(|_| !name.contains('/'))
+        segment::number(Path::new(name)).filter(|_| !name.contains('/'))
     }
 
     /// Reads the beginning of a segment from its first [`Segment::BEGINNING_BYTES`]; `None` if they
@@ -76,7 +76,8 @@ impl Segment {
     /// Fails with [`Error::Damaged`] if the file does not start as the segment that its name
     /// states.
     pub fn examine(path: impl AsRef<Path>) -> Result<Segment, Error> {
-        Segment::read(&LogFiles::open()?, path.as_ref())
+        let path = path.as_ref();
+        Segment::read(&LogFiles::open_in(None, &Folder::named(folder_of(path)))?, path)
     }
 
     /// Lists the sealed segments of the log in `folder` from number `from` on, in order, even while
@@ -98,10 +99,10 @@ impl Segment {
         durable_sequence: u64,
     ) -> Result<Vec<Segment>, Error> {
         let folder = Folder::open(folder.as_ref())?;
-        let files = LogFiles::open_in(&folder)?;
-        names::check_log(&files, folder.path())?;
+        let files = LogFiles::open_in(None, &folder)?;
+        names::check_log(&files)?;
         names::unless_removed(|| {
-            let mut names = names::all(&files, folder.path())?;
+            let mut names = names::all(&files)?;
             names.retain(|(number, _)| *number >= from);
             sealed(&files, &names, durable_sequence).map(Some)
         })
@@ -117,18 +118,15 @@ impl Segment {
     /// Reads the whole sealed segment and checks every record. Fails with [`Error::Damaged`] if a
     /// record up to its end is missing.
     pub fn check(&self) -> Result<(), Error> {
-        let mut files = LogFiles::open()?;
-        self.folder.iter().for_each(|folder| files.enter(folder.clone()));
-        let found = Segment::read(&files, &self.path)?;
+        let named = || Folder::named(folder_of(&self.path));
+        let folder = self.folder.clone().unwrap_or_else(named);
+        let found = Segment::read(&LogFiles::open_in(None, &folder)?, &self.path)?;
         // Where recovery cut the segment, zeros may stand between its last record and its end.
         if found.end_sequence == self.end_sequence && found.bytes <= self.bytes {
             return Ok(());
         }
-        let what = format!(
-            "record {} can't be read, and was durable once",
-            found.end_sequence.min(self.end_sequence)
-        );
-        Err(damaged(&self.path, found.bytes, &what))
+        let sequence = found.end_sequence.min(self.end_sequence);
+        Err(segment::lost(&self.path, found.bytes, sequence))
     }
 
     pub(super) fn of(header: &SegmentHeader) -> Segment {
@@ -150,13 +148,13 @@ impl Segment {
 
     fn read(files: &LogFiles, path: &Path) -> Result<Segment, Error> {
         let mut input = Input::open(files, path, true, false)?;
-        let number = super::segment::number(path);
+        let number = segment::number(path);
         let header = match number {
             Some(number) => chain::read_header(&mut input, number)?,
             None => None,
         };
         let Some(header) = header else {
-            return Err(damaged(path, 0, "this is not how a segment begins"));
+            return Err(segment::not_begun(path));
         };
         let mut found = Segment { path: path.to_owned(), ..Segment::of(&header) };
         let mut walk = Walk::new(input, &header);
@@ -200,18 +198,17 @@ fn sealed(
         let [head, next] = pair else { unreachable!("a window of two") };
         let (Some(header), Some(next_header)) = (&head.header, &next.header) else {
             let path = if head.header.is_none() { &head.path } else { &next.path };
-            return Err(damaged(path, 0, "this is not how a segment begins"));
+            return Err(segment::not_begun(path));
         };
         if !next.continues(head.number) {
-            let what = format!("segment {} of the log is not there", head.number + 1);
-            return Err(damaged(&next.path, 0, &what));
+            return Err(segment::missing(&next.path, head.number + 1));
         }
         let end_sequence = next_header.first_sequence;
         if durable_sequence <= end_sequence {
             break;
         }
         let bytes = used_bytes(files, head, header, next_header)?;
-        let (path, folder) = (head.path.clone(), files.held.clone());
+        let (path, folder) = (head.path.clone(), Some(files.folder.clone()));
         let file_bytes = head.file_bytes;
         sealed.push(Segment {
             path,
@@ -273,7 +270,7 @@ mod tests {
     fn sealed_of(built: &SampleLog, durable_sequence: u64) -> Vec<u64> {
         let sim = disk(1, &built.files(folder()));
         let files = files_of(&sim);
-        let names = names::all(&files, folder()).unwrap();
+        let names = names::all(&files).unwrap();
         let sealed = sealed(&files, &names, durable_sequence).unwrap();
         sealed.iter().map(|segment| segment.number).collect()
     }

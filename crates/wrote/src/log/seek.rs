@@ -62,7 +62,7 @@ pub(super) fn seek(
     if found.sequence > search.durable_sequence {
         found = search.by_sequence(walk, search.durable_sequence, Some(found))?;
     }
-    walk.jump_to(found.offset, found.sequence);
+    walk.jump_to(found.offset, found.sequence, None);
     Ok(Some(search.durable_sequence))
 }
 
@@ -71,7 +71,7 @@ pub(super) fn seek(
 pub(super) fn seek_time(walk: &mut Walk, at_ns: u64) -> Result<(), Error> {
     let Some(mut search) = Search::new(walk)? else { return Ok(()) };
     let found = search.run(walk, None, |batch| batch.written_at_ns < at_ns, |_, _| None)?;
-    walk.jump_to(found.offset, found.sequence);
+    walk.jump_to(found.offset, found.sequence, None);
     Ok(())
 }
 

@@ -192,6 +192,23 @@ pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
     Error::Damaged { path: path.to_owned(), offset, because }
 }
 
+pub(super) const NOT_BEGUN: &str = "this is not how a segment begins";
+
+/// Creates the error of a file that does not begin as a segment.
+pub(super) fn not_begun(path: &Path) -> Error {
+    damaged(path, 0, NOT_BEGUN)
+}
+
+/// Creates the error of a record that can't be read at this offset.
+pub(super) fn lost(path: &Path, offset: u64, sequence: u64) -> Error {
+    damaged(path, offset, &format!("record {sequence} can't be read, and was durable once"))
+}
+
+/// Creates the error of a segment that is missing before the one at `path`.
+pub(super) fn missing(path: &Path, number: u64) -> Error {
+    damaged(path, 0, &format!("segment {number} of the log is not there"))
+}
+
 /// Returns a random number for a new log, from the standard library's own random source.
 pub(super) fn new_log_id() -> u64 {
     RandomState::new().build_hasher().finish()

@@ -18,7 +18,7 @@ use super::retention::{RetainedSegment, Retention};
 use super::segment::{
     self, OpenSegment, SegmentHeader, Start, clock_is_back, unix_ns, unix_ns_ago,
 };
-use super::state::{LogState, Terms};
+use super::state::LogState;
 use crate::engine::Op;
 use crate::{Action, Completion, Engine, Error, FileId};
 use std::io;
@@ -37,7 +37,7 @@ pub(super) struct Space {
     written_at_ns: u64,
     /// Full segments that are not flushed yet.
     full: Vec<OpenSegment>,
-    ahead: Ahead,
+    pub(super) ahead: Ahead,
     retention: Retention,
     /// Names in the folder have changed since it was synced.
     is_folder_dirty: bool,
@@ -65,11 +65,6 @@ impl Space {
         }
     }
 
-    /// Returns whether a step of a preparation is in flight.
-    pub(super) fn is_preparing(&self) -> bool {
-        self.ahead.is_in_flight()
-    }
-
     pub(super) fn has_durable_names(&self) -> bool {
         !self.is_folder_dirty
     }
@@ -93,11 +88,6 @@ impl Space {
         let is_old = segment.created_at_ns < unix_ns_ago(age) && !segment.is_old;
         segment.is_old |= is_old;
         is_old
-    }
-
-    /// Counts a flush of this number of bytes of records.
-    pub(super) fn note_flush(&mut self, bytes: u64) {
-        self.ahead.note_flush(bytes);
     }
 
     /// Returns the number of the current segment.
@@ -287,7 +277,7 @@ impl Space {
         state: &LogState,
     ) -> Result<(), Error> {
         if std::mem::take(&mut self.is_folder_dirty) {
-            engine.sync_folder(&state.terms.folder)?;
+            engine.sync_folder(state.terms.folder.path())?;
             self.ahead.note_synced();
         }
         self.check_names(engine)
@@ -354,7 +344,7 @@ impl Space {
         self.retain(engine, state);
         // Retention does not wait for the folder.
         if self.has_removed {
-            let synced = engine.sync_folder(&state.terms.folder);
+            let synced = engine.sync_folder(state.terms.folder.path());
             self.has_removed = synced.is_err();
             removed = removed.and(synced);
         }
@@ -382,13 +372,17 @@ impl Space {
         self.ahead.number().max(self.number()).expect("a log with records has a segment") + 1
     }
 
-    /// Finds the place of a cut in the segment that holds record `next`, which was written.
-    pub(super) fn cut_place(&self, files: &LogFiles, next: u64) -> Result<CutPlace, Error> {
+    /// Finds the place of a cut in the segment that holds record `next`, which was written. The log
+    /// then continues in segment `number`.
+    pub(super) fn cut_place(
+        &self,
+        files: &LogFiles,
+        next: u64,
+        number: u64,
+    ) -> Result<CutPlace, Error> {
         let sealed = self.retention.holding(next).map(|segment| &segment.path);
         let path = sealed.or(self.segment.as_ref().map(|segment| &segment.path));
-        let path = path.expect("a log with records has a segment");
-        let number = segment::number(path).expect("the path of a segment");
-        cut::find(files, path, number, next)
+        cut::find(files, path.expect("a log with records has a segment"), next, number)
     }
 
     /// Cuts the log at this place, and continues in segment `number`. Returns where. While nothing
@@ -399,10 +393,9 @@ impl Space {
         state: &LogState,
         files: &LogFiles,
         place: CutPlace,
-        number: u64,
     ) -> Result<Start, Error> {
-        let path = segment::path(&state.terms.folder, number);
-        let written = place.write(files, &path, number, state.terms.layout.capacity);
+        let path = segment::path(state.terms.folder.path(), place.header.segment_id);
+        let written = place.write(files, &path, state.terms.layout.capacity);
         written.map_err(|(is_done, error)| {
             if is_done {
                 state.fail(error.clone());
@@ -424,14 +417,14 @@ impl Space {
         state: &LogState,
         files: &LogFiles,
     ) -> Result<Start, Error> {
-        let Terms { folder, layout, .. } = &state.terms;
+        let layout = &state.terms.layout;
         if let Some(next) = self.ahead.take_waiting() {
             let _ = next.abandon(engine);
         }
         if let Some(before) = self.segment.take() {
             engine.close_file(before.file)?;
         }
-        let found = recover_named(files, folder, &names::all(files, folder)?)?;
+        let found = recover_named(files, &names::all(files)?)?;
         let active = found.active.as_ref().expect("a cut begins a segment");
         self.written_at_ns = active.written_at_ns;
         self.segment = Some(active.open(engine, layout, state.terms.is_direct())?);
@@ -459,7 +452,7 @@ impl Space {
             engine.close_file(segment.file)?;
         }
         self.ahead.discard_spare(engine);
-        engine.sync_folder(&state.terms.folder)
+        engine.sync_folder(state.terms.folder.path())
     }
 
     fn write_closing_batch(

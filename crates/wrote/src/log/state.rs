@@ -61,9 +61,7 @@ struct Lack {
 
 /// Properties of a log fixed while it is open.
 pub(super) struct Terms {
-    pub folder: PathBuf,
-    /// The folder itself, under any name; none on a simulated disk.
-    pub held: Option<Folder>,
+    pub folder: Folder,
     pub layout: Layout,
     pub sync: SyncPolicy,
     pub dsync: bool,
@@ -71,7 +69,6 @@ pub(super) struct Terms {
     /// Whether zeros are left out where flushes are long.
     pub may_omit_zeros: bool,
     pub promise: Promise,
-    pub recovered: Recovered,
 }
 
 impl Terms {
@@ -79,29 +76,6 @@ impl Terms {
     pub(super) fn is_direct(&self) -> bool {
         self.sync == SyncPolicy::Always
     }
-
-    /// Returns the time after which records are flushed, where they are so by time.
-    pub(super) fn interval(&self) -> Option<Duration> {
-        self.sync.interval()
-    }
-
-    /// Returns the folder of a log that is on no simulated disk.
-    pub(super) fn held(&self) -> &Folder {
-        self.held.as_ref().expect("only a simulated disk has no folders")
-    }
-}
-
-/// The findings on opening a log.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Recovered {
-    /// The number of sequences in the log, including empty places.
-    pub records: u64,
-    /// Whether the log had been closed.
-    pub closed: bool,
-    /// Bytes after the last whole record, of a write interrupted by a crash.
-    pub torn_bytes: u64,
-    /// The files that keep these bytes.
-    pub kept_aside: Vec<PathBuf>,
 }
 
 /// The promises to a record: once it is written, and once its write is flushed.
@@ -120,10 +94,10 @@ impl Promise {
 }
 
 impl LogState {
-    /// Creates the state of a log with `slots` buffers whose next record goes to `start`.
-    pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
-        let Terms { dsync, zeros, .. } = terms;
-        let counted = LogStats { first_sequence, dsync, zeros, ..LogStats::default() };
+    /// Creates the state of a log with `slots` buffers whose next record goes to `start`, with what
+    /// its opening found.
+    pub(super) fn new(terms: Terms, slots: u32, start: Start, found: LogStats) -> LogState {
+        let counted = LogStats { dsync: terms.dsync, zeros: terms.zeros, ..found };
         LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
@@ -218,9 +192,7 @@ impl LogState {
     }
 
     pub(super) fn find_room(&self) {
-        if self.lacks_room() {
-            self.lack.is_now.store(false, Ordering::SeqCst);
-        }
+        self.lack.is_now.store(false, Ordering::SeqCst);
     }
 
     pub(super) fn lacks_room(&self) -> bool {
@@ -306,7 +278,7 @@ impl LogState {
     /// Creates the error of a record that a closed log does not take.
     pub(super) fn refusal_of_closed(&self) -> Error {
         let because = "the log was closed, and takes no more records";
-        Error::refused(&self.terms.folder, because)
+        Error::refused(self.terms.folder.path(), because)
     }
 
     pub(super) fn next_sequence(&self) -> u64 {
@@ -335,12 +307,7 @@ impl LogState {
         if !self.process.is_this() {
             return LogStats::default();
         }
-        let Recovered { records, closed, torn_bytes, kept_aside } = self.terms.recovered.clone();
         LogStats {
-            found_records: records,
-            found_closed: closed,
-            torn_bytes,
-            kept_aside,
             next_sequence: self.next_sequence(),
             written_sequence: self.written.done(),
             durable_sequence: self.durable.done(),

@@ -5,7 +5,7 @@ use super::input::LogFiles;
 use super::reader::{LogReader, Record};
 use super::record;
 use super::segment::{self, SegmentHeader};
-use crate::engine::Options;
+use crate::engine::{Folder, Options};
 use crate::{Engine, Error, FileOptions, Ioengine, Sim};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -198,7 +198,7 @@ pub(super) fn engine(sim: &Sim) -> Engine {
 
 /// Returns the files of the disk, read by such an engine.
 pub(super) fn files_of(sim: &Sim) -> LogFiles {
-    LogFiles::new(engine(sim))
+    LogFiles::new(engine(sim), Folder::named(folder()))
 }
 
 /// Makes a simulated disk with these files on stable storage.

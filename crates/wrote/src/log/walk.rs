@@ -99,7 +99,7 @@ impl Walk {
 
     /// Goes back to the segment's first batch.
     pub(super) fn restart(&mut self, first_sequence: u64) {
-        self.jump_back(segment::HEADER_BYTES as u64, first_sequence, None);
+        self.jump_to(segment::HEADER_BYTES as u64, first_sequence, None);
         (self.end, self.last) = (self.place, None);
     }
 
@@ -178,13 +178,9 @@ impl Walk {
         self.open = None;
     }
 
-    /// Continues with the batch at `place` whose first record has this sequence.
-    pub(super) fn jump_to(&mut self, place: u64, sequence: u64) {
-        self.jump_back(place, sequence, None);
-    }
-
-    /// Continues at a place where a walk of this segment was before.
-    pub(super) fn jump_back(&mut self, place: u64, sequence: u64, open: Option<OpenBatch>) {
+    /// Continues with the batch at `place` whose first record has this sequence, or at a place in a
+    /// batch where a walk of this segment was before.
+    pub(super) fn jump_to(&mut self, place: u64, sequence: u64, open: Option<OpenBatch>) {
         (self.place, self.sequence, self.open) = (place, sequence, open);
     }
 

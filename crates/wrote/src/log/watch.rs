@@ -6,7 +6,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::{Errno, read, write};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(super) enum Slept {
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// `None` until the folder exists, and on a simulated disk, which reports no change.
-    folder: Option<Folder>,
+    folder: Option<(Folder, PathBuf)>,
     /// With it: whether the kernel sees every change in the folder.
     inotify: Option<(OwnedFd, bool)>,
     bell: Option<Bell>,
@@ -83,7 +83,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Watches this folder, even if its path changes.
     pub(super) fn enter(&mut self, folder: &Folder) {
-        self.folder = Some(folder.clone());
+        self.folder = folder.proc_path().map(|path| (folder.clone(), path));
     }
 
     /// Returns the bell that ends a sleep.
@@ -97,8 +97,8 @@ impl Watch {
     /// file system only changes by this machine. Each user has a limited number of inotify
     /// instances.
     pub(super) fn arm(&mut self) -> bool {
-        let Some(folder) = &self.folder else { return false };
-        let watched = watch(&mut self.inotify, folder);
+        let Some((folder, path)) = &self.folder else { return false };
+        let watched = watch(&mut self.inotify, folder, path);
         watched.unwrap_or_else(|errno| {
             if !std::mem::replace(&mut self.is_reported, true) {
                 let folder = folder.path().display();
@@ -140,7 +140,11 @@ impl Watch {
 /// Watches the folder itself, and returns whether the kernel sees every change there. It takes a
 /// path only (`inotify_add_watch(2)`). Without `/proc` the folder's own path serves while it leads
 /// there.
-fn watch(inotify: &mut Option<(OwnedFd, bool)>, folder: &Folder) -> Result<bool, Errno> {
+fn watch(
+    inotify: &mut Option<(OwnedFd, bool)>,
+    folder: &Folder,
+    path: &Path,
+) -> Result<bool, Errno> {
     let known = match inotify.take() {
         Some(known) => known,
         None => {
@@ -148,8 +152,7 @@ fn watch(inotify: &mut Option<(OwnedFd, bool)>, folder: &Folder) -> Result<bool,
         }
     };
     let (inotify, is_local) = inotify.insert(known);
-    let path = folder.proc_path();
-    match inotify::add_watch(&*inotify, &path, EVENTS) {
+    match inotify::add_watch(&*inotify, path, EVENTS) {
         Err(Errno::NOENT) if folder.is_at_its_path().unwrap_or(false) => {
             inotify::add_watch(inotify, folder.path(), EVENTS)?;
         }

@@ -19,28 +19,15 @@ pub(super) struct Cursor {
     walk: Walk,
     /// The offset and the length of the bytes of the last record.
     record: (u64, usize),
-    written_at_ns: u64,
+    pub(super) written_at_ns: u64,
     /// The places of a reader that was moved.
     index: Option<LogIndex>,
 }
 
 /// Finds the segment with record `from`, or with the first later one; `None` while no segment has a
 /// record.
-pub(super) fn find(
-    files: &LogFiles,
-    folder: &Path,
-    from: u64,
-) -> Result<Option<Box<Cursor>>, Error> {
-    Ok(find_cursor(files, folder, from, ReadBy::Order)?.map(Box::new))
-}
-
-fn find_cursor(
-    files: &LogFiles,
-    folder: &Path,
-    from: u64,
-    by: ReadBy,
-) -> Result<Option<Cursor>, Error> {
-    let live = chain::live(files, names::all(files, folder)?)?;
+pub(super) fn find(files: &LogFiles, from: u64, by: ReadBy) -> Result<Option<Cursor>, Error> {
+    let live = chain::live(files, names::all(files)?)?;
     let names = &live.names;
     let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
@@ -84,7 +71,7 @@ fn open_begun(
     }
     // A writer may have begun the segment between the two reads. Its header comes first.
     match open(files, live, name, by)? {
-        None => Err(damaged(&name.1, 0, "this is not how a segment begins")),
+        None => Err(segment::not_begun(&name.1)),
         begun => Ok(begun),
     }
 }
@@ -151,14 +138,15 @@ fn open_any(
 impl Cursor {
     /// Fails if a reader at record `sequence` has read records removed by the cut that starts this
     /// segment.
-    fn check_cut(&mut self, folder: &Path, sequence: u64) -> Result<(), Error> {
+    fn check_cut(&mut self, sequence: u64) -> Result<(), Error> {
         // Its first batch holds records copied from before the cut.
         let first = self.walk.batch_at(segment::HEADER_BYTES as u64)?;
         let cut = first.map_or(self.header.first_sequence, |(first, _)| walk::end_sequence(&first));
         if sequence <= cut {
             return Ok(());
         }
-        Err(Error::Truncated { path: folder.to_owned(), sequence: cut })
+        let path = self.walk.input.files.path().to_owned();
+        Err(Error::Truncated { path, sequence: cut })
     }
 
     /// Returns whether another segment uses the file now.
@@ -170,9 +158,9 @@ impl Cursor {
     }
 
     /// Moves to an earlier position of the reader. Returns whether the log continues there.
-    fn jump(&mut self, folder: &Path, place: IndexPlace) -> Result<bool, Error> {
+    fn jump(&mut self, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
-            let path = segment::path(folder, place.number);
+            let path = segment::path(self.walk.input.files.path(), place.number);
             let log_id = self.header.log_id;
             match open_any(&self.walk.input.files, place.number, &path, ReadBy::Place) {
                 Ok(Some(cursor)) if cursor.header.log_id == log_id => *self = cursor,
@@ -181,9 +169,9 @@ impl Cursor {
                 Err(error) => return Err(error),
             }
         }
-        self.walk.jump_back(place.offset, place.sequence, place.open);
+        self.walk.jump_to(place.offset, place.sequence, place.open);
         let goes_on = !matches!(self.walk.next()?, WalkStep::End);
-        self.walk.jump_back(place.offset, place.sequence, place.open);
+        self.walk.jump_to(place.offset, place.sequence, place.open);
         Ok(goes_on)
     }
 
@@ -216,32 +204,26 @@ impl Cursor {
         self.walk.input.held(offset, len)
     }
 
-    /// Returns when that record was written, in nanoseconds since 1970; 0 if unknown.
-    pub(super) fn written_at_ns(&self) -> u64 {
-        self.written_at_ns
-    }
-
     /// Returns the sequence of the first record written at this time or later; the next sequence if
     /// none was.
-    pub(super) fn find_time(&mut self, folder: &Path, at_ns: u64) -> Result<u64, Error> {
+    pub(super) fn find_time(&mut self, at_ns: u64) -> Result<u64, Error> {
         let find = |files: &_, segments: &_| find_time(files, segments, at_ns);
-        self.with_segments(folder, find).map(|found| found.first.unwrap_or(found.end))
+        self.with_segments(find).map(|found| found.first.unwrap_or(found.end))
     }
 
     /// Calls `look` with all segments of the log.
     pub(super) fn with_segments<T>(
         &mut self,
-        folder: &Path,
         look: impl Fn(&LogFiles, &[SegmentHead]) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.walk.input.pause()?;
         let files = self.walk.input.files.clone();
-        names::unless_removed(|| look(&files, &chain::segments(&files, folder)?).map(Some))
+        names::unless_removed(|| look(&files, &chain::segments(&files)?).map(Some))
     }
 
     /// Moves to record `from` or before it, and remembers positions for later searches. Returns
     /// whether the log has such a position.
-    pub(super) fn seek(&mut self, folder: &Path, from: u64) -> Result<bool, Error> {
+    pub(super) fn seek(&mut self, from: u64) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let mut index = self.index.take().unwrap_or_else(LogIndex::new);
         if self.walk.input.is_shorter()? {
@@ -249,7 +231,7 @@ impl Cursor {
             index = LogIndex::new();
         }
         match index.near(from) {
-            Some(place) if self.jump(folder, place)? => {
+            Some(place) if self.jump(place)? => {
                 self.index = Some(index);
                 return Ok(true);
             }
@@ -257,20 +239,19 @@ impl Cursor {
             None => {}
         }
         let files = self.walk.input.files.clone();
-        let found =
-            names::unless_removed(|| find_cursor(&files, folder, from, ReadBy::Place).map(Some))?;
+        let found = names::unless_removed(|| find(&files, from, ReadBy::Place).map(Some))?;
         let Some(cursor) = found else { return Ok(false) };
         *self = Cursor { index: Some(index), ..cursor };
         Ok(true)
     }
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
-    pub(super) fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
+    pub(super) fn turn(&mut self) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
             let files = &self.walk.input.files;
-            let live = chain::live(files, names::all(files, folder)?)?;
+            let live = chain::live(files, names::all(files)?)?;
             let Some(next) = live.names.iter().find(|(of, _)| *of > number) else {
                 return Ok(Some(None));
             };
@@ -289,10 +270,10 @@ impl Cursor {
         let follows = cursor.header.previous() == number;
         let is_next = match is_cut {
             // The records up to the cut exist again.
-            true if first <= sequence => cursor.check_cut(folder, sequence).map(|()| true)?,
+            true if first <= sequence => cursor.check_cut(sequence).map(|()| true)?,
             false if !follows && is_left && first < sequence => {
-                let folder = folder.to_owned();
-                return Err(Error::Truncated { path: folder, sequence: first });
+                let path = self.walk.input.files.path().to_owned();
+                return Err(Error::Truncated { path, sequence: first });
             }
             false if !follows => is_left,
             // Retention removed this segment, and a later one has got its file.
@@ -315,12 +296,12 @@ impl Cursor {
     }
 
     /// Returns the error if the next record was durable and can't be read.
-    pub(super) fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
+    pub(super) fn lost(&mut self) -> Result<Option<Error>, Error> {
         self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
         let found = names::unless_removed(|| {
             let files = &self.walk.input.files;
-            let names = names::all(files, folder)?;
+            let names = names::all(files)?;
             let mut later = chain::live(files, names)?.names;
             later.retain(|(number, _)| *number > segment_id);
             scan::behind(&mut self.walk, log_id, &later).map(Some)

@@ -366,9 +366,10 @@ fn a_reader_and_a_check_judge_a_lost_beginning_alike() {
 fn a_reader_that_is_told_of_no_change_looks_by_itself() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
-    let files = LogFiles::new(Engine::open_for(&LogFiles::options(), Callers::Any).unwrap());
+    // The folder is not held open, so it is not watched.
+    let files = LogFiles::open_in(None, &Folder::named(folder.path())).unwrap();
     let following = Some(Following::new());
-    let mut reader = LogReader::new(files, folder.path(), 10, false).unwrap();
+    let mut reader = LogReader::new(files, 10, false).unwrap();
     reader.following = following;
     while reader.following.as_ref().unwrap().looks < 10 {
         looks_within(&mut reader, Duration::from_millis(10));

@@ -10,16 +10,17 @@ use crate::log::testing::{
 };
 use crate::log::walk::{Walk, WalkStep};
 use crate::{FileOptions, Sim};
+use std::path::Path;
 
 fn recovered(sim: &Sim) -> Result<Recovery, Error> {
-    recover(&files_of(sim), folder())
+    recover(&files_of(sim))
 }
 
 /// Writes the segment that cuts a log before record `next` of segment `number`, and no more.
 fn begin_cut(sim: &Sim, number: u64, next: u64) {
     let files = files_of(sim);
-    let place = cut::find(&files, &file(number), number, next).unwrap();
-    let _ = place.write(&files, &file(3), 3, 4096);
+    let place = cut::find(&files, &file(number), next, 3).unwrap();
+    let _ = place.write(&files, &file(3), 4096);
 }
 
 fn file(number: u64) -> PathBuf {
@@ -46,9 +47,10 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     let built = two_segments().closed().prepared(10_000);
     let sim = disk_of(&built);
     let found = recovered(&sim).unwrap();
-    let Recovered { records, closed, torn_bytes, kept_aside } = &found.recovered;
+    let LogStats { found_records: records, found_closed: closed, torn_bytes, kept_aside, .. } =
+        &found.recovered;
     assert_eq!((*records, *closed, *torn_bytes, kept_aside.len()), (10, true, 0, 0));
-    assert_eq!((found.first_sequence, found.next_sequence), (0, 10));
+    assert_eq!((found.recovered.first_sequence, found.next_sequence), (0, 10));
     assert_eq!(found.sealed[0].end_sequence, 5);
     let active = found.active.unwrap();
     assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
@@ -71,7 +73,7 @@ fn a_long_log_that_was_closed_is_opened_without_a_look_at_its_records() {
     files[0].1[middle..middle + 4096].fill(7);
     let sim = disk(1, &files);
     let found = recovered(&sim).unwrap();
-    assert!(found.recovered.closed);
+    assert!(found.recovered.found_closed);
     assert_eq!(found.next_sequence, built.next_sequence);
     assert_eq!(found.active.unwrap().longest_bytes, LONGEST_BYTES);
     assert_eq!(sim.contents(file(1)).unwrap(), files[0].1);
@@ -98,7 +100,7 @@ fn a_record_that_holds_the_batch_which_closes_a_log_does_not_close_it() {
     let built = built.batch(durable_sequence, &[&holding]);
     let found = recovered(&disk(1, &cut_behind_the_last_batch(&built))).unwrap();
     assert_eq!(found.next_sequence, durable_sequence + 1);
-    assert!(!found.recovered.closed);
+    assert!(!found.recovered.found_closed);
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
     files[0].1.resize(place + BLOCK_BYTES as usize, 0);
     files[0].1.extend(closing);
     let found = recovered(&disk(1, &files));
-    assert!(found.is_err() || found.is_ok_and(|found| !found.recovered.closed));
+    assert!(found.is_err() || found.is_ok_and(|found| !found.recovered.found_closed));
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn files_in_which_nothing_was_written_yet_are_removed() {
     files.push((file(4), Vec::new()));
     let sim = disk(1, &files);
     let found = recovered(&sim).unwrap();
-    assert_eq!((found.next_sequence, found.recovered.closed), (10, true));
+    assert_eq!((found.next_sequence, found.recovered.found_closed), (10, true));
     assert_eq!(sim.names(), [file(1), file(2)]);
     assert!(found.recovered.kept_aside.is_empty());
 }
@@ -348,7 +350,7 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let cut = end_of(&built) - 512 + 48 + 11;
     let built = built.cut(cut, 11).batch_of(header(true), &[b"another"]).closed();
     let found = recovered(&disk_of(&built)).unwrap();
-    assert_eq!((found.next_sequence, found.recovered.closed), (12, true));
+    assert_eq!((found.next_sequence, found.recovered.found_closed), (12, true));
 }
 
 #[test]
@@ -377,7 +379,7 @@ fn a_cut_loses_no_other_record_where_the_power_fails_while_it_is_completed() {
         let sim = disk(loss, &built.files(folder()));
         let find = disk_of(&built);
         let first = find.operations();
-        cut::find(&files_of(&find), &file(2), 2, 9).unwrap();
+        cut::find(&files_of(&find), &file(2), 9, 3).unwrap();
         sim.fault(sim.operations() + find.operations() - first + error, Fault::Once(libc::EIO));
         begin_cut(&sim, 2, 9);
         sim.fault(sim.operations() + loss, Fault::PowerLoss);
@@ -413,7 +415,7 @@ fn a_log_continues_in_its_last_segment_unless_its_batches_or_the_clock_forbid() 
 #[test]
 fn a_folder_of_lines_is_refused_with_the_command_that_prints_them() {
     let sim = disk(1, &[(folder().join("00000000000000000000.log"), b"zero\n".to_vec())]);
-    let error = recover(&files_of(&sim), folder()).unwrap_err().to_string();
+    let error = recover(&files_of(&sim)).unwrap_err().to_string();
     assert!(error.contains("a log of lines") && error.contains("`cat`"), "{error}");
     assert_eq!(sim.names().len(), 1);
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::chain::{self, SegmentHead};
 use crate::log::input::{Input, LogFiles};
-use crate::log::segment::damaged;
+use crate::log::segment::{self, NOT_BEGUN, damaged};
 use crate::log::walk::{self, Walk, WalkStep};
 
 /// The end of the intact part of a log.
@@ -159,11 +159,10 @@ fn follows_a_batch(
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if !later.continues(earlier.number) {
-            let what = format!("segment {} of the log is not there", earlier.number + 1);
-            return Err(damaged(&later.path, 0, &what));
+            return Err(segment::missing(&later.path, earlier.number + 1));
         }
         let Some(header) = earlier.header else {
-            return Err(damaged(&earlier.path, 0, "this is not how a segment begins"));
+            return Err(segment::not_begun(&earlier.path));
         };
         let is_doubtful = later.header.is_some_and(|next| {
             earlier.file_bytes < next.previous_bytes
@@ -177,8 +176,7 @@ fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> 
         }
         let walk = walk_to_end(files, earlier, false)?;
         if !follows(later, earlier.number, &walk)? {
-            let what = format!("record {} can't be read, and was durable once", walk.sequence);
-            return Err(damaged(&earlier.path, walk.place, &what));
+            return Err(segment::lost(&earlier.path, walk.place, walk.sequence));
         }
     }
     Ok(())
@@ -218,8 +216,8 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
 /// or its start was lost.
 fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
     if has_lost_beginning(files, segments)? {
-        let what = "this is not how a segment begins, and records in it were durable once";
-        return Err(damaged(&segments[0].path, 0, what));
+        let what = format!("{NOT_BEGUN}, and records in it were durable once");
+        return Err(damaged(&segments[0].path, 0, &what));
     }
     Ok(None)
 }

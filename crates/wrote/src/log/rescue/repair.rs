@@ -20,21 +20,21 @@ use std::path::{Path, PathBuf};
 /// The approximate bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
-pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    let mut found = verify(files, folder, &mut unwatched)?;
+pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
+    let mut found = verify(files, &mut unwatched)?;
     let damaged = found.to_repair();
     if damaged.is_empty() {
         return Ok(found);
     }
     let mut writer = Rebuilder {
         // A separate one, since the salvage has reads in flight.
-        files: files.another()?,
+        files: LogFiles::open_in(None, &files.folder)?,
         damaged,
         log_id: None,
         open: None,
         kept_aside: Vec::new(),
     };
-    let rewritten = salvage(files, folder, &mut |event| writer.take(event));
+    let rewritten = salvage(files, &mut |event| writer.take(event));
     if let Some(begun) = writer.open.take() {
         begun.staged.abandon(&mut writer.files.engine());
     }
@@ -118,16 +118,7 @@ impl Rebuilder {
         if segment.batch.len() + frame.len() > BATCH_BYTES {
             segment.write_batch(&mut self.files.engine())?;
         }
-        let start = segment.batch.len();
-        segment.batch.resize(start + frame.len(), 0);
-        let to = &mut segment.batch[start..];
-        match frame {
-            Frame::Data(own) => {
-                to[record::HEADER_BYTES..].copy_from_slice(own);
-                record::seal(to, segment.seed, segment.next_sequence);
-            }
-            Frame::Skipped(_) => record::skip(to, segment.seed, segment.next_sequence),
-        }
+        record::copy(frame, &mut segment.batch, segment.seed, segment.next_sequence);
         segment.next_sequence += 1;
         segment.count += 1;
         Ok(())

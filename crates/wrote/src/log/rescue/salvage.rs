@@ -55,13 +55,12 @@ pub(super) struct Tail {
 }
 
 /// Reads the whole log and reports every finding to `sink`.
-pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tail, Error> {
-    let segments = chain::segments(files, folder)?;
+pub(super) fn salvage(files: &LogFiles, sink: Sink) -> Result<Tail, Error> {
+    let segments = chain::segments(files)?;
     let known = segments.iter().find_map(|segment| segment.header);
     let firsts = segments.iter().filter_map(|segment| segment.first_batch);
     let mut salvage = Salvage {
         files,
-        folder,
         log_id: known.map_or(0, |header| header.log_id),
         sequence: 0,
         durable: firsts.map(|batch| batch.durable_sequence).max().unwrap_or(0),
@@ -75,7 +74,6 @@ pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tai
 
 struct Salvage<'a> {
     files: &'a LogFiles,
-    folder: &'a Path,
     segments: Vec<SegmentHead>,
     /// The log's number; 0 while no header is known.
     log_id: u64,
@@ -134,7 +132,7 @@ impl Salvage<'_> {
     /// Returns whether the error means that retention has removed the segment since.
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
-        names::was_removed(self.files, self.folder, number, error)
+        names::was_removed(self.files, number, error)
     }
 
     /// Returns the header that a segment has, or should have.
@@ -192,7 +190,7 @@ impl Salvage<'_> {
     fn missing(&mut self, number: u64, index: usize) -> Result<(), Error> {
         let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
-            let path = segment::path(self.folder, number);
+            let path = segment::path(self.files.path(), number);
             let first_sequence = self.sequence;
             let header = SegmentHeader { segment_id: number, first_sequence, ..self.header(index) };
             (self.sink)(Event::Begin { path: &path, header: &header, file_bytes: 0 })?;
@@ -250,7 +248,7 @@ impl Salvage<'_> {
                 return Ok(end);
             }
         } else {
-            self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
+            self.lost(&path, 0, Some(self.sequence), segment::NOT_BEGUN)?;
         }
         self.scattered(index, &mut walk)
     }

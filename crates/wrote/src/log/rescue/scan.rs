@@ -10,7 +10,7 @@ use crate::log::batch::{self, BatchHeader};
 use crate::log::chain;
 use crate::log::input::{Input, LogFiles};
 use crate::log::record::{self, u32_at};
-use crate::log::segment::{self, SegmentHeader, damaged};
+use crate::log::segment::{self, SegmentHeader};
 use crate::log::walk::{self, Identity, Walk, end_sequence, valid_frame};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -210,8 +210,7 @@ pub(in crate::log) fn behind(
             Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
             _ => (&walk.input.path, walk.place),
         };
-        let what = format!("record {} can't be read, and was durable once", walk.sequence);
-        damaged(path, offset, &what)
+        segment::lost(path, offset, walk.sequence)
     });
     Ok(EndScan { rest, later: found, lost })
 }

@@ -62,11 +62,10 @@ pub struct LogSummary {
 /// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes after
 /// its end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
-    let folder = folder.as_ref();
-    let files = LogFiles::open_in(&Folder::open(folder)?)?;
-    names::check_log(&files, folder)?;
+    let files = LogFiles::open_in(None, &Folder::open(folder.as_ref())?)?;
+    names::check_log(&files)?;
     let mut before = None;
-    names::unless_removed(|| match examine(&files, folder) {
+    names::unless_removed(|| match examine(&files) {
         // A segment may have begun after its header was read, and before the proof that it had one.
         Err(Error::Damaged { path, offset, because }) => {
             let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
@@ -76,8 +75,8 @@ pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     })
 }
 
-fn examine(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
-    let mut segments = chain::segments(files, folder)?;
+fn examine(files: &LogFiles) -> Result<LogSummary, Error> {
+    let mut segments = chain::segments(files)?;
     let mut summary = LogSummary::empty(files);
     let Some(mut end) = end(files, &mut segments, false)? else {
         return Ok(summary);
@@ -99,7 +98,7 @@ fn examine(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
             bytes: next.map_or(walk.end, |next| next.previous_bytes),
             end_sequence,
             records: end_sequence.saturating_sub(header.first_sequence),
-            folder: files.held.clone(),
+            folder: Some(files.folder.clone()),
             ..Segment::of(&header)
         });
     }
@@ -124,8 +123,7 @@ fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
 
 impl LogSummary {
     pub(in crate::log) fn empty(files: &LogFiles) -> LogSummary {
-        let writer = files.held.as_ref().and_then(Lock::holder);
-        LogSummary { writer, ..LogSummary::default() }
+        LogSummary { writer: Lock::holder(&files.folder), ..LogSummary::default() }
     }
 
     pub(in crate::log) fn count(&mut self) {

@@ -8,17 +8,16 @@ use crate::log::input::LogFiles;
 use crate::log::record::Frame;
 use crate::log::sealed::Segment;
 use crate::progress::{Watch, report};
-use std::path::Path;
 
 /// Bytes between two reports of progress.
 const STEP_BYTES: u64 = 1 << 20;
 
-pub(super) fn verify(files: &LogFiles, folder: &Path, watch: Watch) -> Result<LogSummary, Error> {
-    let segments = chain::segments(files, folder)?;
+pub(super) fn verify(files: &LogFiles, watch: Watch) -> Result<LogSummary, Error> {
+    let segments = chain::segments(files)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = VerifyProgress::new(all_bytes, watch);
     let mut found = LogSummary::empty(files);
-    let tail = salvage(files, folder, &mut |event| take(&mut found, event, &mut progress))?;
+    let tail = salvage(files, &mut |event| take(&mut found, event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
     found.first_sequence =
         found.segments.first().map_or(next_sequence, |segment| segment.first_sequence);
@@ -37,7 +36,7 @@ fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> 
         }
         Event::Frame { sequence, offset, frame } => {
             progress.at(offset)?;
-            let segment = last(found);
+            let segment = found.segments.last_mut().expect("a segment was begun");
             segment.end_sequence = sequence + 1;
             match frame {
                 Frame::Data(bytes) => {
@@ -51,16 +50,12 @@ fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> 
         Event::Lost(damage) => found.damage.push(damage.clone()),
         Event::Garbage(path, place) => found.garbage.push((path, place)),
         Event::End { used_bytes } => {
-            let segment = last(found);
+            let segment = found.segments.last_mut().expect("a segment was begun");
             segment.bytes = used_bytes;
             progress.finish_file(segment.file_bytes)?;
         }
     }
     Ok(())
-}
-
-fn last(found: &mut LogSummary) -> &mut Segment {
-    found.segments.last_mut().expect("a segment was begun")
 }
 
 /// The progress of a verification.
