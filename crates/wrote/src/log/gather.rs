@@ -6,8 +6,8 @@
 //! could do. A disk that takes few operations has half of the records that it could have. So after
 //! a flush of at least 50 us that made n records durable, the next one waits until n more are
 //! there, at most a quarter of that flush and 10 us. If the wait did not bring at least half of n,
-//! the next 1, 2, 4 .. 64 flushes do not wait: where so many producers append that one half takes
-//! the processor for as long as a flush of the other half takes, both stay busy without a wait.
+//! the next 1, 2, 4 .. 64 flushes do not wait. Where half of the producers take the processor for
+//! as long as a flush lasts, the processor and the disk stay busy without a wait.
 
 use std::time::{Duration, Instant};
 
