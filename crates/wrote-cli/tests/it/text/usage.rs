@@ -52,7 +52,7 @@ fn a_program_without_object_stores_names_the_feature_in_one_line() {
     for arguments in [
         &["log", "ship", "events", "s3://bucket/events"][..],
         &["log", "cat", "s3://bucket/events"],
-        &["log", "tail", "-f", "file:///store"],
+        &["log", "tail", "file:///store"],
         &["log", "stat", "s3://bucket/events"],
         &["log", "verify", "s3://bucket/events"],
         #[cfg(feature = "serve")]
