@@ -25,14 +25,17 @@ const IODEPTH: u32 = 8;
 /// The number of small flushed writes. Their median counts.
 const SAVES: usize = 5;
 const SAVES_MIN: usize = 3;
+/// The number of empty files, of which the mean time counts.
+const FILES: u32 = 16;
 const SAVE_BYTES: usize = CALIBRATION_SAVES_BYTES as usize / SAVES;
 
 /// The time of a run outside its clock, but for flushes: its data, its files and its threads.
-const BESIDE: Duration = Duration::from_millis(20);
+pub(crate) const BESIDE: Duration = Duration::from_millis(20);
 /// The flushes outside a run's clock, of its folder and of what it removes.
 const BESIDE_FLUSHES: u32 = 4;
-/// The assumed time of a flush without a calibration.
+/// The assumed time of a flush without a calibration, and of making a file.
 const USUAL_FLUSH: Duration = Duration::from_millis(5);
+const USUAL_CREATE: Duration = Duration::from_micros(100);
 
 /// Returns the time to add to a run for what is outside its clock.
 pub(crate) fn beside(speed: Option<&Calibration>) -> Duration {
@@ -57,6 +60,8 @@ pub struct Calibration {
     pub written_bytes: u64,
     /// The time of one small write with its flush.
     pub flush: Duration,
+    /// The time of making an empty file.
+    pub create: Duration,
     /// The bytes that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
     /// The rates of new blocks and of written ones.
@@ -69,6 +74,7 @@ impl Calibration {
         bytes_per_s: f64::INFINITY,
         written_bytes: 0,
         flush: USUAL_FLUSH,
+        create: USUAL_CREATE,
         burst: None,
         first_touch: None,
     };
@@ -79,11 +85,14 @@ impl Calibration {
     ///
     /// [`Error::Failed`] if a write or flush failed.
     pub(crate) fn of(wanted: Wanted, site: &Site, common: &Common) -> Result<Calibration, Error> {
-        let flush = save(site)?;
-        let flush = Duration::from_secs_f64(1.0 / site.least(1.0 / flush.as_secs_f64().max(1e-9))?);
+        let most = |time: Duration| {
+            let times_per_s = site.least(1.0 / time.as_secs_f64().max(1e-9))?;
+            Ok::<_, Error>(Duration::from_secs_f64(1.0 / times_per_s))
+        };
+        let (flush, create) = (most(save(site)?)?, most(create(site)?)?);
         if wanted == Wanted::Flush {
             let written_bytes = CALIBRATION_SAVES_BYTES;
-            return Ok(Calibration { written_bytes, flush, ..Calibration::UNKNOWN });
+            return Ok(Calibration { written_bytes, flush, create, ..Calibration::UNKNOWN });
         }
         let Stream { bytes_per_s, bytes, burst, first_touch } = write_stream(site, common)?;
         let limits = || watch::limits(site.device());
@@ -91,7 +100,7 @@ impl Calibration {
         let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
         let bytes_per_s = site.least(bytes_per_s)?;
         let written_bytes = bytes + CALIBRATION_SAVES_BYTES;
-        Ok(Calibration { bytes_per_s, written_bytes, flush, burst, first_touch })
+        Ok(Calibration { bytes_per_s, written_bytes, flush, create, burst, first_touch })
     }
 
     /// Returns the time to write these bytes as a stream; none if no stream was measured.
@@ -115,6 +124,18 @@ fn save(site: &Site) -> Result<Duration, Error> {
     clear([&path], site.scratch.path())?;
     times.sort_unstable();
     Ok(times[times.len() / 2])
+}
+
+/// Returns the mean time of making an empty file.
+fn create(site: &Site) -> Result<Duration, Error> {
+    let paths = site.files("calibration", FILES);
+    let began = Instant::now();
+    for path in &paths {
+        File::create_new(path).map_err(Error::at(path, "create"))?;
+    }
+    let each = began.elapsed() / FILES;
+    clear(&paths, site.scratch.path())?;
+    Ok(each)
 }
 
 struct Stream {

@@ -30,7 +30,7 @@ pub struct FitRequest {
     /// The time to take; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
     pub time: Option<Duration>,
     /// Runs of each pattern, alone and beside each neighbour, whatever time they take. If `None`,
-    /// as many as the time allows, at most [`FitRequest::RUNS`].
+    /// as many as the time allows: [`FitRequest::RUNS`], or a few more where runs end early.
     pub runs: Option<u32>,
     /// Time to write first, and before each run, to use up the drive's cache and a volume's credit.
     pub sustained: Option<Duration>,

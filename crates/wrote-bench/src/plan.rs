@@ -6,6 +6,7 @@ use crate::progress::Ticker;
 use crate::settings::Common;
 use crate::site::Site;
 use hdrhistogram::Histogram;
+use std::ops::Range;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::findings::{Burst, Shortened};
@@ -17,35 +18,35 @@ use wrote_result::{Error, stats};
 pub const RUNS: u32 = 5;
 
 /// One run of one row.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The row's index.
     pub row: usize,
     /// The round, from 0.
     pub round: u32,
-    /// The multiple of its slice that a run may take, as others took less. Its bytes stay the same.
-    pub times: f64,
 }
 
-/// Returns the order of the runs of `rows` rows in `rounds` rounds.
+/// Returns the order of the runs of `rows` rows in these rounds.
 ///
 /// Every second round runs backwards. Thus no row always follows the same other row, and a steady
 /// drift affects all rows alike (M8).
-pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
-    let of_round = |round: u32| {
+pub fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
+    let of_round = move |round: u32| {
         (0..rows).map(move |row| Turn {
             row: if round.is_multiple_of(2) { row } else { rows - 1 - row },
             round,
-            times: 1.0,
         })
     };
-    (0..rounds).flat_map(of_round).collect()
+    rounds.flat_map(of_round)
 }
 
 /// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
 /// only one, the interval would span a dozen standard errors, too wide to distinguish anything
 /// (M8).
 pub const RUNS_MIN: u32 = 3;
+
+/// The time of a default run, in which it writes the most bytes of a measurement.
+const USUAL_TIME: Duration = Duration::from_secs(12);
 
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,14 @@ impl Call<'_> {
     /// Returns whether the request names neither rows nor amounts: the first screen is measured.
     pub fn is_default(&self) -> bool {
         self.only.is_empty() && !self.common.has_amount()
+    }
+
+    /// Returns the most bytes that a scenario writes, which may be more in a longer time.
+    pub(crate) fn written_bytes_max(&self) -> u64 {
+        let bytes = self.common.written_bytes_max(self.target);
+        let within = self.within.filter(|_| self.common.wear.is_none());
+        let times = within.map_or(1.0, |within| within.div_duration_f64(USUAL_TIME));
+        if times > 1.0 { (bytes as f64 * times) as u64 } else { bytes }
     }
 
     /// Returns whether the request names this row, its workload or its scenario.
@@ -116,7 +125,8 @@ pub struct RowSpec {
     pub row: Row,
     /// 0 is the most important. Where time is short, the others are left out first.
     pub importance: usize,
-    /// The time of a run, which ends after its slice or its bytes.
+    /// The time of a run, which ends after its slice or its bytes: at the calibrated speed, and not
+    /// much less than it takes. What is left of it are further runs.
     pub time: Duration,
     /// The time that its preparation and its check take besides.
     pub beside: Duration,
@@ -126,6 +136,17 @@ pub struct RowSpec {
     pub makes_files: bool,
     /// Whether its runs would disturb the runs of other rows, and come after all of them.
     pub is_last: bool,
+}
+
+impl RowSpec {
+    /// Returns the planned part of a round.
+    pub(crate) fn share(&self, speed: Option<&Calibration>) -> Duration {
+        let beside = match self.makes_files {
+            true => calibration::beside(speed),
+            false => calibration::BESIDE,
+        };
+        self.time + self.beside + beside
+    }
 }
 
 /// Makes the runs of a plan, and the files that they share.
@@ -246,8 +267,7 @@ impl<'a> Plan<'a> {
 
     /// Returns the time of all runs and of what they share.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
-        let beside = calibration::beside(speed);
-        let round: Duration = self.rows.iter().map(|row| row.time + row.beside + beside).sum();
+        let round: Duration = self.rows.iter().map(|row| row.share(speed)).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
         (round * self.runs + self.prepare).saturating_add(shared)
     }

@@ -62,6 +62,8 @@ pub struct Ticker<'a> {
     rows: Vec<Row>,
     runs: u32,
     begun: u32,
+    /// The runs ahead of the present scenario, which are some of `runs`.
+    ahead: u32,
     /// The estimated mean time of a run, and the estimated end.
     each: Duration,
     over: Instant,
@@ -71,7 +73,8 @@ impl<'a> Ticker<'a> {
     /// Creates a ticker for `runs` runs, estimated to take `estimated` in all.
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let (each, over) = (estimated / runs.max(1), Instant::now() + estimated);
-        Ticker { observer, answering: None, rows: Vec::new(), runs, begun: 0, each, over }
+        let rows = Vec::new();
+        Ticker { observer, answering: None, rows, runs, begun: 0, ahead: 0, each, over }
     }
 
     /// Enables reporting the answers after each round.
@@ -98,6 +101,12 @@ impl<'a> Ticker<'a> {
     pub fn tick(&mut self, row: &str) {
         self.report(row, self.begun, 0.0);
         self.begun += 1;
+        self.ahead = self.ahead.saturating_sub(1);
+    }
+
+    /// Begins a scenario of which `runs` runs were planned.
+    pub fn begin(&mut self, runs: u32) {
+        self.ahead = runs;
     }
 
     /// Reports the completed fraction of the current run, from 0 to 1.
@@ -105,15 +114,12 @@ impl<'a> Ticker<'a> {
         self.report(row, self.begun.saturating_sub(1), fraction.clamp(0.0, 1.0));
     }
 
-    /// Sets the estimate of the next `runs` runs, which may differ from earlier ones.
+    /// Sets the number of the runs ahead of the scenario, and their estimated time.
     pub fn foresee(&mut self, runs: u32, time: Duration) {
+        self.runs = (self.runs + runs).saturating_sub(self.ahead);
+        self.ahead = runs;
         let others = self.runs.saturating_sub(self.begun + runs);
         self.over = Instant::now() + time + self.each * others;
-    }
-
-    /// Removes `runs` runs from the total.
-    pub fn leave_out(&mut self, runs: u32) {
-        self.runs = self.runs.saturating_sub(runs);
     }
 
     /// Passes a remark to the observer.

@@ -19,6 +19,9 @@ const PART_MIN: f64 = 0.85;
 /// The minimum ratio of burst speed to sustained speed, and the minimum share of the run's bytes.
 const FASTER_MIN: f64 = 1.5;
 const SHARE_MIN: f64 = 0.05;
+/// That ratio if only the first run was faster, of more than so many: it might be chance.
+const FIRST_MIN: f64 = 1.75;
+const FIRST_RUNS_MIN: usize = 3;
 /// In a shorter run, a single slow write would look like a drop.
 const LASTS_NS_MIN: u64 = 100_000_000;
 /// The kernel's throttling slice for control groups.
@@ -123,8 +126,9 @@ pub(crate) struct Past {
     pub bytes_per_s: f64,
 }
 
-/// Finds a burst that was used up between two runs: every earlier run was faster than every later
-/// one, or of two rows at least their own. The later runs are a round at least.
+/// Finds a burst that was used up between two runs, or within the first: every earlier run was
+/// faster than every later one, or of two rows at least their own. The later runs are a round at
+/// least.
 pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
     let times = |before: &[Past], after: &[Past], is_of: &dyn Fn(&&Past) -> bool| {
@@ -139,11 +143,12 @@ pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
         let of_all = times(before, after, &|_| true);
         let of_rows = rows.iter().filter_map(|row| times(before, after, &|run| run.row == *row));
         let of_rows: Vec<f64> = of_rows.collect();
-        let are_faster = |times: &f64| *times >= FASTER_MIN;
+        let are_faster = |times: &f64| *times >= if *end == 1 { FIRST_MIN } else { FASTER_MIN };
         of_all.is_some_and(|times| are_faster(&times))
             || of_rows.len() >= 2 && of_rows.iter().all(are_faster)
     };
-    let end = (2..=runs.len().checked_sub(rows.len())?).rev().find(is_drop)?;
+    let first = if runs.len() > FIRST_RUNS_MIN { 1 } else { 2 };
+    let end = (first..=runs.len().checked_sub(rows.len())?).rev().find(is_drop)?;
     let bytes_per_s = lasting(&runs[end..])?;
     Some(Burst { bytes: runs[end].before_bytes, bytes_per_s, is_left_out: false })
 }
@@ -274,6 +279,18 @@ mod tests {
         // Already used up in the second row's first run.
         let early = dropped(&past(|before| if before < 200_000_000 { 400e6 } else { 40e6 }));
         assert_eq!(early.unwrap().bytes, 220_000_000);
+    }
+
+    #[test]
+    fn a_burst_within_the_first_run_of_several_is_found_where_that_run_was_much_faster() {
+        let first = |bytes_per_s| {
+            past(move |before| if before == 100_000_000 { bytes_per_s } else { 40e6 })
+        };
+        assert_eq!(dropped(&first(80e6)).unwrap().bytes, 140_000_000);
+        assert_eq!(dropped(&first(65e6)), None);
+        let run = |bytes_per_s| Past { row: 0, before_bytes: 1, bytes_per_s };
+        assert!(dropped(&[80e6, 40e6, 40e6, 40e6].map(run)).is_some());
+        assert_eq!(dropped(&[80e6, 40e6, 40e6].map(run)), None);
     }
 
     #[test]

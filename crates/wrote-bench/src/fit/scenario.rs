@@ -263,7 +263,7 @@ impl Work for Runs {
         let job = &pattern.job;
         let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
         let drained_bytes = self.drain(site)?;
-        let time = self.time_of(at.row).mul_f64(at.times);
+        let time = self.time_of(at.row);
         let work =
             || clocked(&site.timer()?, Usage::now, || running.run(time, u64::MAX, site.stop));
         let (done, mut run) = match neighbour {

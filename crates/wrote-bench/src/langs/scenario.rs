@@ -191,7 +191,7 @@ impl Programs {
             RowSpec {
                 row,
                 importance: number,
-                time: time.saturating_sub(calibration::beside(None)),
+                time: time.saturating_sub(calibration::BESIDE),
                 bytes_max: match program {
                     Some(_) => table.written_bytes_max(),
                     None if is_write => self.drive_bytes,

@@ -133,7 +133,7 @@ impl Scenario for Append {
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         let amounts = Amounts::new(self, call, host::memory().bytes)?.into_iter();
-        Ok(amounts.map(|amounts| amounts.plan(call.target)).collect())
+        Ok(amounts.map(|amounts| amounts.plan(call.target, call.speed)).collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

@@ -277,10 +277,7 @@ impl Work for Grid {
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (files, cell) = (self.files(site), &self.cells[at.row]);
-        let mut jobs = cell.jobs(&files, self.rate);
-        let time = self.time.mul_f64(at.times);
-        jobs.iter_mut().for_each(|job| job.runtime = Some(time));
-        let group = site.run_jobs(&jobs, OVERWRITE, &mut ())?;
+        let group = site.run_jobs(&cell.jobs(&files, self.rate), OVERWRITE, &mut ())?;
         let is_mix = cell.spec.rw.read && cell.spec.rw.write;
         let of_both = |direction| Row {
             name: format!("{}/{direction}", row.name),

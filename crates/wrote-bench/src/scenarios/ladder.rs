@@ -158,6 +158,11 @@ impl Way {
         self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
     }
 
+    /// Returns whether each small write waits for the device before the next.
+    fn waits_each(&self) -> bool {
+        self.is_of_flushes() || self.workload == Small && self.direct && self.ioengine == Psync
+    }
+
     /// Returns the job of each thread of a run, which ends after `time`.
     pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
         let each = self.flush == FdatasyncEach;

@@ -143,7 +143,7 @@ impl Scenario for Meta {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
-        Ok(Files::new(self, call).map(Files::plan).into_iter().collect())
+        Ok(Files::new(self, call).map(|files| files.plan(call.speed)).into_iter().collect())
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

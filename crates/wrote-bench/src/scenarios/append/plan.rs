@@ -2,7 +2,7 @@
 
 use super::message::{Append, Sizes};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
-use crate::calibration::Wanted;
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
 use crate::scenarios::ladder::plan as ladder_plan;
 use crate::settings::STREAM_BS_BYTES;
@@ -98,8 +98,11 @@ impl Amounts {
         let files = amounts.ways.iter().map(|way| amounts.file_bytes(way, least));
         target::check_room(files.max().unwrap_or(0), 0, call.target)?;
         amounts.keep_memory(memory_bytes);
-        let part = if call.is_default() { ladder_plan::LOG_PART } else { 1 };
-        amounts.share(call.common.written_bytes_max(call.target) / u64::from(part));
+        let (part, bytes) = match call.is_default() {
+            true => (ladder_plan::LOG_PART, call.written_bytes_max()),
+            false => (1, call.common.written_bytes_max(call.target)),
+        };
+        amounts.share(bytes / u64::from(part));
         Ok(Some(amounts))
     }
 
@@ -126,18 +129,13 @@ impl Amounts {
     }
 
     /// Returns the plan of the rows.
-    pub(super) fn plan(self, target: &Target) -> Plan<'static> {
-        let time = |way: &Way| match (self.rate, way.promise()) {
-            (Some(_), _) if self.messages.is_none() => self.time,
-            (_, Some(_)) => RUN,
-            _ => USUAL_RUN,
-        };
+    pub(super) fn plan(self, target: &Target, speed: Option<&Calibration>) -> Plan<'static> {
         let spec = |way: &Way| {
             let (first_bytes, message_bytes) = self.written(way);
             let bytes = self.messages_of(way).saturating_mul(message_bytes);
             RowSpec {
                 row: way.composed(target),
-                time: time(way),
+                time: self.time_of(way, speed),
                 beside: CHECK,
                 bytes_max: bytes.saturating_add(first_bytes) + self.drained_bytes(way),
                 makes_files: true,
@@ -156,6 +154,19 @@ impl Amounts {
             space_bytes: self.ways.iter().map(space).max().unwrap_or(0),
             wants: if has_slices { Wanted::Stream } else { Wanted::Flush },
             ..Plan::new(NAME, QUESTION, self.ways.iter().map(spec).collect(), self)
+        }
+    }
+
+    /// Returns the time of a way's run: its slice, or less if that writes its messages.
+    fn time_of(&self, way: &Way, speed: Option<&Calibration>) -> Duration {
+        match (way.promise(), speed) {
+            (_, _) if self.rate.is_some() && self.messages.is_none() => self.time,
+            (None, _) => USUAL_RUN,
+            (Some(Promise { sync: SyncPolicy::Always, .. }), _) | (_, None) => RUN,
+            (Some(_), Some(speed)) => {
+                let bytes = self.messages_of(way).saturating_mul(self.message_bytes_max(way));
+                RUN.min(speed.time_of(bytes))
+            }
         }
     }
 
@@ -264,7 +275,7 @@ mod tests {
     }
 
     fn planned(amounts: Amounts) -> Plan<'static> {
-        amounts.plan(&target(1 << 40, 1 << 39))
+        amounts.plan(&target(1 << 40, 1 << 39), None)
     }
 
     fn names(amounts: &Amounts) -> Vec<String> {

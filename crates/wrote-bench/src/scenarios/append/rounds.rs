@@ -32,7 +32,7 @@ impl Work for Amounts {
         let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
         let asked = way.asked(self, count, bytes);
         let mut appended = match way.promise() {
-            Some(promise) => self.append_to_log((way, promise), messages, &asked, at, site)?,
+            Some(promise) => self.append_to_log((way, promise), messages, &asked, site)?,
             None => self.append_to_file(way, messages, &asked, site)?,
         };
         site.stop.check()?;
@@ -44,7 +44,9 @@ impl Work for Amounts {
         run.records = Some(check.finish(sent));
         (effective.messages, effective.size_bytes) = (Some(sent), appended.bytes);
         let mut run = appended.run.row(row, asked);
-        run.written_bytes += appended.drained_bytes;
+        // A log pads its records, and writes zeros ahead of them.
+        let on_device = way.promise().and(run.rows[0].runs[0].device_written_bytes);
+        run.written_bytes = run.written_bytes.max(on_device.unwrap_or(0)) + appended.drained_bytes;
         Ok(run)
     }
 
@@ -106,13 +108,12 @@ impl Amounts {
         (way, promise): (&Way, Promise),
         messages: Vec<Messages>,
         asked: &Settings,
-        turn: Turn,
         site: &Site,
     ) -> Result<Appended, Error> {
         let log = Log::options().sync(promise.sync).open(log_folder(site))?;
         let mut drain = Drain { site, sizes: self.drain(way), written_bytes: 0 };
         drain.ready()?;
-        let (stop, slice) = (site.stop.clone(), self.slice().map(|of| of.mul_f64(turn.times)));
+        let (stop, slice) = (site.stop.clone(), self.slice());
         let task = log::Task { log: log.clone(), promise, stop, slice };
         let arrivals = |number| Arrivals::new(self.rate, number, way.producers());
         let producers = messages.into_iter().zip((0..).map(arrivals)).collect();

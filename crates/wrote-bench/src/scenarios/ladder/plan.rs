@@ -136,7 +136,7 @@ impl Amounts {
         if let Some(within) = within {
             amounts.slice = amounts.slice_within(within, call.speed);
         }
-        amounts.share(call.target);
+        amounts.share(call);
         amounts.fit(call)?;
         Ok(amounts)
     }
@@ -147,8 +147,8 @@ impl Amounts {
         let drained_bytes = self.drained_bytes(way);
         let time = self.time(way.workload);
         let time = if time < WHOLE { time } else { self.slice };
-        // A stream ends with its bytes, if that is before its time.
-        let is_stream = self.common.rate.is_none() && !way.is_of_flushes();
+        // Its bytes may end it before its time, unless each small write waits for the device.
+        let is_stream = self.common.rate.is_none() && !way.waits_each();
         let time = match speed.filter(|speed| is_stream && speed.bytes_per_s.is_finite()) {
             Some(speed) => time.min(speed.time_of(size_bytes)),
             None => time,
@@ -222,9 +222,9 @@ impl Amounts {
     /// Limits the runs to their shares of the free space and of the bytes that may be written. The
     /// bytes that use up a burst before runs are reserved; if they would be too many, the burst
     /// remains in the figures.
-    fn share(&mut self, target: &Target) {
+    fn share(&mut self, call: &Call) {
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
-        let mut wear_bytes = self.common.written_bytes_max(target);
+        let mut wear_bytes = call.written_bytes_max();
         if self.is_default {
             wear_bytes -= wear_bytes / u64::from(LOG_PART);
         }
@@ -239,7 +239,7 @@ impl Amounts {
         // The file being written, and the overwritten ones.
         let files = 1 + self.overwritten().count() as u64;
         let least = self.least_bytes(Workload::Stream).max(1 << 20);
-        let room = (target::room_bytes(target) / files).max(least);
+        let room = (target::room_bytes(call.target) / files).max(least);
         let shares = [(bytes - small_bytes) / stream.max(1), small_bytes / small.max(1)];
         self.share_bytes = shares.map(|share| share.min(room));
     }

@@ -29,7 +29,7 @@ impl Work for Runs {
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
-        let job = way.job(&sizes, self.amounts.time(way.workload).mul_f64(at.times));
+        let job = way.job(&sizes, self.amounts.time(way.workload));
         let jobs = job.on_each(&files, sizes.rate);
         let mut drain = Drain { site, sizes: self.amounts.drain(way), written_bytes: 0 };
         let group = site.run_jobs(&jobs, permissions(in_place), &mut drain)?;

@@ -24,8 +24,6 @@ pub(super) const SAVES_MIN: u32 = 10;
 const READY_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The usual time of a save, but for its flushes.
-const USUAL_SAVE: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
@@ -106,7 +104,8 @@ impl Amounts {
         let kind = row.way.kind;
         let flushes = [kind.sync() != Flush::None, kind.syncs_folder(row.state)];
         let flushes = flushes.into_iter().filter(|does| *does).count() as u32;
-        let save = USUAL_SAVE + speed.unwrap_or(&Calibration::UNKNOWN).flush * flushes;
+        let speed = speed.unwrap_or(&Calibration::UNKNOWN);
+        let save = speed.create + speed.flush * flushes;
         let each = self.rate.map_or(save, |rate| rate.mean_distance(row.size_bytes));
         (each * self.saves_max()).min(self.slice.unwrap_or(Duration::MAX))
     }

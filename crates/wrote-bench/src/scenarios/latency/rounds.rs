@@ -32,11 +32,10 @@ impl Work for Amounts {
         if state == State::Existing {
             make_old(&files[0], texts.next().expect("there is one"), folder)?;
         }
-        let slice = self.slice.map(|slice| slice.mul_f64(at.times));
         let mut arrivals = Arrivals::seeded(self.rate, 0, 1, seed());
         let mut latencies = histogram();
         let (saves, mut run) = clocked(&site.timer()?, Usage::now, || {
-            let until = slice.map(|slice| Instant::now() + slice);
+            let until = self.slice.map(|slice| Instant::now() + slice);
             let mut paths = files.iter().cycle();
             for (saves, text) in (0..most).zip(&mut texts) {
                 let path = paths.next().expect("there is one");

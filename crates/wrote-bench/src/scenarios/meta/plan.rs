@@ -1,6 +1,7 @@
 //! The rows, the number of files, and the time.
 
 use super::{Create, FILE_BYTES, Kind, Meta, NAME, Unlink, WAYS, Way};
+use crate::calibration::Calibration;
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,9 @@ pub(super) const FILES_MAX: u32 = 2_000;
 pub(super) const FILES_MIN: u32 = 50;
 /// The blocks of a file and its directory entry.
 const FILE_SPACE_BYTES: u64 = 8 << 10;
+/// Writing the files of a folder to the device takes as long as this many flushes: their inodes and
+/// their directory lie in many blocks.
+const SETTLED_FLUSHES: u32 = 20;
 /// The space of an empty file: inode and directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
 
@@ -53,17 +57,19 @@ impl Files {
     }
 
     /// Returns the plan of the rows.
-    pub fn plan(self) -> Plan<'static> {
+    pub fn plan(self, speed: Option<&Calibration>) -> Plan<'static> {
+        let time = speed.map_or(RUN, |speed| RUN.min(speed.create * self.count));
+        let settled = speed.unwrap_or(&Calibration::UNKNOWN).flush * SETTLED_FLUSHES;
         let spec = |way: &Way| RowSpec {
             row: way.composed(),
-            time: RUN,
+            time,
             is_last: way.kind == Unlink,
             ..RowSpec::default()
         };
         let rows = self.ways.iter().map(spec).collect();
         Plan {
             runs: self.runs,
-            prepare: RUN * self.untimed() as u32,
+            prepare: (time + settled) * self.untimed() as u32,
             is_whole: self.asked.is_some(),
             space_bytes: self.space_bytes(),
             prepared_bytes: self.written_bytes(),

@@ -116,7 +116,7 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     // M8
     let files = planned(&asked(&["meta/own"]));
     let ways = files.ways.clone();
-    let order: Vec<(u32, &str)> = crate::rounds::order(&files.plan().rows, 2)
+    let order: Vec<(u32, &str)> = crate::rounds::order(&files.plan(None).rows, 2)
         .iter()
         .map(|turn| (turn.round, ways[turn.row].kind.as_str()))
         .collect();
@@ -127,7 +127,7 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     assert_eq!(order[10..], [(0, "unlink"), (1, "unlink")]);
     let shared = planned(&asked(&["meta/own/unlink", "meta/shared/unlink"]));
     let rows: Vec<usize> =
-        crate::rounds::order(&shared.plan().rows, 2).iter().map(|turn| turn.row).collect();
+        crate::rounds::order(&shared.plan(None).rows, 2).iter().map(|turn| turn.row).collect();
     assert_eq!(rows, [0, 1, 1, 0]);
 }
 
@@ -180,7 +180,10 @@ fn files_have_their_first_names_again_and_are_kept_where_that_is_asked() {
 fn a_measurement_that_is_stopped_leaves_no_folder() {
     // W7
     let folder = fixtures::folder();
-    let request = Asked { only: vec![NAME.into()], ..Asked::new(folder.path().to_owned()) };
+    // An amount is measured in any time.
+    let meta_files = Some(50);
+    let request =
+        Asked { only: vec![NAME.into()], meta_files, ..Asked::new(folder.path().to_owned()) };
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
     /// Stops in the middle of the second round's rows.

@@ -74,7 +74,7 @@ fn replay(
     }
     let ways = [of(traced, bytes), of(advised, bytes)];
     let mut times_s = [Vec::new(), Vec::new()];
-    for turn in in_turn(ways.len(), RUNS) {
+    for turn in in_turn(ways.len(), 0..RUNS) {
         let report = run(&ways[turn.row], stop)?;
         times_s[turn.row].push(report.elapsed.as_secs_f64());
     }
