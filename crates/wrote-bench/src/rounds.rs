@@ -387,16 +387,19 @@ mod tests {
     use crate::site::Clock as _;
     use std::rc::Rc;
 
+    /// The seconds that a run takes.
+    type Seconds = fn(Turn) -> f64;
+
     /// The most bytes of a run.
     const MOST_BYTES: u64 = 1000;
 
     /// The seconds of every run of a row.
-    const EACH: [fn(Turn) -> f64; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
+    const EACH: [Seconds; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
     /// Runs that take these seconds, on a clock that only they advance. They write the most bytes,
     /// or those that a slice has time for.
     struct MadeUp {
-        rows: Vec<fn(Turn) -> f64>,
+        rows: Vec<Seconds>,
         slice_s: f64,
         slice_bytes: u64,
         clock: Rc<MadeUpClock>,
@@ -421,7 +424,7 @@ mod tests {
 
     /// Returns each row's runs, what was left out, and the seconds that all took.
     fn made_up(
-        rows: &[fn(Turn) -> f64],
+        rows: &[Seconds],
         slice_s: f64,
         within: Option<Within>,
     ) -> (Vec<usize>, Measured, f64) {
@@ -431,7 +434,7 @@ mod tests {
 
     /// Like [`made_up`], of runs that write these bytes in a slice, by another plan.
     fn planned(
-        (rows, slice_s, slice_bytes): (&[fn(Turn) -> f64], f64, u64),
+        (rows, slice_s, slice_bytes): (&[Seconds], f64, u64),
         plan: impl FnOnce(Plan<'static>) -> Plan<'static>,
     ) -> (Vec<usize>, Measured, f64) {
         let clock = Rc::new(MadeUpClock::default());
@@ -493,14 +496,14 @@ mod tests {
 
     #[test]
     fn a_slow_row_has_fewer_runs_and_the_others_have_theirs() {
-        let slow: fn(Turn) -> f64 = |_| 1.2;
+        let slow: Seconds = |_| 1.2;
         let (runs, ..) = made_up(&[|_| 0.1, slow, |_| 0.1], 0.33, None);
         assert_eq!(runs, [5, 3, 5]);
     }
 
     #[test]
     fn a_stall_changes_one_run_and_not_the_plan() {
-        let stalls: fn(Turn) -> f64 = |turn| if turn.round == 1 { 9.0 } else { 0.1 };
+        let stalls: Seconds = |turn| if turn.round == 1 { 9.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[|_| 0.1, stalls, |_| 0.1], 2.0, None);
         assert_eq!((runs[0], runs[2]), (5, 5));
         assert!(runs[1] >= 3 && measured.left_out.is_empty(), "{runs:?}");
@@ -516,14 +519,14 @@ mod tests {
         let (runs, measured, _) = made_up(&[EACH[3]; 3], 0.1, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1], 2));
         // Both stall in the second round, and keep their first runs.
-        let stalls: fn(Turn) -> f64 = |turn| if turn.round == 1 { 99.0 } else { 0.1 };
+        let stalls: Seconds = |turn| if turn.round == 1 { 99.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 2], 1.0, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1, 2], 0));
         assert_eq!(measured.shortened.map(|of| of.runs_min), Some(1));
     }
 
     /// A row that the bytes of its run end, and one that its slice of 0.1 s ends.
-    const ENDS: [fn(Turn) -> f64; 2] = [|_| 0.03, |_| 0.12];
+    const ENDS: [Seconds; 2] = [|_| 0.03, |_| 0.12];
 
     #[test]
     fn the_time_that_fast_rows_leave_is_filled_by_further_rounds_of_the_others() {
@@ -566,7 +569,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_gets_slower_in_further_rounds_keeps_its_time() {
-        let slows: fn(Turn) -> f64 = |turn| 0.1 + f64::from(turn.round) * 0.02;
+        let slows: Seconds = |turn| 0.1 + f64::from(turn.round) * 0.02;
         let (runs, measured, took_s) = made_up(&[ENDS[0], ENDS[0], slows, slows], 0.1, None);
         assert!(runs.iter().all(|runs| *runs >= 5) && measured.shortened.is_none(), "{runs:?}");
         assert!(took_s <= 20.0 * 0.12 * 1.05, "{took_s}");

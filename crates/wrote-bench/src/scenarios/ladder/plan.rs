@@ -452,6 +452,17 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_time_allows_more_bytes_unless_the_wear_was_asked_for() {
+        let most = |wear, within_s| {
+            let request = Asked { wear, ..request() };
+            planned(&request, &disk(), within_s).unwrap().written_bytes_max()
+        };
+        assert!(most(None, Some(60)) > 3 * most(None, None));
+        assert!(most(None, Some(5)) <= most(None, None));
+        assert!(most(Some(Wear::Low), Some(60)) <= 1_000_000_000);
+    }
+
+    #[test]
     fn every_row_has_a_place_among_the_important_ones() {
         let places: std::collections::HashSet<usize> =
             WAYS.iter().map(|way| way.importance).collect();

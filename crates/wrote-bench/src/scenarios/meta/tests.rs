@@ -2,9 +2,11 @@
 
 use super::plan::{FILES_MAX, Files};
 use super::{Kind, NAME, WAYS};
+use crate::calibration::Calibration;
 use crate::sample::{Asked, asked};
 use crate::scratch::Scratch;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Survives, View};
 
@@ -129,6 +131,19 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
     let rows: Vec<usize> =
         crate::rounds::order(&shared.plan(None).rows, 2).iter().map(|turn| turn.row).collect();
     assert_eq!(rows, [0, 1, 1, 0]);
+}
+
+#[test]
+fn the_announced_time_is_that_of_making_as_many_files_or_of_the_slices() {
+    let time_s = |create_us, flush_ms| {
+        let (create, flush) = (Duration::from_micros(create_us), Duration::from_millis(flush_ms));
+        let speed = Calibration { create, flush, ..Calibration::UNKNOWN };
+        let plan = planned(&asked(&[NAME])).plan(Some(&speed));
+        plan.time(Some(&speed)).as_secs_f64()
+    };
+    let [fast, slow, far] = [time_s(20, 0), time_s(50, 20), time_s(5000, 5)];
+    assert!((3.0..6.0).contains(&fast), "{fast}");
+    assert!(slow > 3.0 * fast && far > 25.0, "{slow} {far}");
 }
 
 #[test]
