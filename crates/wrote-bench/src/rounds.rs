@@ -30,8 +30,9 @@ struct Schedule {
     within: Option<Within>,
     /// Whether there are further rounds while time is left.
     has_further: bool,
-    /// The rounds so far, with further ones.
+    /// The rounds so far, with further ones, and the time until which there are such.
     begun: u32,
+    further_until: Duration,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
     order: VecDeque<Turn>,
@@ -96,6 +97,7 @@ impl Schedule {
             // After a row that comes last there is no other.
             has_further: !plan.is_sized && !specs.iter().any(|row| row.is_last),
             begun: plan.runs,
+            further_until: Duration::MAX,
             rows: specs.iter().map(row).collect(),
             order: order(specs, plan.runs).into(),
         }
@@ -106,6 +108,8 @@ impl Schedule {
         let Some(Within { until, leaves_out, .. }) = self.within else {
             return self.order.front().copied();
         };
+        let is_further = self.order.front().is_none_or(|turn| turn.round >= self.rounds);
+        let until = if is_further { until.min(self.further_until) } else { until };
         let left = until.saturating_sub(now);
         if self.order.is_empty() && self.has_further {
             self.add_round(left);
@@ -293,6 +297,10 @@ fn run_all(
         })
     };
     let (mut now, _) = agreed(0)?;
+    if plans[0].within.is_none() {
+        // What a preparation left is nobody's: a stall in the calibration may have made it long.
+        schedule.further_until = now.saturating_add(schedule.all_ahead());
+    }
     ticker.begin(schedule.rounds * names.len() as u32);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     // With `keep`, the row whose files still exist, as its run may have been the last.
@@ -565,6 +573,17 @@ mod tests {
             Plan { within: within(60, true), ..plan }
         };
         assert_eq!(planned(rows, last).0, [5; 3]);
+    }
+
+    #[test]
+    fn the_time_that_a_preparation_left_is_filled_only_where_a_time_was_asked_for() {
+        let rows = (&[ENDS[1]; 3][..], 0.1, 1);
+        let long = |within| {
+            let prepare = Duration::from_secs(100);
+            planned(rows, |plan| Plan { prepare, within, ..plan }).2
+        };
+        assert!(long(None) <= 15.0 * 0.12 * 1.01);
+        assert!((9.0..=9.5).contains(&long(within(10, true))));
     }
 
     #[test]
