@@ -25,7 +25,7 @@ const IODEPTH: u32 = 8;
 /// The number of small flushed writes. Their median counts.
 const SAVES: usize = 5;
 const SAVES_MIN: usize = 3;
-/// The number of empty files, of which the mean time counts.
+/// The number of empty files. Their mean time counts.
 const FILES: u32 = 16;
 const SAVE_BYTES: usize = CALIBRATION_SAVES_BYTES as usize / SAVES;
 

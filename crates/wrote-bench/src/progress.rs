@@ -104,7 +104,7 @@ impl<'a> Ticker<'a> {
         self.ahead = self.ahead.saturating_sub(1);
     }
 
-    /// Begins a scenario of which `runs` runs were planned.
+    /// Begins a scenario with `runs` planned runs.
     pub fn begin(&mut self, runs: u32) {
         self.ahead = runs;
     }

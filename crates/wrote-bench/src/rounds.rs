@@ -48,7 +48,7 @@ struct RowTime {
     /// The total times of its last two runs, and of all.
     took: [Duration; 2],
     spent: Duration,
-    /// The most bytes of a run, and those that were announced and not yet written.
+    /// The most bytes of a run, and the announced bytes that are not yet written.
     bytes_max: u64,
     bytes_left: u64,
     /// Whether it gets no further run.
@@ -289,8 +289,8 @@ fn run_all(
         }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
-    // All ranks decide by rank 0's time when the last of them has come, and therefore alike; also by
-    // the bytes of a run, of which rank 0 has the sum.
+    // All ranks decide by rank 0's time when the last of them has come, and therefore alike. Rank 0
+    // also has the sum of all bytes.
     let agreed = |written_bytes: u64| {
         site.peers.agree("the time", written_bytes, |all| {
             Ok((site.clock.elapsed(), all[0] / all.len() as u64))
@@ -298,7 +298,7 @@ fn run_all(
     };
     let (mut now, _) = agreed(0)?;
     if plans[0].within.is_none() {
-        // What a preparation left is nobody's: a stall in the calibration may have made it long.
+        // Time left by a preparation stays unused: a stall in the calibration may have made it long.
         schedule.further_until = now.saturating_add(schedule.all_ahead());
     }
     ticker.begin(schedule.rounds * names.len() as u32);
@@ -405,7 +405,7 @@ mod tests {
     const EACH: [Seconds; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
     /// Runs that take these seconds, on a clock that only they advance. They write the most bytes,
-    /// or those that a slice has time for.
+    /// or the bytes of a slice.
     struct MadeUp {
         rows: Vec<Seconds>,
         slice_s: f64,

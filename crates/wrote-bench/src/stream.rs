@@ -19,7 +19,7 @@ const PART_MIN: f64 = 0.85;
 /// The minimum ratio of burst speed to sustained speed, and the minimum share of the run's bytes.
 const FASTER_MIN: f64 = 1.5;
 const SHARE_MIN: f64 = 0.05;
-/// That ratio if only the first run was faster, of more than so many: it might be chance.
+/// The ratio if only the first run was faster, and the fewest later runs: one run may be chance.
 const FIRST_MIN: f64 = 1.75;
 const FIRST_RUNS_MIN: usize = 3;
 /// In a shorter run, a single slow write would look like a drop.
