@@ -298,7 +298,7 @@ fn run_all(
     };
     let (mut now, _) = agreed(0)?;
     if plans[0].within.is_none() {
-        // Time left by a preparation stays unused: a stall in the calibration may have made it long.
+        // A preparation that was planned too long, by a stall in the calibration, fills no time.
         schedule.further_until = now.saturating_add(schedule.all_ahead());
     }
     ticker.begin(schedule.rounds * names.len() as u32);
