@@ -535,9 +535,16 @@ impl LogReader {
         }
         let Some(cursor) = &mut self.cursor else { return Ok(None) };
         let lost = cursor.lost()?;
-        // The record may have arrived between the check and the proof that it was durable.
+        self.unless_arrived(lost)
+    }
+
+    /// Looks once more: the next record may have arrived between the last look and the proof that
+    /// it was durable. A reader from a later record on passes it without returning it.
+    fn unless_arrived(&mut self, lost: Option<Error>) -> Result<Option<u64>, Error> {
+        let place = |reader: &LogReader| reader.cursor.as_ref().map(|cursor| cursor.place());
+        let before = place(self);
         match (lost, self.look_again()?) {
-            (Some(lost), None) => Err(lost),
+            (Some(lost), None) if place(self) == before => Err(lost),
             (_, found) => Ok(found),
         }
     }

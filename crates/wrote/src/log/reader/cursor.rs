@@ -198,6 +198,11 @@ impl Cursor {
         }
     }
 
+    /// Returns the segment that it is in, and the sequence of the next record there.
+    pub(super) fn place(&self) -> (u64, u64) {
+        (self.header.segment_id, self.walk.sequence)
+    }
+
     /// Returns the bytes of the record just found by [`Cursor::next`].
     pub(super) fn record(&self) -> &[u8] {
         let (offset, len) = self.record;

@@ -73,6 +73,28 @@ fn every_record_is_read_from_any_place_on() {
 }
 
 #[test]
+fn a_reader_from_a_later_record_on_misses_none_that_came_while_it_looked() {
+    let begun = SampleLog::default().segment().batch(0, &[b"one"]);
+    let folder = tempfile::tempdir().unwrap();
+    // The files of an open log are longer than what is written.
+    let write = |log: &SampleLog| {
+        for (path, mut bytes) in log.files(folder.path()) {
+            bytes.resize(1 << 16, 0);
+            std::fs::write(path, bytes).unwrap();
+        }
+    };
+    write(&begun);
+    let mut reader = LogReader::open(folder.path(), 50).unwrap();
+    assert!(reader.check().unwrap().is_none());
+    // Two more come after that look; the last states that the one before is durable.
+    write(&begun.batch(0, &[b"two"]).batch(2, &[b"three"]));
+    let lost = reader.cursor.as_mut().unwrap().lost().unwrap();
+    assert!(lost.is_some(), "the look was before");
+    assert!(reader.unless_arrived(lost).unwrap().is_none());
+    assert_eq!(reader.cursor.as_ref().unwrap().place().1, 3);
+}
+
+#[test]
 fn from_any_place_on_a_reader_finds_nothing_behind_records_that_a_crash_took() {
     let mut built = SampleLog::default();
     for number in 0..6 {
