@@ -43,8 +43,8 @@ pub(crate) fn measured<T>(
     (done, Cost { used, moved, cpu: cpu.end() })
 }
 
-/// Times the work, and returns its outcome and its run, as [`measured`]. The caller fills in bytes,
-/// operations and memory.
+/// Times the work between two reads of the counters (M7), and returns its outcome and its run. The
+/// caller fills in bytes, operations and memory.
 pub fn clocked<T>(
     timer: &Timer,
     usage: impl Fn() -> Usage,
