@@ -2,8 +2,7 @@
 //! begin.
 
 use super::stack::{Disk, DiskKind, Partition};
-use super::texts::Values;
-use super::texts::set_queue;
+use super::texts::{Values, say, set_queue};
 use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
@@ -15,7 +14,7 @@ const THROTTLE_US: i64 = 2000;
 
 /// Reports where the queue is hidden; its other checks are then absent.
 pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
-    let check = || world.say("queue.hidden", &[("disk", &disk.name)]);
+    let check = || say(world, "queue.hidden", &[("disk", &disk.name)]);
     (!is_visible(world, disk)).then(check)
 }
 
@@ -44,7 +43,7 @@ pub(super) fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
     };
     let (noun, disk) = (disk.kind.noun(), &disk.name);
     let values: &Values = &[("scheduler", &chosen), ("noun", &noun), ("why", &why), ("disk", disk)];
-    Some(world.say(key, values).found([found]))
+    Some(say(world, key, values).found([found]))
 }
 
 pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
@@ -58,7 +57,7 @@ pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         1..THROTTLE_US => "write-throttling.soon",
         THROTTLE_US.. => "write-throttling.on",
     };
-    Some(world.say(key, &[("target", &target), ("disk", &disk.name)]).found(found))
+    Some(say(world, key, &[("target", &target), ("disk", &disk.name)]).found(found))
 }
 
 pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
@@ -79,7 +78,7 @@ pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
         ("wanted", &wanted),
         ("disk", &disk.name),
     ];
-    Some(world.say(key, values).found([found, most]))
+    Some(say(world, key, values).found([found, most]))
 }
 
 pub(super) fn write_cache(world: &World, disk: &Disk) -> Option<Check> {
@@ -107,27 +106,27 @@ fn judge_cache(world: &World, disk: &Disk, found: &Evidence, own: Option<&Eviden
     let is_loop = disk.kind == DiskKind::Loop && read_only() == Some(0);
     let write_back = set_queue(&disk.name, "write_cache", "write back");
     let forced =
-        |why: &str| world.say("write-cache.forced", &[("why", &why), ("command", &write_back)]);
+        |why: &str| say(world, "write-cache.forced", &[("why", &why), ("command", &write_back)]);
     match (found.value.as_str(), own_is_volatile) {
-        ("write back", Some(false)) => world.say("write-cache.needless", &[("disk", &disk.name)]),
+        ("write back", Some(false)) => say(world, "write-cache.needless", &[("disk", &disk.name)]),
         ("write back", _) => {
             let fua = disk.queue_number(&world.root, "fua") == Some(1);
             let fua = if fua { "; it takes writes with FUA" } else { "" };
-            world.say("write-cache.flushed", &[("fua", &fua)])
+            say(world, "write-cache.flushed", &[("fua", &fua)])
         }
         ("write through", Some(true)) => forced("the disk says that its cache is volatile"),
         ("write through", None) if is_loop => {
             forced("the file of a loop device is flushed only when its device is")
         }
-        ("write through", Some(false)) => world.say("write-cache.none", &[]),
+        ("write through", Some(false)) => say(world, "write-cache.none", &[]),
         ("write through", None) => {
             let command = match disk.kind {
                 DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
                 _ => format!("hdparm -W /dev/{}", disk.name),
             };
-            world.say("write-cache.untold", &[("command", &command)])
+            say(world, "write-cache.untold", &[("command", &command)])
         }
-        (other, _) => world.say("write-cache.strange", &[("said", &format!("{other:?}"))]),
+        (other, _) => say(world, "write-cache.strange", &[("said", &format!("{other:?}"))]),
     }
 }
 
@@ -141,7 +140,7 @@ pub(super) fn alignment(world: &World, partition: &Partition) -> Check {
     let Partition { name, disk } = partition;
     let start = world.root.see(&format!("sys/block/{disk}/{name}/start"));
     let Some(start_bytes) = start.as_ref().and_then(Evidence::unsigned) else {
-        return world.say("alignment.unknown", &[("disk", disk), ("name", name)]);
+        return say(world, "alignment.unknown", &[("disk", disk), ("name", name)]);
     };
     let start_bytes = start_bytes * SECTOR_BYTES;
     let queue = |file: &str| world.root.see(&format!("sys/block/{disk}/queue/{file}"));
@@ -163,7 +162,7 @@ pub(super) fn alignment(world: &World, partition: &Partition) -> Check {
     };
     let (block, best) = (units::block_size(block_bytes), units::block_size(optimal_bytes));
     let alignment =
-        world.say(key, &[("start", &start_bytes), ("block", &block), ("optimal", &best)]);
+        say(world, key, &[("start", &start_bytes), ("block", &block), ("optimal", &best)]);
     alignment.found(start).found(physical).found(optimal).found(offset)
 }
 

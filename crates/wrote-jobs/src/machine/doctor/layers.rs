@@ -2,8 +2,7 @@
 //! whether TRIM passes through them.
 
 use super::stack::{Disk, DiskKind};
-use super::texts::Values;
-use super::texts::set_queue;
+use super::texts::{Values, say, set_queue};
 use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::quoted;
@@ -15,7 +14,7 @@ pub(super) fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let is_direct = direct.number() == Some(1);
     let key = if is_direct { "loop-device.direct" } else { "loop-device.cached" };
     let device = quoted(&[format!("/dev/{}", disk.name)]);
-    let check = world.say(key, &[("file", &file.value), ("device", &device)]);
+    let check = say(world, key, &[("file", &file.value), ("device", &device)]);
     Some(check.found([file, direct]))
 }
 
@@ -28,15 +27,15 @@ pub(super) fn raid(world: &World, layer: &str) -> Option<Check> {
     let name = &level.value;
     let check = if missing > 0 {
         let values: &Values = &[("name", name), ("missing", &missing), ("layer", &layer)];
-        world.say("raid.degraded", values)
+        say(world, "raid.degraded", values)
     } else if doing != "idle" {
-        world.say("raid.working", &[("name", name), ("doing", &doing), ("layer", &layer)])
+        say(world, "raid.working", &[("name", name), ("doing", &doing), ("layer", &layer)])
     } else if matches!(name.as_str(), "raid4" | "raid5" | "raid6") {
         let chunk = see("chunk_size").and_then(|chunk| chunk.number()).unwrap_or(0) / 1024;
-        let check = world.say("raid.parity", &[("name", name), ("chunk", &chunk)]);
+        let check = say(world, "raid.parity", &[("name", name), ("chunk", &chunk)]);
         check.found(see("chunk_size")).found(see("stripe_cache_size"))
     } else {
-        world.say("raid.fine", &[("name", name)])
+        say(world, "raid.fine", &[("name", name)])
     };
     Some(check.found([level]).found(degraded).found(action))
 }
@@ -46,7 +45,7 @@ pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     let name = world.root.text(&format!("sys/block/{layer}/dm/name"));
     let name = name.unwrap_or_else(|| layer.to_owned());
     let quoted = quoted(&[&name]);
-    Some(world.say("encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
+    Some(say(world, "encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
 }
 
 /// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
@@ -83,7 +82,7 @@ pub(super) fn trim(world: &World) -> Option<Check> {
         ("trim.flash", None)
     };
     let value = hardware.as_ref().map_or("", |hardware| &hardware.value);
-    let trim = world.say(key, &[("command", &set_queue(top, "discard_max_bytes", value))]);
+    let trim = say(world, key, &[("command", &set_queue(top, "discard_max_bytes", value))]);
     Some(trim.of(top).found(seen).found([most]).found(granularity).found(hardware))
 }
 

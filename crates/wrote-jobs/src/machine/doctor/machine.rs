@@ -1,5 +1,6 @@
 //! Checks of the machine as a whole: its page cache, swap, CPUs and clock.
 
+use super::texts::say;
 use super::world::World;
 use crate::machine::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Check, Evidence};
@@ -19,14 +20,14 @@ pub(super) fn dirty_pages(world: &World) -> Option<Check> {
     let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
     let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
     if round.number() == Some(0) {
-        return Some(world.say("dirty-pages.never", &[]).found([round]));
+        return Some(say(world, "dirty-pages.never", &[]).found([round]));
     }
     let expire_s = expire.unsigned().unwrap_or(0) / 100;
     if expire_s > EXPIRE_S_MAX {
-        return Some(world.say("dirty-pages.late", &[("expire", &expire_s)]).found([expire]));
+        return Some(say(world, "dirty-pages.late", &[("expire", &expire_s)]).found([expire]));
     }
     if let Some(laptop) = positive("laptop_mode") {
-        return Some(world.say("dirty-pages.laptop", &[]).found([laptop]));
+        return Some(say(world, "dirty-pages.laptop", &[]).found([laptop]));
     }
     let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
@@ -43,7 +44,7 @@ pub(super) fn dirty_pages(world: &World) -> Option<Check> {
         _ => "dirty-pages.many",
     };
     let shown = units::bytes(limit_bytes);
-    let check = world.say(key, &[("limit", &shown), ("expire", &expire_s)]);
+    let check = say(world, key, &[("limit", &shown), ("expire", &expire_s)]);
     Some(check.found([limit, available, expire, round]))
 }
 
@@ -55,12 +56,12 @@ pub(super) fn swap(world: &World) -> Option<Check> {
     let shared: Vec<_> = world.swaps.iter().filter(|swap| swap.disks.iter().any(on_ours)).collect();
     let Some(used) = shared.iter().find(|swap| swap.used_kib > 0) else {
         let key = if shared.is_empty() { "swap.none" } else { "swap.unused" };
-        return Some(world.say(key, &[]));
+        return Some(say(world, key, &[]));
     };
     let (size, path) = (units::bytes(used.used_kib * 1024), &used.path);
     let quoted = quoted(&[path]);
     let found = Evidence::new("/proc/swaps", format!("{path} {} KiB used", used.used_kib));
-    let check = world.say("swap.used", &[("size", &size), ("path", path), ("quoted", &quoted)]);
+    let check = say(world, "swap.used", &[("size", &size), ("path", path), ("quoted", &quoted)]);
     Some(check.found([found]))
 }
 
@@ -80,7 +81,7 @@ pub(super) fn governor(world: &World) -> Option<Check> {
     let count = saving.len();
     let key = if count > 0 { "cpu-governor.powersave" } else { "cpu-governor.fine" };
     let found = saving.into_iter().next().or(any)?;
-    let check = world.say(key, &[("governor", &found.value), ("count", &count)]);
+    let check = say(world, key, &[("governor", &found.value), ("count", &count)]);
     Some(check.found([found]))
 }
 
@@ -88,7 +89,7 @@ pub(super) fn clock_source(world: &World) -> Option<Check> {
     let folder = "sys/devices/system/clocksource/clocksource0";
     let found = world.root.see(&format!("{folder}/current_clocksource"))?;
     if !SLOW_CLOCKS.contains(&found.value.as_str()) {
-        return Some(world.say("clock-source.fine", &[("clock", &found.value)]).found([found]));
+        return Some(say(world, "clock-source.fine", &[("clock", &found.value)]).found([found]));
     }
     let available = world.root.see(&format!("{folder}/available_clocksource"));
     let list = available.as_ref().map_or("", |available| available.value.as_str());
@@ -97,7 +98,7 @@ pub(super) fn clock_source(world: &World) -> Option<Check> {
         .find(|clock| list.split_whitespace().any(|known| known == *clock));
     let key = if better.is_some() { "clock-source.slow" } else { "clock-source.only" };
     let better = better.unwrap_or_default();
-    let check = world.say(key, &[("clock", &found.value), ("better", &better)]);
+    let check = say(world, key, &[("clock", &found.value), ("better", &better)]);
     Some(check.found([found]).found(available))
 }
 

@@ -1,6 +1,7 @@
 //! Checks of the file system and the path: mount options, room, and attributes of the file.
 
 use super::layers::is_discard;
+use super::texts::say;
 use super::world::{FileRoom, World};
 use crate::machine::target::{USED_SHARE_MAX, device_of};
 use rustix::fs::IFlags;
@@ -21,13 +22,13 @@ fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
 pub(super) fn in_memory(world: &World) -> Option<Check> {
     let filesystem = &world.target.filesystem;
     let found = [Evidence::new("/proc/self/mountinfo", filesystem.clone())];
-    let check = world.say("in-memory.memory", &[("filesystem", filesystem)]).found(found);
+    let check = say(world, "in-memory.memory", &[("filesystem", filesystem)]).found(found);
     world.target.in_memory.then_some(check)
 }
 
 pub(super) fn no_device(world: &World) -> Option<Check> {
     let because = world.target.device.as_ref().err()?;
-    let check = world.say("no-block-device.unknown", &[("because", because)]);
+    let check = say(world, "no-block-device.unknown", &[("because", because)]);
     (!world.target.in_memory).then_some(check)
 }
 
@@ -43,10 +44,10 @@ pub(super) fn read_only(world: &World) -> Option<Check> {
     let key = match (world.target.read_only, disk.as_ref().and_then(Evidence::number)) {
         (_, Some(1)) => "read-only.device",
         (true, _) => "read-only.mount",
-        (false, _) => return Some(world.say("read-only.fine", &[]).found(disk)),
+        (false, _) => return Some(say(world, "read-only.fine", &[]).found(disk)),
     };
     let options = options(world, |option| option == "ro");
-    Some(world.say(key, &[("device", &device)]).found(disk).found(options))
+    Some(say(world, key, &[("device", &device)]).found(disk).found(options))
 }
 
 pub(super) fn errors(world: &World) -> Option<Check> {
@@ -56,7 +57,7 @@ pub(super) fn errors(world: &World) -> Option<Check> {
     let count = found.number()?;
     let is_fine = count == 0;
     let key = if is_fine { "file-system-errors.fine" } else { "file-system-errors.some" };
-    Some(world.say(key, &[("count", &count), ("device", &device)]).found([found]))
+    Some(say(world, key, &[("count", &count), ("device", &device)]).found([found]))
 }
 
 pub(super) fn sync(world: &World) -> Check {
@@ -67,7 +68,7 @@ pub(super) fn sync(world: &World) -> Check {
         Some("dirsync") => "mount-sync.dirsync",
         Some(_) => "mount-sync.wsync",
     };
-    world.say(key, &[]).found(found)
+    say(world, key, &[]).found(found)
 }
 
 pub(super) fn discard(world: &World) -> Check {
@@ -78,28 +79,28 @@ pub(super) fn discard(world: &World) -> Check {
         Some(_) if world.target.filesystem == "xfs" => "mount-discard.xfs",
         Some(_) => "mount-discard.on",
     };
-    world.say(key, &[]).found(found)
+    say(world, key, &[]).found(found)
 }
 
 pub(super) fn atime(world: &World) -> Check {
     let found = options(world, |option| option.contains("atime"));
     if world.is_mounted_with("noatime") || world.target.read_only {
-        return world.say("mount-atime.noatime", &[]).found(found);
+        return say(world, "mount-atime.noatime", &[]).found(found);
     }
     if world.is_mounted_with("relatime") {
-        return world.say("mount-atime.relatime", &[]).found(found);
+        return say(world, "mount-atime.relatime", &[]).found(found);
     }
     let all = Evidence::new("/proc/self/mountinfo", world.target.mount_options.join(","));
-    world.say("mount-atime.strict", &[]).found(found).found([all])
+    say(world, "mount-atime.strict", &[]).found(found).found([all])
 }
 
 pub(super) fn barrier(world: &World) -> Check {
     let found = options(world, |option| matches!(option, "nobarrier" | "barrier=0"));
     if found.is_empty() {
-        return world.say("mount-barrier.fine", &[]);
+        return say(world, "mount-barrier.fine", &[]);
     }
     let option = if world.target.filesystem == "btrfs" { "barrier" } else { "barrier=1" };
-    world.say("mount-barrier.off", &[("option", &option)]).found(found)
+    say(world, "mount-barrier.off", &[("option", &option)]).found(found)
 }
 
 pub(super) fn data(world: &World) -> Check {
@@ -108,7 +109,7 @@ pub(super) fn data(world: &World) -> Check {
         Some("writeback") => "mount-data.writeback",
         _ => "mount-data.fine",
     };
-    world.say(key, &[]).found(options(world, |option| option.starts_with("data=")))
+    say(world, key, &[]).found(options(world, |option| option.starts_with("data=")))
 }
 
 pub(super) fn commit(world: &World) -> Option<Check> {
@@ -120,7 +121,7 @@ pub(super) fn commit(world: &World) -> Option<Check> {
         COMMIT_S..=COMMIT_S_MAX => "mount-commit.fine",
         _ => "mount-commit.late",
     };
-    Some(world.say(key, &[("seconds", &seconds), ("usual", &usual)]).found(found))
+    Some(say(world, key, &[("seconds", &seconds), ("usual", &usual)]).found(found))
 }
 
 pub(super) fn copy_on_write(world: &World) -> Option<Check> {
@@ -140,7 +141,7 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
     let first = KEYS.iter().map(|(option, key)| (found(option), *key));
     let first = first.into_iter().find(|(found, _)| !found.is_empty());
     let (found, key) = first.unwrap_or((Vec::new(), "mount-copy-on-write.fine"));
-    Some(world.say(key, &[]).found(found))
+    Some(say(world, key, &[]).found(found))
 }
 
 /// A lack of inodes slows no write until the last one is used.
@@ -160,7 +161,7 @@ pub(super) fn space(world: &World) -> Option<Check> {
     };
     let used = format!("{:.0}", used_share * 100.0);
     let found = [Evidence::new("statvfs(3), f_bavail and f_blocks", format!("{free} of {all}"))];
-    Some(world.say(key, &[("free", &free), ("all", &all), ("used", &used)]).found(found))
+    Some(say(world, key, &[("free", &free), ("all", &all), ("used", &used)]).found(found))
 }
 
 pub(super) fn inodes(world: &World) -> Option<Check> {
@@ -172,7 +173,7 @@ pub(super) fn inodes(world: &World) -> Option<Check> {
     let is_fine = 1.0 - free as f64 / all as f64 <= INODES_USED_SHARE_MAX;
     let key = if is_fine { "inodes.fine" } else { "inodes.few" };
     let found = [Evidence::new("statvfs(3), f_favail and f_files", format!("{free} of {all}"))];
-    Some(world.say(key, &[("free", &free), ("all", &all)]).found(found))
+    Some(say(world, key, &[("free", &free), ("all", &all)]).found(found))
 }
 
 /// `FS_ENCRYPT_FL` of `linux/fs.h`, without a name in rustix.
@@ -184,7 +185,7 @@ pub(super) fn attributes(world: &World) -> Option<Check> {
     let flags = match world.file.attributes.as_ref()? {
         Ok(flags) => *flags,
         Err(because) => {
-            return Some(world.say("file-attributes.unknown", &[("because", because)]));
+            return Some(say(world, "file-attributes.unknown", &[("because", because)]));
         }
     };
     let has = |flag: IFlags| flags.contains(flag);
@@ -208,13 +209,13 @@ pub(super) fn attributes(world: &World) -> Option<Check> {
     let path = quoted(&[world.target.path.to_string_lossy()]);
     let shown = format!("{:#x}", flags.bits());
     let found = [Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)];
-    Some(world.say(key, &[("path", &path)]).found(found))
+    Some(say(world, key, &[("path", &path)]).found(found))
 }
 
 pub(super) fn extents(world: &World) -> Option<Check> {
     let room = match world.file.room.as_ref()? {
         Ok(room) => *room,
-        Err(because) => return Some(world.say("file-extents.unknown", &[("because", because)])),
+        Err(because) => return Some(say(world, "file-extents.unknown", &[("because", because)])),
     };
     let FileRoom { allocated_bytes, written_bytes } = room;
     let unwritten_bytes = allocated_bytes.saturating_sub(written_bytes);
@@ -225,7 +226,7 @@ pub(super) fn extents(world: &World) -> Option<Check> {
     // A file's last block, and its map of blocks, are allocated too.
     let is_fine = unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100);
     let key = if is_fine { "file-extents.fine" } else { "file-extents.unwritten" };
-    Some(world.say(key, &[("unwritten", &units::bytes(unwritten_bytes))]).found(found))
+    Some(say(world, key, &[("unwritten", &units::bytes(unwritten_bytes))]).found(found))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks of this process: whether it may use io_uring and lock memory, and the limits of its
 //! control groups.
 
-use super::texts::Values;
+use super::texts::{Values, say};
 use super::world::World;
 use crate::machine::watch::cpus;
 use crate::machine::watch::limits::{groups, limits};
@@ -24,7 +24,7 @@ const KERNEL_MIN: (u32, u32) = (5, 1);
 
 pub(super) fn io_uring(world: &World) -> Check {
     let Err(said) = &world.io_uring else {
-        return world.say("io-uring.fine", &[]);
+        return say(world, "io-uring.fine", &[]);
     };
     let disabled = world.root.see("proc/sys/kernel/io_uring_disabled");
     let seccomp = world.root.line("proc/self/status", "Seccomp:");
@@ -45,7 +45,7 @@ pub(super) fn io_uring(world: &World) -> Check {
         () => [seccomp, None],
     };
     let whom = if level == 1 { "to all but root and its group" } else { "to all" };
-    let check = world.say(key, &[("whom", &whom), ("said", said)]);
+    let check = say(world, key, &[("whom", &whom), ("said", said)]);
     let refusal = Evidence::new("io_uring_setup(2)", said.clone());
     check.found(found.into_iter().flatten()).found([refusal])
 }
@@ -73,7 +73,7 @@ pub(super) fn locked_memory(world: &World) -> Option<Check> {
     let needed = units::block_size(REGISTERED_BYTES);
     let values: &Values =
         &[("may", &may), ("needed", &needed), ("hard", &hard), ("limit", &LOCKED_KIB)];
-    let check = world.say(key, values);
+    let check = say(world, key, values);
     Some(check.found([found]).found(capabilities))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
     let device = (major.parse().ok()?, minor.parse().ok()?);
     let limits = limits(world.root.folder(), &[device]);
     let limits: Vec<Limit> = limits.into_iter().filter(|limit| limit.of != "cpus").collect();
-    let Some(first) = limits.first() else { return Some(world.say("disk-limit.fine", &[])) };
+    let Some(first) = limits.first() else { return Some(say(world, "disk-limit.fine", &[])) };
     let shown = |limit: &Limit| match limit.of.ends_with("iops") {
         true => format!("{:.0} operations/s", limit.most),
         false => units::rate(limit.most),
@@ -96,7 +96,7 @@ pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
     } else {
         format!("echo '{number} 0' > {file}")
     };
-    let check = world.say("disk-limit.limited", &[("limit", &shown(first)), ("command", &off)]);
+    let check = say(world, "disk-limit.limited", &[("limit", &shown(first)), ("command", &off)]);
     let found = |limit: &Limit| Evidence::new(&limit.from, format!("{}: {}", limit.of, limit.most));
     Some(check.found(limits.iter().map(found)))
 }
@@ -108,10 +108,10 @@ pub(super) fn cpu_limit(world: &World) -> Option<Check> {
     let found = |from: &str| world.root.see(from.trim_start_matches('/'));
     let Some((cpus, found)) = least.and_then(|least| Some((least.most, found(&least.from)?)))
     else {
-        return Some(world.say("cpu-limit.fine", &[]));
+        return Some(say(world, "cpu-limit.fine", &[]));
     };
     let cpus = format!("{cpus:.1}");
-    let check = world.say("cpu-limit.limited", &[("cpus", &cpus), ("file", &found.from)]);
+    let check = say(world, "cpu-limit.limited", &[("cpus", &cpus), ("file", &found.from)]);
     Some(check.found([found]))
 }
 

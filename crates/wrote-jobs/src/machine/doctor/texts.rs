@@ -49,50 +49,47 @@ struct Outcome {
 /// Values by their names in a text.
 pub(super) type Values<'a> = [(&'a str, &'a dyn Display)];
 
-impl World {
-    /// Returns the check with the texts of `key` ("id.outcome") and these values, without evidence.
-    pub(super) fn say(&self, key: &str, values: &Values) -> Check {
-        let known = key.split_once('.').and_then(|(id, outcome)| {
-            let texts = TEXTS.get(id)?;
-            Some((texts, texts.outcomes.get(outcome)?))
-        });
-        let (texts, outcome) = known.unwrap_or_else(|| panic!("texts.toml has no {key}"));
-        let fill = |text: &String| filled(text, values);
-        let change = outcome.change(self, values);
-        let is_plain = outcome.state == State::Fine && change.is_none();
-        let of_check = |of: &'static Option<String>| of.as_ref().filter(|_| !is_plain);
-        let costs = outcome.costs.as_ref().or(of_check(&texts.costs)).map(fill);
-        let measured = outcome.measured.as_ref().or(of_check(&texts.measured));
-        let measure = measured.map(|scenarios| self.measure(scenarios));
-        let risk = outcome.risk.as_ref().or(of_check(&texts.risk)).map(fill);
-        let risk = risk.unwrap_or_default();
-        Check {
-            state: outcome.state,
-            text: fill(&outcome.text),
-            because: outcome.because.as_ref().map(fill),
-            costs: with_measure(costs, measure),
-            change: change.map(|change| Change { risk, ..change }),
-            sources: outcome.sources.as_ref().unwrap_or(&texts.sources).clone(),
-            ..Check::default()
-        }
-    }
-
-    /// Suggests these scenarios of `wrote bench`, which measure the cost here.
-    fn measure(&self, scenarios: &str) -> String {
-        let folder = match &self.target.path {
-            path if self.file.is_folder => quoted(&[path.to_string_lossy()]),
-            path if self.file.is_file => {
-                quoted(&[path.parent().unwrap_or(Path::new("/")).to_string_lossy()])
-            }
-            _ => "FOLDER".into(),
-        };
-        format!(
-            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
-             before and after."
-        )
+/// Returns the check with the texts of `key` ("id.outcome") and these values, without evidence.
+pub(super) fn say(world: &World, key: &str, values: &Values) -> Check {
+    let known = key.split_once('.').and_then(|(id, outcome)| {
+        let texts = TEXTS.get(id)?;
+        Some((texts, texts.outcomes.get(outcome)?))
+    });
+    let (texts, outcome) = known.unwrap_or_else(|| panic!("texts.toml has no {key}"));
+    let fill = |text: &String| filled(text, values);
+    let change = outcome.change(world, values);
+    let is_plain = outcome.state == State::Fine && change.is_none();
+    let of_check = |of: &'static Option<String>| of.as_ref().filter(|_| !is_plain);
+    let costs = outcome.costs.as_ref().or(of_check(&texts.costs)).map(fill);
+    let measured = outcome.measured.as_ref().or(of_check(&texts.measured));
+    let measure = measured.map(|scenarios| measure(world, scenarios));
+    let risk = outcome.risk.as_ref().or(of_check(&texts.risk)).map(fill);
+    let risk = risk.unwrap_or_default();
+    Check {
+        state: outcome.state,
+        text: fill(&outcome.text),
+        because: outcome.because.as_ref().map(fill),
+        costs: with_measure(costs, measure),
+        change: change.map(|change| Change { risk, ..change }),
+        sources: outcome.sources.as_ref().unwrap_or(&texts.sources).clone(),
+        ..Check::default()
     }
 }
 
+/// Suggests these scenarios of `wrote bench`, which measure the cost here.
+fn measure(world: &World, scenarios: &str) -> String {
+    let folder = match &world.target.path {
+        path if world.file.is_folder => quoted(&[path.to_string_lossy()]),
+        path if world.file.is_file => {
+            quoted(&[path.parent().unwrap_or(Path::new("/")).to_string_lossy()])
+        }
+        _ => "FOLDER".into(),
+    };
+    format!(
+        "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
+         before and after."
+    )
+}
 impl Outcome {
     /// Returns the change without its risk.
     fn change(&self, world: &World, values: &Values) -> Option<Change> {
@@ -201,7 +198,7 @@ mod texts_tests {
         let (_fake, world) = crate::machine::doctor::fake::mounted("ext4", &[]);
         for (id, texts) in TEXTS.iter() {
             for (name, outcome) in &texts.outcomes {
-                let check = world.say(&format!("{id}.{name}"), &[]);
+                let check = say(&world, &format!("{id}.{name}"), &[]);
                 let is_urgent = matches!(outcome.state, State::Advice | State::Risk);
                 let is_whole = check.costs.is_some() && check.change.is_some();
                 assert!(!is_urgent || is_whole && !check.sources.is_empty(), "{id}.{name}");
