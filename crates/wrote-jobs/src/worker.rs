@@ -10,7 +10,7 @@ mod tally;
 mod tests;
 mod trail;
 
-pub use tally::{DirectionReport, Tally, histogram};
+pub use tally::{DirectionReport, Progress, Tally, histogram};
 pub use trail::Mark;
 
 use crate::data::Data;
@@ -20,10 +20,10 @@ use crate::spec::{JobSpec, SyncEach};
 use crate::worker::checked::Damage;
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
-use crate::worker::pace::Pace;
+use crate::worker::pace::{Paces, nap};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_result::{Error, Stop};
@@ -35,6 +35,8 @@ const TOGETHER_MAX: usize = 32;
 /// If the task sets no number, a worker collects completions for this time. It notices a completion
 /// late by at most this.
 const PATIENCE_NS: u64 = 100_000;
+/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
+const AWAKE_NS: u64 = 50_000;
 /// The due time of an operation without a rate: its time counts from its submission.
 const NOT_DUE: u64 = u64::MAX;
 
@@ -97,8 +99,7 @@ pub struct Worker<'a> {
     sequence: Sequence,
     /// An operation may touch the bytes of another one in flight.
     comes_again: bool,
-    /// The paces of reads and writes, which are independent arrivals.
-    pace: [Pace; 2],
+    paces: Paces,
     shared: Shared<'a>,
     /// The source of written bytes; `None` for a task without writes.
     data: Option<Data>,
@@ -116,10 +117,7 @@ pub struct Worker<'a> {
     issued: u64,
     /// The task pauses next after this number of operations.
     think_at: u64,
-    /// The end of the last pause. No operation of a job with a rate is due before.
-    thought_until_ns: u64,
     flushes: Flushes,
-    paced: bool,
     submit_together: Option<usize>,
     wait_for: usize,
     wait_for_max: usize,
@@ -173,22 +171,15 @@ impl<'a> Worker<'a> {
             data.refill_always();
         }
         let depth = engine.effective().iodepth as usize;
-        let pace = |kind: u64, bytes_per_s, iops| {
-            Pace::new(bytes_per_s, iops).process(spec.rate_process, spec.seed ^ kind << 32)
-        };
-        let pace = [
-            pace(1, spec.read_rate_bytes_per_s, spec.read_rate_iops),
-            pace(2, spec.write_rate_bytes_per_s, spec.write_rate_iops),
-        ];
-        let paced = pace.iter().any(Pace::holds);
+        let paces = Paces::new(spec);
         // 1 is fio's default, and leaves the choice to the job.
         let submit_together = (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize);
         let wait_for = Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
-        let adaptive_max = if paced { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
+        let adaptive_max = if paces.hold { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
         let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
             comes_again: rw.write && sequence.outline().comes_again(),
-            pace,
+            paces,
             data,
             tally: Tally::new(depth, flushed_together(spec)),
             in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
@@ -199,9 +190,7 @@ impl<'a> Worker<'a> {
             held: None,
             issued: 0,
             think_at: spec.think.map_or(u64::MAX, |think| think.blocks.into()),
-            thought_until_ns: 0,
             flushes: Flushes::new(files.len()),
-            paced,
             submit_together: submit_together.map(|together| together.clamp(1, depth)),
             wait_for: wait_for.map_or(1, |min| min.clamp(1, depth)),
             wait_for_max: wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
@@ -223,9 +212,20 @@ impl<'a> Worker<'a> {
         })
     }
 
+    /// Waits for the task's start within its group.
+    pub fn delay(&mut self) {
+        let begin = Instant::now();
+        while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.shared.must_stop()
+        {
+            std::thread::sleep(nap(left));
+        }
+    }
+
     /// Runs the task until it is done, its time is up, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
-        self.prepare_to_pace();
+        self.paces.prepare();
         self.start_clock();
         while !self.over {
             let pause = self.make_ready()?;
@@ -268,7 +268,7 @@ impl<'a> Worker<'a> {
 
     /// Prepares a batch of operations, and returns the reason to stop, if any.
     fn make_ready(&mut self) -> Result<Pause, Error> {
-        if self.paced {
+        if self.paces.hold {
             self.read_clock();
             if self.now_ns >= self.deadline_ns {
                 self.over = true;
@@ -285,7 +285,7 @@ impl<'a> Worker<'a> {
             return Ok(Pause::Flush);
         }
         for _ in 0..until_think.min(room as u64) {
-            let (write, due_ns) = self.due();
+            let (write, due_ns) = self.paces.next(self.spec.rw, self.now_ns);
             if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns > self.now_ns)
                 && self.held.is_none()
             {
@@ -344,15 +344,8 @@ impl<'a> Worker<'a> {
 
     /// Records an operation that begins, and returns its place.
     fn begin(&mut self, next: &Next) -> u32 {
-        let mut since_ns = NOT_DUE;
-        if self.paced {
-            let pace = &mut self.pace[usize::from(next.write)];
-            if pace.holds() {
-                // Under a rate the time counts from when the operation was due (M5).
-                since_ns = pace.due_ns().max(self.thought_until_ns);
-            }
-            pace.count(next.len);
-        }
+        // Under a rate the time counts from when the operation was due (M5).
+        let since_ns = self.paces.count(next.write, next.len).unwrap_or(NOT_DUE);
         self.issued += 1;
         let place = self.free.pop().expect("there is room");
         self.in_flight[place as usize] = InFlight { next: *next, since_ns, writing: next.write };
@@ -377,7 +370,7 @@ impl<'a> Worker<'a> {
         if self.ready.is_empty() {
             return;
         }
-        if self.paced || self.spec.latencies {
+        if self.paces.hold || self.spec.latencies {
             self.read_clock();
         }
         let before = self.in_flight.len() - self.free.len() - self.ready.len();
@@ -450,6 +443,86 @@ impl<'a> Worker<'a> {
                 .clamp(1, self.wait_for_max as u64) as usize;
         }
         self.look_around();
+        Ok(())
+    }
+
+    /// Waits until the next operation is due, and collects completions while it waits.
+    fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
+        self.reap(0)?;
+        let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
+        if self.over || left_ns <= AWAKE_NS {
+            // The caller calls again at once, unless the operation is due.
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let left = nap(Duration::from_nanos(left_ns - AWAKE_NS));
+        if self.engine.outstanding() > 0 {
+            self.engine.reap_within(left, &mut self.completions)?;
+            for Completion { user_data, result, buffer, .. } in self.completions.drain(..) {
+                self.arrivals.push(Arrival { place: user_data as u32, bytes: result?, buffer });
+            }
+            return self.acknowledge();
+        }
+        std::thread::sleep(left);
+        Ok(())
+    }
+
+    /// Pauses once the operations in flight have completed; ends early with the task's time.
+    fn think(&mut self) -> Result<(), Error> {
+        self.reap(usize::MAX)?;
+        let Some(think) = self.spec.think else { return Ok(()) };
+        self.think_at += u64::from(think.blocks);
+        let begin = Instant::now();
+        while begin.elapsed() < think.spin {
+            std::hint::spin_loop();
+        }
+        while let Some(left) = think.time.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.over
+        {
+            std::thread::sleep(nap(left));
+            // Progress is published and samples are taken during the pause.
+            self.acknowledge()?;
+        }
+        // A pause belongs to the job: no latency counts it.
+        self.read_clock();
+        self.paces.thought_until_ns = self.now_ns;
+        Ok(())
+    }
+
+    /// Waits for the operations in flight, and flushes every file written since its last flush.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.collect(usize::MAX)?;
+        if !self.spec.latency_with_flush {
+            self.acknowledge()?;
+        }
+        self.flush_dirty(self.flushes.fsync_is_due(&self.spec))?;
+        if self.spec.latency_with_flush {
+            self.acknowledge()?;
+        }
+        if self.paces.hold {
+            self.read_clock();
+            self.room_since_ns = self.now_ns;
+        }
+        Ok(())
+    }
+
+    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
+    fn flush_at_end(&mut self) -> Result<(), Error> {
+        if self.spec.end_fsync || self.spec.end_fdatasync {
+            self.flushes.begin_again();
+            self.flush_dirty(self.spec.end_fsync)?;
+        }
+        Ok(())
+    }
+
+    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
+        let flush_ns = self.spec.latencies.then_some(&mut self.tally.flush_ns);
+        self.flushes.flush(&mut self.engine, &self.files, with_metadata, flush_ns)?;
+        if self.tally.waits_for_flush() {
+            self.read_clock();
+            self.tally.durable(self.now_ns);
+        }
         Ok(())
     }
 
@@ -527,22 +600,5 @@ pub struct Shared<'a> {
 impl Shared<'_> {
     pub fn must_stop(&self) -> bool {
         self.stop.is_requested() || self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// The progress of a thread: bytes read and written.
-#[derive(Debug, Default)]
-pub struct Progress([AtomicU64; 2]);
-
-impl Progress {
-    fn publish(&self, tally: &Tally) {
-        for (shown, bytes) in self.0.iter().zip(tally.moved_bytes()) {
-            shown.store(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the bytes read and written so far, including the ramp's.
-    pub fn moved_bytes(&self) -> [u64; 2] {
-        [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
     }
 }

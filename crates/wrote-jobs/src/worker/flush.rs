@@ -1,10 +1,10 @@
 //! Flushes of a worker, and the writes that no flush covers yet, with their start times (M11).
 
-use super::Worker;
 use crate::spec::JobSpec;
 use hdrhistogram::Histogram;
+use std::path::PathBuf;
 use std::time::Instant;
-use wrote::engine::Op;
+use wrote::engine::{Engine, FileId, Op};
 use wrote_result::Error;
 
 /// The number of a flush among completions; operations are numbered by their places.
@@ -40,64 +40,42 @@ impl Flushes {
         self.fsync_is_due(spec) || fdatasync
     }
 
-    fn fsync_is_due(&self, spec: &JobSpec) -> bool {
+    pub(super) fn fsync_is_due(&self, spec: &JobSpec) -> bool {
         self.since_fsync > 0 && spec.fsync == Some(self.since_fsync)
     }
-}
 
-impl Worker<'_> {
-    /// Waits for the operations in flight, and flushes every file written since its last flush.
-    pub(super) fn flush(&mut self) -> Result<(), Error> {
-        self.collect(usize::MAX)?;
-        if !self.spec.latency_with_flush {
-            self.acknowledge()?;
-        }
-        let with_metadata = self.flushes.fsync_is_due(&self.spec);
-        self.flush_dirty(with_metadata)?;
-        if with_metadata {
-            self.flushes.since_fsync = 0;
-        }
-        // An fsync covers everything that an fdatasync does.
-        self.flushes.since_fdatasync = 0;
-        if self.spec.latency_with_flush {
-            self.acknowledge()?;
-        }
-        if self.paced {
-            self.read_clock();
-            self.room_since_ns = self.now_ns;
-        }
-        Ok(())
+    /// Lets the next flush be of every file that was written at all.
+    pub(super) fn begin_again(&mut self) {
+        self.dirty.clone_from(&self.written);
     }
 
-    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
-    pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
-        if self.spec.end_fsync || self.spec.end_fdatasync {
-            self.flushes.dirty.clone_from(&self.flushes.written);
-            self.flush_dirty(self.spec.end_fsync)?;
-        }
-        Ok(())
-    }
-
-    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
-        for index in 0..self.files.len() {
-            if !std::mem::take(&mut self.flushes.dirty[index]) {
+    /// Flushes every file written since its last flush, and records the time of each.
+    pub(super) fn flush(
+        &mut self,
+        engine: &mut Engine,
+        files: &[(PathBuf, FileId)],
+        with_metadata: bool,
+        mut flush_ns: Option<&mut Histogram<u64>>,
+    ) -> Result<(), Error> {
+        for (&(_, file), dirty) in files.iter().zip(&mut self.dirty) {
+            if !std::mem::take(dirty) {
                 continue;
             }
-            let file = self.files[index].1;
             let op = if with_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
-            let begin = self.spec.latencies.then(Instant::now);
-            self.engine.queue(FLUSH, op);
+            let timed = flush_ns.as_deref_mut().map(|flush_ns| (flush_ns, Instant::now()));
+            engine.queue(FLUSH, op);
             let mut flushed = Vec::with_capacity(1);
-            self.engine.reap(1, &mut flushed)?;
+            engine.reap(1, &mut flushed)?;
             flushed.into_iter().try_for_each(|completion| completion.result.map(drop))?;
-            if let Some(begin) = begin {
-                self.tally.flushed(begin.elapsed().as_nanos() as u64);
+            if let Some((flush_ns, begin)) = timed {
+                flush_ns.saturating_record(begin.elapsed().as_nanos() as u64);
             }
         }
-        if self.tally.waits_for_flush() {
-            self.read_clock();
-            self.tally.durable(self.now_ns);
+        if with_metadata {
+            self.since_fsync = 0;
         }
+        // An fsync covers everything that an fdatasync does.
+        self.since_fdatasync = 0;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::flush::Unflushed;
 use super::trail::Trail;
 use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest latency of the histogram: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
@@ -139,10 +140,6 @@ impl Tally {
         self.issue_delay_ns.saturating_record(delay_ns);
     }
 
-    pub(super) fn flushed(&mut self, latency_ns: u64) {
-        self.flush_ns.saturating_record(latency_ns);
-    }
-
     /// Returns whether writes are timed until their flush.
     pub(super) fn waits_for_flush(&self) -> bool {
         self.unflushed.is_some()
@@ -228,6 +225,23 @@ impl Tally {
     }
 }
 
+/// The progress of a thread: bytes read and written.
+#[derive(Debug, Default)]
+pub struct Progress([AtomicU64; 2]);
+
+impl Progress {
+    pub(super) fn publish(&self, tally: &Tally) {
+        for (shown, bytes) in self.0.iter().zip(tally.moved_bytes()) {
+            shown.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the bytes read and written so far, including the ramp's.
+    pub fn moved_bytes(&self) -> [u64; 2] {
+        [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
+    }
+}
+
 /// Returns a histogram with equal bounds for all jobs, so that they add up.
 fn counts(counts: &[u64]) -> Histogram<u64> {
     let most = wrote::engine::Options::IODEPTH_MAX.into();
@@ -292,7 +306,7 @@ mod tests {
         let mut tally = Tally::new(4, None);
         tally.submitted(0, 2);
         done(&mut tally, true, 9, 100);
-        tally.flushed(3);
+        tally.flush_ns.saturating_record(3);
         tally.begin_again(50);
         tally.submitted(1, 1);
         tally.completed(1);
