@@ -12,7 +12,9 @@ use crate::scenario::{Listed, Scenario};
 use plan::Files;
 use wrote::Survives;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Blocks, Direction, Finding, Flush, Ioengine, Settings, SourceCache};
+use wrote_result::document::{
+    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SourceCache, View,
+};
 use wrote_result::{Error, words};
 
 pub(crate) const NAME: &str = "meta";
@@ -105,6 +107,19 @@ impl Kind {
 }
 
 impl Way {
+    /// Composes the row.
+    fn composed(&self) -> Row {
+        Row {
+            name: self.name.into(),
+            workload: self.workload.into(),
+            way: self.words.into(),
+            view: Some(View::Metadata),
+            direction: self.kind.direction(),
+            survives: self.kind.survives(),
+            ..Row::default()
+        }
+    }
+
     /// Returns the settings of a run of this many files.
     fn settings(&self, files: u32, cache: Option<SourceCache>) -> Settings {
         Settings {

@@ -32,11 +32,11 @@ impl Work for Amounts {
         let bytes = messages.iter().map(|of| of.bytes_of(of.count())).sum();
         let asked = way.asked(self, count, bytes);
         let mut appended = match way.promise() {
-            Some(promise) => self.append_to_log((way, promise), messages, &asked, site)?,
-            None => self.append_to_file(way, messages, &asked, site)?,
+            Some(promise) => append_to_log(self, (way, promise), messages, &asked, site)?,
+            None => append_to_file(self, way, messages, &asked, site)?,
         };
         site.stop.check()?;
-        let check = self.check(way, check, site)?;
+        let check = read_back(self, way, check, site)?;
         let (sent, OneRun { run, effective, .. }) = (appended.sent, &mut appended.run);
         run.bytes = appended.bytes;
         run.throughput_bytes_per_s = appended.bytes as f64 / run.elapsed_s;
@@ -78,78 +78,76 @@ struct Appended {
     drained_bytes: u64,
 }
 
-impl Amounts {
-    fn append_to_file(
-        &self,
-        way: &Way,
-        mut messages: Vec<Messages>,
-        asked: &Settings,
-        site: &Site,
-    ) -> Result<Appended, Error> {
+fn append_to_file(
+    amounts: &Amounts,
+    way: &Way,
+    mut messages: Vec<Messages>,
+    asked: &Settings,
+    site: &Site,
+) -> Result<Appended, Error> {
+    let path = file(site);
+    let messages = messages.pop().expect("these ways have one producer");
+    let (sent, bytes, runtime) = (messages.count(), asked.size_bytes, runtime()?);
+    let task = usual::Task {
+        file: File::create_new(&path).map_err(Error::at(&path, "create"))?,
+        path: &path,
+        messages,
+        arrivals: Arrivals::new(amounts.rate, 0, 1),
+        runtime: &runtime,
+        stop: site.stop,
+    };
+    let append = || usual::append(way.strategy.kind, task);
+    let (latencies, run) = clocked(&site.timer()?, Usage::now, append)?;
+    let run = OneRun { latencies, run, effective: asked.clone(), fallbacks: Vec::new() };
+    Ok(Appended { sent, bytes, run, drained_bytes: 0 })
+}
+
+fn append_to_log(
+    amounts: &Amounts,
+    (way, promise): (&Way, Promise),
+    messages: Vec<Messages>,
+    asked: &Settings,
+    site: &Site,
+) -> Result<Appended, Error> {
+    let log = Log::options().sync(promise.sync).open(log_folder(site))?;
+    let mut drain = Drain { site, sizes: amounts.drain(way), written_bytes: 0 };
+    drain.ready()?;
+    let (stop, slice) = (site.stop.clone(), amounts.slice());
+    let task = log::Task { log: log.clone(), promise, stop, slice };
+    let arrivals = |number| Arrivals::new(amounts.rate, number, way.producers());
+    let producers = messages.into_iter().zip((0..).map(arrivals)).collect();
+    let timed = log::append(&task, site.timer()?, producers);
+    drop(task);
+    let told = log.effective();
+    // Even if a producer failed, the log must be closed before its folder is read.
+    let closed = log.close();
+    let (Sent { latencies, messages: sent, bytes }, mut run) = timed?;
+    closed?;
+    run.iodepth_reached = told.iodepth_reached.max(1);
+    let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
+    let direct = !told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
+    let mut effective = asked.clone();
+    Done { effective: told, direct }.tell(&mut effective);
+    let run = OneRun { latencies, run, effective, fallbacks };
+    Ok(Appended { sent, bytes, run, drained_bytes: drain.written_bytes })
+}
+
+/// Reads back what a run wrote.
+fn read_back(amounts: &Amounts, way: &Way, mut check: Check, site: &Site) -> Result<Check, Error> {
+    if way.promise().is_none() {
         let path = file(site);
-        let messages = messages.pop().expect("these ways have one producer");
-        let (sent, bytes, runtime) = (messages.count(), asked.size_bytes, runtime()?);
-        let task = usual::Task {
-            file: File::create_new(&path).map_err(Error::at(&path, "create"))?,
-            path: &path,
-            messages,
-            arrivals: Arrivals::new(self.rate, 0, 1),
-            runtime: &runtime,
-            stop: site.stop,
-        };
-        let append = || usual::append(way.strategy.kind, task);
-        let (latencies, run) = clocked(&site.timer()?, Usage::now, append)?;
-        let run = OneRun { latencies, run, effective: asked.clone(), fallbacks: Vec::new() };
-        Ok(Appended { sent, bytes, run, drained_bytes: 0 })
+        let failed = Error::at(&path, "read");
+        let mut file = File::open(&path).map_err(failed)?;
+        let max_bytes = amounts.sizes.max_bytes as usize;
+        walk(&mut file, max_bytes, &mut check, site.stop).map_err(failed)?;
+        return Ok(check);
     }
-
-    fn append_to_log(
-        &self,
-        (way, promise): (&Way, Promise),
-        messages: Vec<Messages>,
-        asked: &Settings,
-        site: &Site,
-    ) -> Result<Appended, Error> {
-        let log = Log::options().sync(promise.sync).open(log_folder(site))?;
-        let mut drain = Drain { site, sizes: self.drain(way), written_bytes: 0 };
-        drain.ready()?;
-        let (stop, slice) = (site.stop.clone(), self.slice());
-        let task = log::Task { log: log.clone(), promise, stop, slice };
-        let arrivals = |number| Arrivals::new(self.rate, number, way.producers());
-        let producers = messages.into_iter().zip((0..).map(arrivals)).collect();
-        let timed = log::append(&task, site.timer()?, producers);
-        drop(task);
-        let told = log.effective();
-        // Even if a producer failed, the log must be closed before its folder is read.
-        let closed = log.close();
-        let (Sent { latencies, messages: sent, bytes }, mut run) = timed?;
-        closed?;
-        run.iodepth_reached = told.iodepth_reached.max(1);
-        let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
-        let direct = !told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
-        let mut effective = asked.clone();
-        Done { effective: told, direct }.tell(&mut effective);
-        let run = OneRun { latencies, run, effective, fallbacks };
-        Ok(Appended { sent, bytes, run, drained_bytes: drain.written_bytes })
+    let mut reader = LogReader::open(log_folder(site), 0)?;
+    while let Some(record) = reader.next_lent()? {
+        site.stop.check()?;
+        check.record(record.bytes);
     }
-
-    /// Reads back what a run wrote.
-    fn check(&self, way: &Way, mut check: Check, site: &Site) -> Result<Check, Error> {
-        if way.promise().is_none() {
-            let path = file(site);
-            let failed = Error::at(&path, "read");
-            let mut file = File::open(&path).map_err(failed)?;
-            let max_bytes = self.sizes.max_bytes as usize;
-            walk(&mut file, max_bytes, &mut check, site.stop).map_err(failed)?;
-            return Ok(check);
-        }
-        let mut reader = LogReader::open(log_folder(site), 0)?;
-        while let Some(record) = reader.next_lent()? {
-            site.stop.check()?;
-            check.record(record.bytes);
-        }
-        Ok(check)
-    }
+    Ok(check)
 }
 
 /// Returns tokio's default runtime, with a thread per processor.

@@ -1,6 +1,6 @@
 //! The runs of the rows, and the files and the memory that they share.
 
-use super::plan::Runs;
+use super::plan::{Amounts, Runs};
 use super::{Blocks, Way, Workload, clear};
 use crate::plan::{Prepared, Turn, Work};
 use crate::progress::Ticker;
@@ -24,8 +24,9 @@ impl Work for Runs {
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = self.amounts.ways[at.row];
         let in_place = way.blocks == Blocks::Written;
-        let filled_bytes = if in_place { self.fill(way.workload, site)? } else { 0 };
-        let (sizes, files) = (*self.amounts.sizes_of(way.workload), self.files(way, site));
+        let filled_bytes = if in_place { fill(self, way.workload, site)? } else { 0 };
+        let (sizes, files) =
+            (*self.amounts.sizes_of(way.workload), files(&self.amounts, way, site));
         if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
             held.give_back()?;
         }
@@ -55,12 +56,13 @@ impl Work for Runs {
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.amounts.ways[row];
-        clear(&self.files(way, site), way.blocks == Blocks::Written, site)?;
+        clear(&files(&self.amounts, way, site), way.blocks == Blocks::Written, site)?;
         self.held.as_mut().map_or(Ok(()), |held| held.take(site.stop))
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        let written = self.amounts.overwritten().flat_map(|of| self.written_files(of, site));
+        let written =
+            self.amounts.overwritten().flat_map(|of| written_files(&self.amounts, of, site));
         let files: Vec<PathBuf> = written.chain([Drain::file(site)]).collect();
         site.clear_shared(&files)?;
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
@@ -75,36 +77,34 @@ impl Work for Runs {
     }
 }
 
-impl Runs {
-    /// Writes and flushes the file that rows overwrite, before their first run. Returns the bytes
-    /// written.
-    fn fill(&mut self, workload: Workload, site: &Site) -> Result<u64, Error> {
-        if std::mem::replace(&mut self.filled[workload as usize], true) {
-            return Ok(0);
-        }
-        let files = self.written_files(workload, site);
-        // In large writes: small ones might take minutes.
-        let stream = self.amounts.sizes_of(Workload::Stream);
-        let job = self.amounts.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
-        let site = site.apart();
-        Ok(site.run_jobs(&job.on_each(&files, None), permissions(false), &mut ())?.written_bytes())
+/// Writes and flushes the file that rows overwrite, before their first run. Returns the bytes
+/// written.
+fn fill(runs: &mut Runs, workload: Workload, site: &Site) -> Result<u64, Error> {
+    if std::mem::replace(&mut runs.filled[workload as usize], true) {
+        return Ok(0);
     }
+    let files = written_files(&runs.amounts, workload, site);
+    // In large writes: small ones might take minutes.
+    let stream = runs.amounts.sizes_of(Workload::Stream);
+    let job = runs.amounts.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
+    let site = site.apart();
+    Ok(site.run_jobs(&job.on_each(&files, None), permissions(false), &mut ())?.written_bytes())
+}
 
-    fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {
-        match way.blocks {
-            Blocks::Written => self.written_files(way.workload, site),
-            _ => site.job_files("new", self.amounts.sizes_of(way.workload).numjobs),
-        }
+fn files(amounts: &Amounts, way: &Way, site: &Site) -> Vec<PathBuf> {
+    match way.blocks {
+        Blocks::Written => written_files(amounts, way.workload, site),
+        _ => site.job_files("new", amounts.sizes_of(way.workload).numjobs),
     }
+}
 
-    /// Returns the files that this workload's rows overwrite.
-    fn written_files(&self, workload: Workload, site: &Site) -> Vec<PathBuf> {
-        let part = match workload {
-            Workload::Stream => "stream_written",
-            Workload::Small => "small_written",
-        };
-        site.job_files(part, self.amounts.sizes_of(workload).numjobs)
-    }
+/// Returns the files that this workload's rows overwrite.
+fn written_files(amounts: &Amounts, workload: Workload, site: &Site) -> Vec<PathBuf> {
+    let part = match workload {
+        Workload::Stream => "stream_written",
+        Workload::Small => "small_written",
+    };
+    site.job_files(part, amounts.sizes_of(workload).numjobs)
 }
 
 /// Returns the permissions of a run. The plan has reserved space for every coexisting file.

@@ -27,7 +27,7 @@ impl Work for Amounts {
         let SaveRow { way: Way { kind, .. }, state, size_bytes } = of;
         let (kind, texts) = (*kind, texts(self.ready_texts(&of), size_bytes, seed()));
         let mut texts = texts.chunks(size_bytes as usize).cycle();
-        let files = self.files(&of, site);
+        let files = files(self, &of, site);
         let (folder, temporary) = (site.scratch.path(), site.file("temporary", 0));
         if state == State::Existing {
             make_old(&files[0], texts.next().expect("there is one"), folder)?;
@@ -63,15 +63,13 @@ impl Work for Amounts {
     /// Removes the files, and waits until the file system has released them. Write-back of
     /// unflushed pages then does not affect other rows' latency.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
-        site::clear(&self.files(&self.rows[row], site), site.scratch.path())
+        site::clear(&files(self, &self.rows[row], site), site.scratch.path())
     }
 }
 
-impl Amounts {
-    /// Returns the files of a row's run: one for each new text.
-    fn files(&self, row: &SaveRow, site: &Site) -> Vec<PathBuf> {
-        site.files("text", if row.state == State::New { self.saves_max() } else { 1 })
-    }
+/// Returns the files of a row's run: one for each new text.
+fn files(amounts: &Amounts, row: &SaveRow, site: &Site) -> Vec<PathBuf> {
+    site.files("text", if row.state == State::New { amounts.saves_max() } else { 1 })
 }
 
 /// Creates the initial file, durably.

@@ -5,7 +5,6 @@ use crate::calibration::Calibration;
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_result::document::{Row, View};
 
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
@@ -120,19 +119,4 @@ impl Files {
 /// Returns whether each round has its own files: `create` makes them, and `unlink` removes them.
 pub(super) fn is_of_round(kind: Kind) -> bool {
     matches!(kind, Create | Unlink)
-}
-
-impl Way {
-    /// Composes the row.
-    fn composed(&self) -> Row {
-        Row {
-            name: self.name.into(),
-            workload: self.workload.into(),
-            way: self.words.into(),
-            view: Some(View::Metadata),
-            direction: self.kind.direction(),
-            survives: self.kind.survives(),
-            ..Row::default()
-        }
-    }
 }

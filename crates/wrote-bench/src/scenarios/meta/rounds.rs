@@ -40,7 +40,7 @@ impl Work for Files {
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = self.ways[at.row];
-        let (folder, written_bytes) = self.ready(&way, at.round, site)?;
+        let (folder, written_bytes) = Folder::ready(&way, at.round, self, site)?;
         let cache = match way.kind {
             Read => Some(folder.drop_pages(self.count)?),
             _ => None,
@@ -103,28 +103,6 @@ impl Work for Files {
 /// The number of the persistent folder. Round 0 has folder 1.
 const STAYING: u32 = 0;
 
-impl Files {
-    /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
-    /// `create` made. Returns the folder and the bytes written.
-    fn ready(&mut self, way: &Way, round: u32, site: &Site) -> Result<(Folder, u64), Error> {
-        let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
-        let folder = Folder::make(way, number, self, site)?;
-        if way.kind == Create || self.filled.contains(&folder.path) {
-            return Ok((folder, 0));
-        }
-        if way.kind == Unlink {
-            // No file is created once files were removed.
-            for later in round + 1..self.runs {
-                Folder::make(way, 1 + later, self, site)?.write(0..self.count, &[])?;
-            }
-        }
-        folder.write(0..self.count, &folder.data)?;
-        folder.settle()?;
-        self.filled.push(folder.path.clone());
-        Ok((folder, u64::from(self.count) * FILE_BYTES))
-    }
-}
-
 /// One rank's files in a folder.
 struct Folder {
     path: PathBuf,
@@ -134,6 +112,26 @@ struct Folder {
 }
 
 impl Folder {
+    /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
+    /// `create` made. Returns the folder and the bytes written.
+    fn ready(way: &Way, round: u32, plan: &mut Files, site: &Site) -> Result<(Folder, u64), Error> {
+        let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
+        let folder = Folder::make(way, number, plan, site)?;
+        if way.kind == Create || plan.filled.contains(&folder.path) {
+            return Ok((folder, 0));
+        }
+        if way.kind == Unlink {
+            // No file is created once files were removed.
+            for later in round + 1..plan.runs {
+                Folder::make(way, 1 + later, plan, site)?.write(0..plan.count, &[])?;
+            }
+        }
+        folder.write(0..plan.count, &folder.data)?;
+        folder.settle()?;
+        plan.filled.push(folder.path.clone());
+        Ok((folder, u64::from(plan.count) * FILE_BYTES))
+    }
+
     /// Creates the folder, if absent.
     fn make(way: &Way, number: u32, plan: &mut Files, site: &Site) -> Result<Folder, Error> {
         let path = match way.is_shared {
