@@ -4,8 +4,8 @@
 //! results, and the thread wakes the task when a result is ready. No poll waits for the disk, and
 //! none wakes itself.
 
-mod reader;
-mod writer;
+pub mod reader;
+pub mod writer;
 
 use crate::fork::Process;
 use std::io;

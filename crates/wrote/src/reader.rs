@@ -15,6 +15,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, IoSliceMut, Read, Seek, SeekFrom};
 use std::path::Path;
+#[cfg(feature = "tokio")]
+use tokio::io::{AsyncBufRead, AsyncSeek};
 
 /// Buffers are whole pages: every file takes direct transfers of these.
 const BS_UNIT_BYTES: usize = 4096;
@@ -137,6 +139,19 @@ impl Reader {
     /// into the reader, which continues after the last byte that was returned.
     pub fn bytes(self) -> impl Iterator<Item = io::Result<u8>> + Into<Reader> + Send + fmt::Debug {
         ReaderBytes::new(self)
+    }
+
+    /// Converts the reader to one for tasks, on any runtime or without one: tokio's `AsyncRead`,
+    /// `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the
+    /// traits of `futures-io`. Fails if no thread can be started.
+    ///
+    /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the
+    /// task. An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping
+    /// it ends the thread after the current read. Errors are returned at their position, as by a
+    /// [`Reader`].
+    #[cfg(feature = "tokio")]
+    pub fn into_async(self) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {
+        crate::asynchronous::reader::AsyncReader::start(self)
     }
 
     /// The bytes in the buffer, which the next reads return. Reads nothing.

@@ -188,6 +188,14 @@ impl Disk {
         self.save(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
     }
 
+    /// Saves like the function [`write_many`], under the conditions of [`Disk::write`].
+    pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
+        &self,
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<(), Error> {
+        many::Group::on(self)?.save_all(files)
+    }
+
     fn save(
         &self,
         sync: SyncPolicy,

@@ -14,6 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 use stream::Stream;
+#[cfg(feature = "tokio")]
+use tokio::io::{AsyncSeek, AsyncWrite};
 
 /// Writes a file in the background, instead of `BufWriter<File>`.
 ///
@@ -216,6 +218,27 @@ impl Writer {
     /// [`crate::write_unflushed`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.stream.end(false)
+    }
+
+    /// Converts the writer to one for tasks, on any runtime or without one: tokio's `AsyncWrite`
+    /// and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the traits of
+    /// `futures-io`. Fails if no thread can be started, and then finishes the file like a dropped
+    /// writer.
+    ///
+    /// `shutdown` acts like [`Writer::finish`]: the file then survives power loss.
+    ///
+    /// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the
+    /// writer's thread writes another and this one is full; the thread then wakes the task. Uses
+    /// 256 KiB more memory (W8).
+    ///
+    /// An error in the background is returned by a later call and every one after it (W2).
+    ///
+    /// Dropping it does not wait: the thread writes the remaining chunks, including the partial
+    /// one, and finishes the file like a dropped writer. The process may end before that. An
+    /// unfinished replacement is removed.
+    #[cfg(feature = "tokio")]
+    pub fn into_async(self) -> io::Result<impl AsyncWrite + AsyncSeek + Send + Unpin + use<>> {
+        crate::asynchronous::writer::AsyncWriter::start(self, Writer::finish)
     }
 
     /// Ends without writing the rest. A file created by this `Writer` is removed, and one of

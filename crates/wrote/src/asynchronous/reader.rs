@@ -1,7 +1,6 @@
 //! A `Reader` behind a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
-use crate::Reader;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,8 +16,8 @@ enum Done {
     Sought(io::Result<u64>),
 }
 
-/// The reader that [`Reader::into_async`] returns.
-struct AsyncReader {
+/// The reader that [`Reader::into_async`](crate::Reader::into_async) returns.
+pub struct AsyncReader {
     worker: Worker<Job, Done>,
     /// The chunk that the task reads, and its unread bytes.
     chunk: Vec<u8>,
@@ -34,20 +33,9 @@ struct AsyncReader {
     is_seeking: bool,
 }
 
-impl Reader {
-    /// Converts the reader to one for tasks, on any runtime or without one: tokio's `AsyncRead`,
-    /// `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the
-    /// traits of `futures-io`. Fails if no thread can be started.
-    ///
-    /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the
-    /// task. An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping
-    /// it ends the thread after the current read. Errors are returned at their position, as by a
-    /// [`Reader`].
-    pub fn into_async(
-        mut self,
-    ) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {
-        let position = self.stream_position()?;
-        let mut reader = self;
+impl AsyncReader {
+    pub fn start(mut reader: impl Read + Seek + Send + 'static) -> io::Result<AsyncReader> {
+        let position = reader.stream_position()?;
         let worker = Worker::start("wrote-reader", move |job| match job {
             Job::Fill(mut chunk) => {
                 chunk.resize(CHUNK_BYTES, 0);
@@ -60,9 +48,7 @@ impl Reader {
         let (is_filling, next, is_seeking) = (false, None, false);
         Ok(AsyncReader { worker, chunk, from, to, position, is_filling, next, spare, is_seeking })
     }
-}
 
-impl AsyncReader {
     fn fill_next(&mut self) {
         self.is_filling = true;
         self.worker.send(Job::Fill(std::mem::take(&mut self.spare)));

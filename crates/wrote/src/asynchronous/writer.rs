@@ -1,7 +1,7 @@
 //! A `Writer` behind a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
-use crate::{Error, Writer};
+use crate::Error;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -19,8 +19,8 @@ enum Then {
 /// A chunk, and what the thread does after writing it.
 type Work = (Vec<u8>, Then);
 
-/// The writer that [`Writer::into_async`] returns.
-struct AsyncWriter {
+/// The writer that [`Writer::into_async`](crate::Writer::into_async) returns.
+pub struct AsyncWriter {
     worker: Worker<Work, (Vec<u8>, io::Result<u64>)>,
     chunk: Vec<u8>,
     spare: Vec<u8>,
@@ -32,46 +32,20 @@ struct AsyncWriter {
     failed: Option<Error>,
 }
 
-impl Writer {
-    /// Converts the writer to one for tasks, on any runtime or without one: tokio's `AsyncWrite`
-    /// and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the traits of
-    /// `futures-io`. Fails if no thread can be started, and then finishes the file like a dropped
-    /// writer.
-    ///
-    /// `shutdown` acts like [`Writer::finish`]: the file then survives power loss.
-    ///
-    /// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the
-    /// writer's thread writes another and this one is full; the thread then wakes the task. Uses
-    /// 256 KiB more memory (W8).
-    ///
-    /// An error in the background is returned by a later call and every one after it (W2).
-    ///
-    /// Dropping it does not wait: the thread writes the remaining chunks, including the partial
-    /// one, and finishes the file like a dropped writer. The process may end before that. An
-    /// unfinished replacement is removed.
-    pub fn into_async(self) -> io::Result<impl AsyncWrite + AsyncSeek + Send + Unpin + use<>> {
-        let mut writer = Some(self);
-        let work = move |(mut chunk, then): Work| {
-            let result = do_job(&mut writer, &chunk, then);
-            chunk.clear();
-            (chunk, result)
-        };
-        let (chunk, spare) = (Vec::new(), Vec::new());
-        let worker = Worker::start("wrote-writer", work)?;
-        let (doing, seek, is_ended, failed) = (None, None, false, None);
-        Ok(AsyncWriter { worker, chunk, spare, doing, seek, is_ended, failed })
-    }
-}
-
 /// Writes the chunk and does the step. Returns the place that a seek leads to.
-fn do_job(slot: &mut Option<Writer>, chunk: &[u8], then: Then) -> io::Result<u64> {
+fn do_job<W: Write + Seek, T>(
+    slot: &mut Option<W>,
+    finish: fn(W) -> Result<T, Error>,
+    chunk: &[u8],
+    then: Then,
+) -> io::Result<u64> {
     let writer = slot.as_mut().ok_or_else(closed)?;
     writer.write_all(chunk)?;
     match then {
         Then::Nothing => {}
         Then::Flush => writer.flush()?,
         Then::Seek(to) => return writer.seek(to),
-        Then::End => drop(slot.take().expect("it was there").finish()?),
+        Then::End => drop(finish(slot.take().expect("it was there"))?),
     }
     Ok(0)
 }
@@ -81,8 +55,25 @@ fn closed() -> io::Error {
 }
 
 impl AsyncWriter {
+    /// Starts the thread, which calls `finish` at the stream's end.
+    pub fn start<W: Write + Seek + Send + 'static, T: 'static>(
+        writer: W,
+        finish: fn(W) -> Result<T, Error>,
+    ) -> io::Result<AsyncWriter> {
+        let mut writer = Some(writer);
+        let work = move |(mut chunk, then): Work| {
+            let result = do_job(&mut writer, finish, &chunk, then);
+            chunk.clear();
+            (chunk, result)
+        };
+        let (chunk, spare) = (Vec::new(), Vec::new());
+        let worker = Worker::start("wrote-writer", work)?;
+        let (doing, seek, is_ended, failed) = (None, None, false, None);
+        Ok(AsyncWriter { worker, chunk, spare, doing, seek, is_ended, failed })
+    }
+
     /// Passes the chunk to the thread.
-    fn start(&mut self, then: Then) {
+    fn pass(&mut self, then: Then) {
         let chunk = std::mem::replace(&mut self.chunk, std::mem::take(&mut self.spare));
         self.doing = Some(then);
         self.worker.send((chunk, then));
@@ -95,7 +86,7 @@ impl AsyncWriter {
             match self.doing {
                 None => {
                     self.check()?;
-                    self.start(then);
+                    self.pass(then);
                 }
                 Some(doing) => {
                     let reply = ready!(self.poll_done(context));
@@ -147,7 +138,7 @@ impl AsyncWrite for AsyncWriter {
             return Poll::Ready(Err(closed()));
         }
         if is_full {
-            self.start(Then::Nothing);
+            self.pass(Then::Nothing);
         }
         let len = bytes.len().min(CHUNK_BYTES - self.chunk.len());
         self.chunk.extend_from_slice(&bytes[..len]);
@@ -191,7 +182,7 @@ impl AsyncSeek for AsyncWriter {
 impl Drop for AsyncWriter {
     fn drop(&mut self) {
         if !self.chunk.is_empty() && !self.is_ended {
-            self.start(Then::Nothing);
+            self.pass(Then::Nothing);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Copies between streams and files: the `-` of `wrote copy`.
 
 use super::ends::{Place, Source, identity};
-use super::options::{CopyOptions, CopySettings, Filled, engine_for, engine_options, open_engine};
 use super::pieces::{Checksum, PieceSizes, read_back, source_shrank};
+use super::settings::{CopySettings, Filled, engine_for, engine_options, open_engine};
 use crate::engine::Op;
 use crate::metadata::MODE_PRIVATE;
 use crate::progress::{Watch, Watcher};
@@ -18,50 +18,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Copies the open file `from` (a pipe, a socket, a terminal, a file from its current offset) up to
-/// its end to `to`, which appears once complete.
-///
-/// A new file has the permissions 0o666 minus the umask; a replaced file keeps its own. With
-/// [`CopyOptions::verify`] the file is read back, bypassing the page cache, and its checksum
-/// compared. [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`] is
-/// called at least ten times a second, even while nothing arrives. The copy and its name are
-/// durable when this returns.
-///
-/// # Errors
-///
-/// The kernel's errors; `EEXIST` for an existing file without [`CopyOptions::replace`];
-/// [`Error::Refused`] if `to` is a folder or a device; [`Error::Interrupted`] if the watcher asks
-/// to stop. A file at `to` is then unchanged, unless only the last step failed, the flush of its
-/// folder.
-pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> {
-    CopyOptions::new().copy_in(from, to)
-}
-
-impl CopyOptions<'_> {
-    /// Copies an open file or stream to a file, like the function [`copy_in`].
-    pub fn copy_in(self, from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> {
-        let (from, to) = (from.as_fd(), to.as_ref());
-        self.run(|settings, watch| {
-            // The length is unknown, so the engine gets all buffers.
-            let mut engine = open_engine(&engine_options(u64::MAX, settings), settings)?;
-            copy_in_through(&mut engine, from, to, settings, watch)
-        })
-    }
-
-    /// Copies an ordinary file to a stream, like the function [`copy_out`].
-    pub fn copy_out(self, from: impl AsRef<Path>, to: impl AsFd) -> Result<Written, Error> {
-        let (from, to) = (from.as_ref(), to.as_fd());
-        self.run(|settings, watch| copy_out_watched(from, to, settings, watch))
-    }
-}
-
-fn copy_in_through(
-    engine: &mut Engine,
+pub(super) fn copy_in(
     from: BorrowedFd,
     to: &Path,
     settings: &CopySettings,
     watch: Watch,
 ) -> Result<Written, Error> {
+    // The length is unknown, so the engine gets all buffers.
+    let engine = &mut open_engine(&engine_options(u64::MAX, settings), settings)?;
     let began = Instant::now();
     let Place { path, replaced } = Place::find(engine, None, to, settings.replace)?;
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
@@ -75,24 +39,7 @@ fn copy_in_through(
     Ok(filled.written(engine, began, settings.durable))
 }
 
-/// Copies the file `from` to the open file `to`, a stream, which is not synced.
-///
-/// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
-/// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
-/// while the stream accepts nothing, if the kernel supports non-blocking writes (pipes since Linux
-/// 6.4, sockets).
-///
-/// # Errors
-///
-/// The kernel's errors; `EPIPE` means that the reader is gone. [`Error::Refused`] if `from` is a
-/// folder, a pipe or a character device, or is `to` itself, or with [`CopyOptions::verify`],
-/// because a stream can't be read back. [`Error::Differs`] if `from` is shortened during the copy;
-/// [`Error::Interrupted`] if the watcher asks to stop.
-pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Written, Error> {
-    CopyOptions::new().copy_out(from, to)
-}
-
-fn copy_out_watched(
+pub(super) fn copy_out(
     from: &Path,
     to: BorrowedFd,
     settings: &CopySettings,

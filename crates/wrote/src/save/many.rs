@@ -63,20 +63,6 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     group.save_all(files)
 }
 
-impl Disk {
-    /// Saves like the function [`write_many`], under the conditions of [`Disk::write`].
-    pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
-        &self,
-        files: impl IntoIterator<Item = (P, B)>,
-    ) -> Result<(), Error> {
-        self.check_process()?;
-        let iodepth = self.effective().iodepth.min(IODEPTH);
-        let options = Options::new(Ioengine::IoUring, iodepth, self.buffer_bytes().min(BS_BYTES));
-        let engine = self.engine(&options)?;
-        Group::new(engine, Flushed::Each).save_all(files)
-    }
-}
-
 /// How the files of a group become durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flushed {
@@ -101,7 +87,7 @@ impl Flushed {
 }
 
 /// Files written beside their places, on one file system.
-struct Group {
+pub(super) struct Group {
     engine: Engine,
     flushed: Flushed,
     /// How the files become durable is chosen anew for each group.
@@ -123,6 +109,14 @@ struct GroupFile {
 }
 
 impl Group {
+    /// Returns a group that is saved by the method of a disk's engine.
+    pub(super) fn on(disk: &Disk) -> Result<Group, Error> {
+        disk.check_process()?;
+        let iodepth = disk.effective().iodepth.min(IODEPTH);
+        let options = Options::new(Ioengine::IoUring, iodepth, disk.buffer_bytes().min(BS_BYTES));
+        Ok(Group::new(disk.engine(&options)?, Flushed::Each))
+    }
+
     fn new(engine: Engine, flushed: Flushed) -> Group {
         Group {
             engine,
@@ -137,7 +131,7 @@ impl Group {
     }
 
     /// Saves the files. An error has the path that the caller gave.
-    fn save_all<P: AsRef<Path>, B: AsRef<[u8]>>(
+    pub(super) fn save_all<P: AsRef<Path>, B: AsRef<[u8]>>(
         mut self,
         files: impl IntoIterator<Item = (P, B)>,
     ) -> Result<(), Error> {
