@@ -107,7 +107,7 @@ fn log_synced_at_end(messages: &Messages, path: &Path, sync: SyncPolicy) -> Resu
         Ok(())
     };
     let steps = vec![step; messages.work.producers as usize];
-    let appended = messages.append(steps, Timing::None, || Ok(log.sync()?))?;
+    let appended = crew::append(messages, steps, Timing::None, || Ok(log.sync()?))?;
     finish_log(&log, 0, appended, &folder)
 }
 
@@ -116,7 +116,7 @@ fn log_durable_each(messages: &Messages, path: &Path, open: Open) -> Result<Outc
     let folder = Place::folder(path)?;
     let (log, first) = open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
-    finish_log(&log, first, messages.append_each(step)?, &folder)
+    finish_log(&log, first, crew::append_each(messages, step)?, &folder)
 }
 
 /// Awaits after each append that the message is durable.
@@ -143,14 +143,14 @@ fn lines(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> 
     let (place, messages) = (Place::take(path)?, messages.lines());
     let file = Lines::options().sync(sync).open(path)?;
     let appended = if sync == SyncPolicy::Always {
-        messages.append_each(|line: &[u8]| Ok(file.append(line)?.wait()?))?
+        crew::append_each(&messages, |line: &[u8]| Ok(file.append(line)?.wait()?))?
     } else {
         let step = |line: &[u8]| {
             drop(file.append(line)?);
             Ok(())
         };
         let steps = vec![step; messages.work.producers as usize];
-        messages.append(steps, Timing::None, || Ok(file.flush()?))?
+        crew::append(&messages, steps, Timing::None, || Ok(file.flush()?))?
     };
     file.close()?;
     place.check_length(appended.bytes + appended.operations)?;

@@ -1,7 +1,7 @@
 //! A program without a log that waits for no message: producers copy into a buffer of 1 MiB under a
 //! lock, and a thread writes full ones through the page cache. It has no checksums.
 
-use super::{Messages, Timing};
+use super::{Messages, Timing, crew};
 use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
@@ -55,7 +55,7 @@ pub fn buffered(messages: &Messages, path: &Path, interval: Option<Duration>) ->
             filling.as_mut().ok_or("it has ended")?.append(message)
         };
         let steps = vec![step; messages.work.producers as usize];
-        let appended = messages.append(steps, Timing::None, || {
+        let appended = crew::append(messages, steps, Timing::None, || {
             let last = filling.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Filling { buffer, full, .. } = last.ok_or("it has ended")?;
             full.send(buffer)?;

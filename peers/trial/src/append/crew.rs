@@ -18,71 +18,69 @@ pub enum Timing {
     None,
 }
 
-impl Messages {
-    /// Appends each message by `step`, and times it.
-    pub fn append_each<S>(&self, step: S) -> Result<Outcome>
-    where
-        S: FnMut(&[u8]) -> Result<()> + Send + Clone,
-    {
-        self.append(vec![step; self.work.producers as usize], Timing::Each, || Ok(()))
-    }
+/// Appends each message by `step`, and times it.
+pub fn append_each<S>(messages: &Messages, step: S) -> Result<Outcome>
+where
+    S: FnMut(&[u8]) -> Result<()> + Send + Clone,
+{
+    append(messages, vec![step; messages.work.producers as usize], Timing::Each, || Ok(()))
+}
 
-    /// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
-    pub fn append<S>(
-        &self,
-        steps: Vec<S>,
-        timing: Timing,
-        finish: impl FnOnce() -> Result<()>,
-    ) -> Result<Outcome>
-    where
-        S: FnMut(&[u8]) -> Result<()> + Send,
-    {
-        let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
-        let (clock, histograms) = thread::scope(|scope| {
-            let start = |(producer, step): (usize, S)| {
-                let (ready, begin) = (&ready, &begin);
-                scope.spawn(move || {
-                    ready.wait();
-                    begin.wait();
-                    self.produce(producer as u32, timing, step)
-                })
-            };
-            let producers: Vec<_> = steps.into_iter().enumerate().map(start).collect();
-            ready.wait();
-            let clock = Clock::start();
-            begin.wait();
-            let each = producers.into_iter().map(|producer| match producer.join() {
-                Ok(done) => done,
-                Err(_) => Err("a producer panicked".into()),
-            });
-            (clock, each.collect::<Result<Vec<Histogram<u64>>>>())
+/// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
+pub fn append<S>(
+    messages: &Messages,
+    steps: Vec<S>,
+    timing: Timing,
+    finish: impl FnOnce() -> Result<()>,
+) -> Result<Outcome>
+where
+    S: FnMut(&[u8]) -> Result<()> + Send,
+{
+    let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
+    let (clock, histograms) = thread::scope(|scope| {
+        let start = |(producer, step): (usize, S)| {
+            let (ready, begin) = (&ready, &begin);
+            scope.spawn(move || {
+                ready.wait();
+                begin.wait();
+                produce(messages, producer as u32, timing, step)
+            })
+        };
+        let producers: Vec<_> = steps.into_iter().enumerate().map(start).collect();
+        ready.wait();
+        let clock = Clock::start();
+        begin.wait();
+        let each = producers.into_iter().map(|producer| match producer.join() {
+            Ok(done) => done,
+            Err(_) => Err("a producer panicked".into()),
         });
-        let (clock, histograms) = (clock?, histograms?);
-        finish()?;
-        let outcome = clock.stop(self.total_bytes(), self.work.messages)?;
-        let mut all = Histogram::new(3)?;
-        histograms.iter().try_for_each(|histogram| all.add(histogram))?;
-        Ok(Outcome { latency_ns: Percentiles::of(&all), ..outcome })
-    }
+        (clock, each.collect::<Result<Vec<Histogram<u64>>>>())
+    });
+    let (clock, histograms) = (clock?, histograms?);
+    finish()?;
+    let outcome = clock.stop(messages.total_bytes(), messages.work.messages)?;
+    let mut all = Histogram::new(3)?;
+    histograms.iter().try_for_each(|histogram| all.add(histogram))?;
+    Ok(Outcome { latency_ns: Percentiles::of(&all), ..outcome })
+}
 
-    fn produce(
-        &self,
-        producer: u32,
-        timing: Timing,
-        mut step: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<Histogram<u64>> {
-        let mut histogram = Histogram::new(3)?;
-        for message in self.share(producer) {
-            if timing == Timing::None {
-                step(message)?;
-                continue;
-            }
-            let begin = Instant::now();
+fn produce(
+    messages: &Messages,
+    producer: u32,
+    timing: Timing,
+    mut step: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<Histogram<u64>> {
+    let mut histogram = Histogram::new(3)?;
+    for message in messages.share(producer) {
+        if timing == Timing::None {
             step(message)?;
-            histogram.record(begin.elapsed().as_nanos() as u64)?;
+            continue;
         }
-        Ok(histogram)
+        let begin = Instant::now();
+        step(message)?;
+        histogram.record(begin.elapsed().as_nanos() as u64)?;
     }
+    Ok(histogram)
 }
 
 #[cfg(test)]
@@ -102,7 +100,7 @@ mod tests {
             Ok(())
         };
         let mut seen_at_the_end = 0;
-        let appended = messages.append(vec![step; 3], Timing::Each, || {
+        let appended = append(&messages, vec![step; 3], Timing::Each, || {
             seen_at_the_end = seen.lock().expect("nobody panics").len();
             Ok(())
         });
@@ -117,7 +115,7 @@ mod tests {
     fn a_producer_that_fails_fails_the_work() {
         let messages = Messages::new(&WORK).expect("a range");
         let steps = vec![|_: &[u8]| Err("no room".into()); 3];
-        let failed = messages.append(steps, Timing::None, || Ok(()));
+        let failed = append(&messages, steps, Timing::None, || Ok(()));
         assert_eq!(failed.expect_err("failed").to_string(), "no room");
     }
 }

@@ -1,7 +1,7 @@
 //! A file by hand: each message is written and flushed before the next one. Apart, as each
 //! way to append is.
 
-use super::Messages;
+use super::{Messages, crew};
 use crate::Result;
 use crate::outcome::{Outcome, Percentiles};
 use crate::place::{Place, sync_folder, zeros};
@@ -43,7 +43,7 @@ fn one_by_one(messages: &Messages, place: &Place, file: File) -> Result<Outcome>
         shared.file.sync_data()?;
         Ok(shared.flushes.record(begin.elapsed().as_nanos() as u64)?)
     };
-    let appended = messages.append_each(step)?;
+    let appended = crew::append_each(messages, step)?;
     place.check_length(appended.bytes)?;
     let shared = shared.into_inner().map_err(|_| "a producer panicked")?;
     Ok(Outcome { flush_ns: Percentiles::of(&shared.flushes), ..appended })

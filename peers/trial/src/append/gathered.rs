@@ -1,8 +1,8 @@
 //! A program without a log: a thread gathers waiting messages, makes them durable together, and
 //! answers each producer.
 
-use super::Messages;
 use super::tasks::by_tasks;
+use super::{Messages, crew};
 use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder, zeros};
@@ -68,7 +68,7 @@ pub fn by_threads(
     commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
 ) -> Result<Outcome> {
     gathered(commit, |to| {
-        messages.append_each(|message: &[u8]| {
+        crew::append_each(messages, |message: &[u8]| {
             let (answer, answered) = oneshot::channel();
             to.send(Waiting { message: message.to_vec(), answer }).map_err(|_| "it is gone")?;
             Ok(answered.blocking_recv()??)
