@@ -1,7 +1,7 @@
 //! The border between C and Rust: arguments and options come in, results and errors go out, and no
 //! panic does. Structs of options grow at their end in later versions.
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::log::Ticket;
 use library::{Error as Failure, SyncPolicy};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -179,14 +179,6 @@ pub unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
         // SAFETY: `hand_over` made it from a box.
         quietly(|| drop(unsafe { Box::from_raw(handle) }));
-    }
-}
-
-impl Error {
-    fn of_panic() -> Error {
-        let message = c"the library panicked: its text is on standard error";
-        let (kind, errno) = (Kind::Panic, libc::EIO);
-        Error { kind, errno, path: None, offset: None, message: message.to_owned() }
     }
 }
 

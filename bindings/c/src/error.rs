@@ -62,6 +62,12 @@ impl Error {
         let offset = wrote_bindings::offset(failure);
         Error { kind: kind(failure), errno: failure.errno(), path, offset, message }
     }
+
+    pub(crate) fn of_panic() -> Error {
+        let message = c"the library panicked: its text is on standard error";
+        let (kind, errno) = (Kind::Panic, libc::EIO);
+        Error { kind, errno, path: None, offset: None, message: message.to_owned() }
+    }
 }
 
 /// Returns a string for C, which ends at the first NUL.
