@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use wrote_jobs::findings::{Burst, FirstTouch};
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::{target, watch};
-use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 
 /// The maximum time of each part of the calibration, without a final flush.
@@ -200,7 +199,7 @@ impl Written {
 /// Writes a file of `sizes` for the time of a stream, over the blocks that it has, if any. It
 /// stays.
 fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
-    let job = JobSpec { runtime: Some(TIME), ..sizes.fill(sizes.bs_bytes, sizes.iodepth) };
+    let job = sizes.fill(sizes.bs_bytes, sizes.iodepth).with(|job| job.pace.runtime = Some(TIME));
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
     let group = site.run_jobs(&job.on_each(files, None), permissions, &mut ())?;
     let burst = stream::find(&group.jobs[0].trail);

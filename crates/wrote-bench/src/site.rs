@@ -127,7 +127,8 @@ impl<'a> Site<'a> {
         let run = |jobs: &[JobSpec], permissions, watcher| {
             jobs::run(jobs, permissions, self.stop, watcher, self.timed)
         };
-        let is_shared = jobs.iter().flat_map(|job| &job.files).all(|path| self.is_shared(path));
+        let mut files = jobs.iter().flat_map(|job| &job.files.paths);
+        let is_shared = files.all(|path| self.is_shared(path));
         let mut groups = if is_shared {
             let (jobs, permissions, made) = jobs::share(jobs, permissions, self.peers, self.stop)?;
             // They are removed with the other files of the run.

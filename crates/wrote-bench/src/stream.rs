@@ -9,7 +9,7 @@ use wrote_jobs::data::seed;
 use wrote_jobs::findings::Burst;
 use wrote_jobs::jobs::{Mark, Permissions, Watcher};
 use wrote_jobs::rate::Rate;
-use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_jobs::spec::{JobSpec, WRITE};
 use wrote_result::document::Limit;
 use wrote_result::{Error, stats};
 
@@ -65,26 +65,23 @@ impl Sizes {
         let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
         let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
         let sizes = Sizes { bs_bytes, iodepth, ..*self };
-        JobSpec { end_fdatasync: true, ..sizes.job("fill") }
+        sizes.job("fill").with(|job| job.writes.end_fdatasync = true)
     }
 
     /// Returns the job that writes each file once, without a flush.
     pub(crate) fn job(&self, name: &str) -> JobSpec {
-        JobSpec {
-            iodepth: self.iodepth,
+        JobSpec::new(name, WRITE, self.bs_bytes).with(|job| {
+            job.io.iodepth = self.iodepth;
             // Otherwise latencies would include waiting for other writes' completions.
-            iodepth_batch_complete_min: 1,
-            file_bytes: Some(self.file_bytes()),
+            job.io.iodepth_batch_complete_min = 1;
+            job.files.file_bytes = Some(self.file_bytes());
             // The cache holds no page of a file that is new or was written directly.
-            invalidate: false,
+            job.files.invalidate = false;
             // Different arrivals in each run.
-            seed: seed(),
-            ..JobSpec::new(name, WRITE, self.bs_bytes)
-        }
+            job.seed = seed();
+        })
     }
 }
-
-const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 /// Detects a burst within a stream: fast at first, and steady from its middle on.
 ///
@@ -224,7 +221,7 @@ impl Drain<'_> {
 impl Watcher for Drain<'_> {
     fn ready(&mut self) -> Result<(), Error> {
         let Some(sizes) = &self.sizes else { return Ok(()) };
-        let job = JobSpec { runtime: Some(DRAIN_TIME), ..sizes.job("burst") };
+        let job = sizes.job("burst").with(|job| job.pace.runtime = Some(DRAIN_TIME));
         self.written_bytes += use_up(self.site, &job.on_each(&[Drain::file(self.site)], None))?;
         Ok(())
     }

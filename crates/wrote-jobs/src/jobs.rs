@@ -47,8 +47,8 @@ pub fn run(
     let (mut made, mut reports) = (Made::default(), Vec::new());
     for group in check::groups(specs) {
         reports.push(group::run_group(&group, &mut made, permissions, stop, watcher, peers)?);
-        let unlinked = group.iter().filter(|spec| spec.unlink).flat_map(|spec| &spec.files);
-        unlinked.into_iter().try_for_each(|path| made.remove(path))?;
+        let unlinked = group.iter().map(|spec| &spec.files).filter(|files| files.unlink);
+        unlinked.flat_map(|files| &files.paths).try_for_each(|path| made.remove(path))?;
     }
     peers.barrier("the end of the jobs")?;
     made.keep();
@@ -188,7 +188,7 @@ impl GroupReport {
 /// Receives the progress of a run of jobs. Every method defaults to a no-op.
 pub trait Watcher {
     /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
-    fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
+    fn group(&mut self, _group: u32, _jobs: &[&JobSpec], _laid_out_bytes: u64) {}
     /// Called several times per second while a group runs, with the bytes that its jobs have read
     /// and written, and the estimated progress from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}

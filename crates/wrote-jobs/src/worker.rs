@@ -140,9 +140,9 @@ pub struct Worker<'a> {
 
 /// Returns the most writes between two flushes of a job whose write latencies end before them.
 fn flushed_together(spec: &JobSpec) -> Option<u32> {
-    let times = spec.latencies && spec.rw.write && !spec.latency_with_flush;
-    let flushes = spec.fsync.into_iter().chain(spec.fdatasync).min();
-    flushes.filter(|_| times && spec.sync == SyncEach::No)
+    let times = spec.latencies && spec.order.rw.write && !spec.writes.latency_with_flush;
+    let flushes = spec.writes.fsync.into_iter().chain(spec.writes.fdatasync).min();
+    flushes.filter(|_| times && spec.writes.sync == SyncEach::No)
 }
 
 impl<'a> Worker<'a> {
@@ -154,7 +154,7 @@ impl<'a> Worker<'a> {
         sequence: Sequence,
         shared: Shared<'a>,
     ) -> Result<Self, Error> {
-        let rw = spec.rw;
+        let rw = spec.order.rw;
         let mut data = rw.write.then(|| Data::new(0, seed()));
         let mut buffers = Vec::new();
         while engine.buffers_free() > 0 {
@@ -173,8 +173,8 @@ impl<'a> Worker<'a> {
         let depth = engine.effective().iodepth as usize;
         let paces = Paces::new(spec);
         // 1 is fio's default, and leaves the choice to the job.
-        let submit_together = (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize);
-        let wait_for = Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
+        let submit_together = (spec.io.iodepth_batch > 1).then_some(spec.io.iodepth_batch as usize);
+        let wait_for = Some(spec.io.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
         let adaptive_max = if paces.hold { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
         let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
             completions: Vec::new(),
             held: None,
             issued: 0,
-            think_at: spec.think.map_or(u64::MAX, |think| think.blocks.into()),
+            think_at: spec.pace.think.map_or(u64::MAX, |think| think.blocks.into()),
             flushes: Flushes::new(files.len()),
             submit_together: submit_together.map(|together| together.clamp(1, depth)),
             wait_for: wait_for.map_or(1, |min| min.clamp(1, depth)),
@@ -201,7 +201,7 @@ impl<'a> Worker<'a> {
             counting: false,
             deadline_ns: u64::MAX,
             usage: Default::default(),
-            unit_bytes: header::unit_bytes(&spec.write_bs),
+            unit_bytes: header::unit_bytes(&spec.order.write_bs),
             verified_bytes: 0,
             over: false,
             engine,
@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
     /// Waits for the task's start within its group.
     pub fn delay(&mut self) {
         let begin = Instant::now();
-        while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
+        while let Some(left) = self.spec.pace.startdelay.checked_sub(begin.elapsed())
             && !left.is_zero()
             && !self.shared.must_stop()
         {
@@ -250,9 +250,9 @@ impl<'a> Worker<'a> {
     }
 
     fn start_clock(&mut self) {
-        self.counts_from_ns = nanoseconds(self.spec.ramp_time);
+        self.counts_from_ns = nanoseconds(self.spec.pace.ramp_time);
         self.count_time();
-        self.counting = self.spec.ramp_time.is_zero();
+        self.counting = self.spec.pace.ramp_time.is_zero();
         self.usage = (Usage::of_thread(), Usage::now());
         self.start = Instant::now();
         self.now_ns = 0;
@@ -260,10 +260,8 @@ impl<'a> Worker<'a> {
 
     /// Sets the deadline: the task's time from the end of its ramp on.
     fn count_time(&mut self) {
-        self.deadline_ns = self
-            .spec
-            .runtime
-            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
+        let of = |time| self.counts_from_ns.saturating_add(nanoseconds(time));
+        self.deadline_ns = self.spec.pace.runtime.map_or(u64::MAX, of);
     }
 
     /// Prepares a batch of operations, and returns the reason to stop, if any.
@@ -285,7 +283,7 @@ impl<'a> Worker<'a> {
             return Ok(Pause::Flush);
         }
         for _ in 0..until_think.min(room as u64) {
-            let (write, due_ns) = self.paces.next(self.spec.rw, self.now_ns);
+            let (write, due_ns) = self.paces.next(self.spec.order.rw, self.now_ns);
             if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns > self.now_ns)
                 && self.held.is_none()
             {
@@ -332,7 +330,7 @@ impl<'a> Worker<'a> {
         if next.write {
             self.make_data(&next, &mut buffer);
             self.flushes.count(next.file);
-            let durable = self.spec.sync != SyncEach::No;
+            let durable = self.spec.writes.sync != SyncEach::No;
             let place = self.begin(&next);
             self.engine.queue(place.into(), Op::Write { file, offset, buffer, durable });
         } else {
@@ -355,8 +353,8 @@ impl<'a> Worker<'a> {
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
         let data = self.data.as_mut().expect("a job that writes has data");
-        data.make(buffer, &self.spec.data);
-        if self.spec.verify.is_some() {
+        data.make(buffer, &self.spec.writes.data);
+        if self.spec.writes.verify.is_some() {
             debug_assert!(next.len >= HEADER_BYTES);
             let (seed, len) = (self.spec.seed, next.len as u32);
             let header = Header { offset: next.offset, seed, sequence: self.issued, len };
@@ -437,7 +435,7 @@ impl<'a> Worker<'a> {
         }
         self.arrivals = arrivals;
         self.tally.completed(completed);
-        if self.spec.iodepth_batch_complete_min == 0 && completed > 0 {
+        if self.spec.io.iodepth_batch_complete_min == 0 && completed > 0 {
             let came_in_ns = (self.now_ns - before_ns).max(1);
             self.wait_for = (completed as u64 * PATIENCE_NS / came_in_ns)
                 .clamp(1, self.wait_for_max as u64) as usize;
@@ -470,7 +468,7 @@ impl<'a> Worker<'a> {
     /// Pauses once the operations in flight have completed; ends early with the task's time.
     fn think(&mut self) -> Result<(), Error> {
         self.reap(usize::MAX)?;
-        let Some(think) = self.spec.think else { return Ok(()) };
+        let Some(think) = self.spec.pace.think else { return Ok(()) };
         self.think_at += u64::from(think.blocks);
         let begin = Instant::now();
         while begin.elapsed() < think.spin {
@@ -493,11 +491,11 @@ impl<'a> Worker<'a> {
     /// Waits for the operations in flight, and flushes every file written since its last flush.
     fn flush(&mut self) -> Result<(), Error> {
         self.collect(usize::MAX)?;
-        if !self.spec.latency_with_flush {
+        if !self.spec.writes.latency_with_flush {
             self.acknowledge()?;
         }
         self.flush_dirty(self.flushes.fsync_is_due(&self.spec))?;
-        if self.spec.latency_with_flush {
+        if self.spec.writes.latency_with_flush {
             self.acknowledge()?;
         }
         if self.paces.hold {
@@ -509,9 +507,9 @@ impl<'a> Worker<'a> {
 
     /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
     fn flush_at_end(&mut self) -> Result<(), Error> {
-        if self.spec.end_fsync || self.spec.end_fdatasync {
+        if self.spec.writes.end_fsync || self.spec.writes.end_fdatasync {
             self.flushes.begin_again();
-            self.flush_dirty(self.spec.end_fsync)?;
+            self.flush_dirty(self.spec.writes.end_fsync)?;
         }
         Ok(())
     }

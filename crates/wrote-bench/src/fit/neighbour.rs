@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use wrote_jobs::data::seed;
 use wrote_jobs::jobs::{self, Permissions, Watcher};
-use wrote_jobs::spec::{Fallocate, JobSpec, Rw};
+use wrote_jobs::spec::{Fallocate, JobSpec, READ};
 use wrote_jobs::steps::{Running, Steps};
 use wrote_result::{Error, Stop};
 
@@ -117,17 +117,11 @@ impl Neighbour {
         if self == Neighbour::Unlink {
             return unlink(&files(0), stop, &begun);
         }
-        let job = JobSpec {
-            files: vec![files(0)],
-            file_bytes: Some(FILE_BYTES),
-            runtime: Some(RUNTIME),
-            time_based: true,
-            latencies: false,
-            samples: false,
-            fallocate: Fallocate::None,
-            iodepth: 8,
-            ..JobSpec::new("neighbour", Rw { read: true, write: false, random: false }, 1 << 20)
-        };
+        let mut job = JobSpec::new("neighbour", READ, 1 << 20);
+        (job.files.paths, job.files.file_bytes) = (vec![files(0)], Some(FILE_BYTES));
+        job.files.fallocate = Fallocate::None;
+        (job.pace.runtime, job.pace.time_based) = (Some(RUNTIME), true);
+        (job.io.iodepth, job.latencies, job.samples) = (8, false, false);
         let permissions = Permissions { overwrite: true, ..Permissions::default() };
         jobs::run(&[job], permissions, stop, &mut Begins(begun), wrote_jobs::peers::Peers::ALONE)
             .map(|_| ())

@@ -20,7 +20,6 @@ use wrote_jobs::data::seed;
 use wrote_jobs::findings::{Burst, Evidence};
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::JobSpec;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
 use wrote_result::document::{
     Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, View,
@@ -239,9 +238,9 @@ impl Runs {
         }
         let (bs_bytes, size_bytes) = (1 << 20, DRAIN_BYTES);
         let sizes = Sizes { bs_bytes, size_bytes, iodepth: 8, numjobs: 1, rate: None };
-        let files = vec![site.file("drain", 0)];
-        let runtime = Some(self.run);
-        let job = JobSpec { files, runtime, time_based: true, ..sizes.job("drain") };
+        let mut job = sizes.job("drain");
+        job.files.paths = vec![site.file("drain", 0)];
+        (job.pace.runtime, job.pace.time_based) = (Some(self.run), true);
         stream::use_up(site, &[job])
     }
 }

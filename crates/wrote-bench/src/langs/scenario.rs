@@ -27,7 +27,7 @@ use wrote_jobs::machine::held_memory::{self, HeldMemory};
 use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_jobs::spec::{JobSpec, READ, WRITE};
 use wrote_result::document::{Direction, Fallback, Language, Row, Run, View};
 use wrote_result::{Error, units};
 
@@ -375,16 +375,11 @@ impl Programs {
     fn run_drive(&self, row: &Row, runtime: Duration, site: &Site) -> Result<Repeated, Error> {
         let read = row.direction == Direction::Read;
         let files = vec![site.file(DRIVE, 0)];
-        let job = JobSpec {
-            files: files.clone(),
-            file_bytes: Some(self.drive_bytes),
-            iodepth: DRIVE_IODEPTH,
-            runtime: Some(runtime),
-            overwrite: true,
-            latencies: false,
-            samples: false,
-            ..JobSpec::new(&row.name, Rw { read, write: !read, random: false }, DRIVE_BS_BYTES)
-        };
+        let mut job = JobSpec::new(&row.name, if read { READ } else { WRITE }, DRIVE_BS_BYTES);
+        (job.files.paths, job.files.file_bytes) = (files.clone(), Some(self.drive_bytes));
+        (job.files.overwrite, job.io.iodepth) = (true, DRIVE_IODEPTH);
+        job.pace.runtime = Some(runtime);
+        (job.latencies, job.samples) = (false, false);
         // The file belongs to the run.
         let permissions = Permissions { overwrite: true, ..Permissions::default() };
         let group = site.run_jobs(&[job], permissions, &mut ())?;

@@ -15,7 +15,7 @@ use wrote_jobs::machine::target;
 use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_jobs::spec::{JobSpec, READ, Rw};
 use wrote_result::document::{Cell, Direction, Row, View};
 use wrote_result::{Error, units};
 
@@ -147,13 +147,13 @@ impl Grid {
     fn keep_to_wear(&mut self, bytes: u64) {
         let left = bytes.saturating_sub(self.space_bytes());
         let runs = u64::from(self.runs) * u64::from(self.numjobs);
-        let writing = self.cells.iter_mut().filter(|cell| cell.spec.rw.write);
+        let writing = self.cells.iter_mut().filter(|cell| cell.spec.order.rw.write);
         let writing: Vec<&mut GridCell> = writing.collect();
         let share = left / (runs * writing.len() as u64).max(1);
         for cell in writing {
             let block = cell.spec.bs_bytes_max();
-            let usual = cell.spec.io_bytes.unwrap_or(self.file_bytes);
-            cell.spec.io_bytes = Some((usual.min(share) / block).max(1) * block);
+            let usual = cell.spec.pace.io_bytes.unwrap_or(self.file_bytes);
+            cell.spec.pace.io_bytes = Some((usual.min(share) / block).max(1) * block);
         }
     }
 
@@ -182,25 +182,22 @@ impl Grid {
 
     /// Returns the job that lays out one file: it reads one block.
     pub(crate) fn layout_job(&self) -> JobSpec {
-        JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) }
+        self.spec(READ, 4096, 1).with(|job| job.pace.io_bytes = Some(4096))
     }
 
     /// Returns a job on preallocated, written blocks: direct, through io_uring with everything
     /// registered.
     pub(super) fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
-        JobSpec {
-            group_reporting: true,
-            iodepth,
-            file_bytes: Some(self.file_bytes),
-            runtime: Some(self.time),
-            ..JobSpec::new("", rw, bs_bytes)
-        }
+        JobSpec::new("", rw, bs_bytes).with(|job| {
+            (job.io.iodepth, job.files.file_bytes) = (iodepth, Some(self.file_bytes));
+            job.pace.runtime = Some(self.time);
+        })
     }
 }
 
 impl GridCell {
     pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
-        JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
+        self.spec.clone().with(|job| job.name = self.name.clone()).on_each(files, rate)
     }
 
     pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
@@ -208,9 +205,6 @@ impl GridCell {
         rate.operations_max(bs_bytes, time).saturating_mul(bs_bytes)
     }
 }
-
-pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
-pub(super) const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 pub(super) fn can_poll(target: &Target) -> bool {
     target.device.as_ref().is_ok_and(|device| device.io_poll)
@@ -247,14 +241,14 @@ impl Grid {
     /// Composes the row of a cell.
     fn row(&self, cell: &GridCell, speed: Option<&Calibration>) -> RowSpec {
         // A mix may consist entirely of writes.
-        let all = cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
+        let all = cell.spec.pace.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
         let bytes_max = match self.rate {
-            _ if !cell.spec.rw.write => 0,
+            _ if !cell.spec.order.rw.write => 0,
             Some(rate) => cell.due_bytes_max(rate, self.time),
             None => all,
         };
         // Random operations are far slower than a stream, so their time ends them.
-        let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.rw.random);
+        let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.order.rw.random);
         let time = whole.map_or(self.time, |speed| speed.time_of(all).min(self.time));
         RowSpec { row: cell.row.clone(), time, bytes_max, ..RowSpec::default() }
     }
@@ -278,7 +272,7 @@ impl Work for Grid {
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (files, cell) = (self.files(site), &self.cells[at.row]);
         let group = site.run_jobs(&cell.jobs(&files, self.rate), OVERWRITE, &mut ())?;
-        let is_mix = cell.spec.rw.read && cell.spec.rw.write;
+        let is_mix = cell.spec.order.rw.read && cell.spec.order.rw.write;
         let of_both = |direction| Row {
             name: format!("{}/{direction}", row.name),
             way: format!("{}: {direction}s", row.way),
@@ -385,7 +379,7 @@ mod tests {
         let grids = grids(&request, &target(false)).unwrap();
         for cell in grids.iter().flat_map(|grid| &grid.cells) {
             let bs_bytes = if cell.name.starts_with("peak") { 1 << 20 } else { 8 << 10 };
-            assert_eq!((cell.spec.read_bs.most_bytes(), cell.spec.iodepth), (bs_bytes, 3));
+            assert_eq!((cell.spec.order.read_bs.most_bytes(), cell.spec.io.iodepth), (bs_bytes, 3));
         }
     }
 
@@ -399,8 +393,8 @@ mod tests {
                 .cells
                 .iter()
                 .flat_map(|cell| cell.jobs(&files, None))
-                .filter(|job| job.rw.write)
-                .map(|job| job.io_bytes.unwrap_or(0))
+                .filter(|job| job.order.rw.write)
+                .map(|job| job.pace.io_bytes.unwrap_or(0))
                 .sum();
             let written_bytes = told * u64::from(grid.runs) + plan.space_bytes;
             assert!(written_bytes <= plan.written_bytes_max());
@@ -413,7 +407,7 @@ mod tests {
         let grid = grids(&asked(&["rand"]), &target(false)).unwrap().remove(0);
         let jobs = grid.cells[0].jobs(&["a".into(), "b".into()], None);
         assert_eq!(jobs.len(), 2);
-        assert_ne!(jobs[0].files, jobs[1].files);
+        assert_ne!(jobs[0].files.paths, jobs[1].files.paths);
         assert_ne!(jobs[0].seed, jobs[1].seed);
     }
 
@@ -427,15 +421,16 @@ mod tests {
         for cell in &grid.cells {
             let jobs = cell.jobs(&files, grid.rate);
             let sum = |of: fn(&JobSpec) -> Option<u32>| jobs.iter().filter_map(of).sum::<u32>();
-            let (reads, writes) = (sum(|job| job.read_rate_iops), sum(|job| job.write_rate_iops));
-            let expected = match (cell.spec.rw.read, cell.spec.rw.write) {
+            let (reads, writes) =
+                (sum(|job| job.pace.read_rate_iops), sum(|job| job.pace.write_rate_iops));
+            let expected = match (cell.spec.order.rw.read, cell.spec.order.rw.write) {
                 (true, true) => (700, 300),
                 (true, false) => (1000, 0),
                 _ => (0, 1000),
             };
             assert_eq!((reads, writes), expected, "{}", cell.name);
             // Only its time ends it.
-            assert!(jobs.iter().all(|job| job.time_based && job.io_bytes.is_none()));
+            assert!(jobs.iter().all(|job| job.pace.time_based && job.pace.io_bytes.is_none()));
         }
     }
 

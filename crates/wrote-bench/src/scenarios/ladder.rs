@@ -166,21 +166,19 @@ impl Way {
     /// Returns the job of each thread of a run, which ends after `time`.
     pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
         let each = self.flush == FdatasyncEach;
-        JobSpec {
-            ioengine: self.ioengine,
-            direct: self.direct,
-            iodepth: if self.ioengine == Psync { 1 } else { sizes.iodepth },
-            fallocate: match self.blocks {
+        sizes.job(self.name).with(|job| {
+            (job.io.ioengine, job.io.direct) = (self.ioengine, self.direct);
+            job.io.iodepth = if self.ioengine == Psync { 1 } else { sizes.iodepth };
+            job.files.fallocate = match self.blocks {
                 Allocated => Fallocate::Native,
                 _ => Fallocate::None,
-            },
-            sync: if self.flush == ODsyncEach { SyncEach::Dsync } else { SyncEach::No },
-            fdatasync: each.then_some(1),
-            latency_with_flush: each,
-            end_fdatasync: self.flush == FdatasyncAtEnd,
-            runtime: Some(time),
-            ..sizes.job(self.name)
-        }
+            };
+            job.writes.sync = if self.flush == ODsyncEach { SyncEach::Dsync } else { SyncEach::No };
+            job.writes.fdatasync = each.then_some(1);
+            job.writes.latency_with_flush = each;
+            job.writes.end_fdatasync = self.flush == FdatasyncAtEnd;
+            job.pace.runtime = Some(time);
+        })
     }
 
     /// Returns the settings as stated in the way's row: the time is only a limit, and no row

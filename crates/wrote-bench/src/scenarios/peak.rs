@@ -1,10 +1,10 @@
 //! The scenario `peak`: the maximum throughput of sequential reads and writes, and how to reach it.
 
-use super::grid::{Grid, GridWorkload, READ, WRITE, called, can_poll, short};
+use super::grid::{Grid, GridWorkload, called, can_poll, short};
 use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
 use std::time::Duration;
-use wrote_jobs::spec::JobSpec;
+use wrote_jobs::spec::{JobSpec, READ, WRITE};
 use wrote_result::document::Cell;
 use wrote_result::{Error, units};
 
@@ -29,12 +29,12 @@ type Way = (&'static str, fn(&mut JobSpec));
 
 const WAYS: [Way; 4] = [
     ("plain", |spec| {
-        spec.fixedbufs = false;
-        spec.registerfiles = false;
+        spec.io.fixedbufs = false;
+        spec.io.registerfiles = false;
     }),
     ("registered", |_| {}),
-    ("sqpoll", |spec| spec.sqthread_poll = true),
-    ("polled", |spec| spec.hipri = true),
+    ("sqpoll", |spec| spec.io.sqthread_poll = true),
+    ("polled", |spec| spec.io.hipri = true),
 ];
 
 /// The scenario `peak`. It has no settings.
@@ -70,7 +70,7 @@ pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
                 {
                     let mut spec = grid.spec(rw, bs_bytes, iodepth);
                     let run_bytes = grid.file_bytes.min(RUN_BYTES_MAX.max(bs_bytes));
-                    spec.io_bytes = Some(run_bytes / bs_bytes * bs_bytes);
+                    spec.pace.io_bytes = Some(run_bytes / bs_bytes * bs_bytes);
                     ask(&mut spec);
                     let suffix = format!("{}-{iodepth}-{way}", short(bs_bytes));
                     let side = format!("{} x {iodepth}", units::block_size(bs_bytes));

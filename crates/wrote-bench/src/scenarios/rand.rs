@@ -55,8 +55,8 @@ pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
     for (named, (read, write)) in WORKLOADS.iter().zip(directions) {
         for &iodepth in &depths {
             let mut spec = grid.spec(Rw { read, write, random: true }, bs_bytes, iodepth);
-            spec.rwmixread_percent = MIX_READ_PERCENT;
-            spec.io_bytes = Some(grid.file_bytes.min(RUN_BYTES_MAX) / bs_bytes * bs_bytes);
+            spec.order.rwmixread_percent = MIX_READ_PERCENT;
+            spec.pace.io_bytes = Some(grid.file_bytes.min(RUN_BYTES_MAX) / bs_bytes * bs_bytes);
             let suffix = iodepth.to_string();
             grid.add(named.workload, &suffix, format!("iodepth {iodepth}"), None, spec);
         }

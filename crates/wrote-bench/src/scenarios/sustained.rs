@@ -20,7 +20,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::{host, target, watch};
 use wrote_jobs::rate::Rate;
-use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_jobs::spec::{JobSpec, WRITE};
 use wrote_result::document::{Finding, Row, View};
 use wrote_result::{Error, units};
 
@@ -188,17 +188,14 @@ impl Run {
 
     /// Returns the stream, without a file.
     fn spec(&self) -> JobSpec {
-        let write = Rw { read: false, write: true, random: false };
-        JobSpec {
-            iodepth: self.iodepth,
-            file_bytes: Some(self.file_bytes),
-            io_bytes: Some(self.size_bytes),
-            runtime: self.time,
-            write_rate_bytes_per_s: self.rate.and_then(|rate| rate.bytes_per_s()),
-            write_rate_iops: self.rate.and_then(|rate| rate.iops()),
-            rate_process: self.rate.map(|rate| rate.process).unwrap_or_default(),
-            ..JobSpec::new(ROW, write, self.bs_bytes)
-        }
+        JobSpec::new(ROW, WRITE, self.bs_bytes).with(|job| {
+            job.io.iodepth = self.iodepth;
+            job.files.file_bytes = Some(self.file_bytes);
+            (job.pace.io_bytes, job.pace.runtime) = (Some(self.size_bytes), self.time);
+            job.pace.write_rate_bytes_per_s = self.rate.and_then(|rate| rate.bytes_per_s());
+            job.pace.write_rate_iops = self.rate.and_then(|rate| rate.iops());
+            job.pace.rate_process = self.rate.map(|rate| rate.process).unwrap_or_default();
+        })
     }
 
     /// Returns the time after which the writing before the pause ends, or without one an estimate.
@@ -309,7 +306,8 @@ mod plan_tests {
         let nearly_all = budget_bytes - budget_bytes / 50..budget_bytes;
         assert!(nearly_all.contains(&run.file_bytes), "{}", run.file_bytes);
         let spec = run.spec();
-        assert_eq!((spec.io_bytes, spec.file_bytes), (Some(8 << 30), Some(run.file_bytes)));
+        let bytes = (spec.pace.io_bytes, spec.files.file_bytes);
+        assert_eq!(bytes, (Some(8 << 30), Some(run.file_bytes)));
     }
 
     #[test]
@@ -318,7 +316,7 @@ mod plan_tests {
         let rate = Some(Rate { amount, process: Default::default() });
         let request = Asked { rate, ..asked(&[NAME]) };
         let run = run(&request, &place(1 << 40, 1 << 39));
-        assert_eq!(run.spec().write_rate_bytes_per_s, Some(10_000_000));
+        assert_eq!(run.spec().pace.write_rate_bytes_per_s, Some(10_000_000));
         assert!((600_000_000..=1_200_000_000).contains(&run.size_bytes), "{}", run.size_bytes);
     }
 

@@ -40,7 +40,7 @@ pub(super) fn run(
     let files = load::files(arguments, peers, stop)?;
     let mut specs: Vec<JobSpec> = files.iter().flat_map(|file| file.parsed.jobs.clone()).collect();
     jobs::resolve(&mut specs)?;
-    if let Some(writes) = specs.iter().find(|spec| arguments.readonly && spec.rw.write) {
+    if let Some(writes) = specs.iter().find(|spec| arguments.readonly && spec.order.rw.write) {
         return Err(Error::Usage(format!("--readonly: job {} writes", writes.name)));
     }
     check_output("--output", to.output.as_deref(), &specs)?;
@@ -70,7 +70,7 @@ pub(super) fn run(
 fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     let key = jobs::file_key(output);
-    let taken = |spec: &&JobSpec| spec.files.iter().any(|file| jobs::file_key(file) == key);
+    let taken = |spec: &&JobSpec| spec.files.paths.iter().any(|file| jobs::file_key(file) == key);
     match specs.iter().find(taken) {
         Some(spec) => {
             let (shown, name) = (output.display(), &spec.name);

@@ -63,7 +63,7 @@ impl JobReporter {
 }
 
 impl Watcher for JobReporter {
-    fn group(&mut self, _group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+    fn group(&mut self, _group: u32, jobs: &[&JobSpec], laid_out_bytes: u64) {
         if let Some(line) = self.announcement.take() {
             self.bar.say(&line);
         }
@@ -92,7 +92,7 @@ impl Watcher for JobReporter {
 }
 
 /// The number of the group, and its jobs, each name once.
-fn group(number: usize, groups: usize, jobs: &[JobSpec]) -> String {
+fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     let mut names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
     let names = names.join(", ");
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_group_is_told_by_its_jobs_and_its_number_where_there_are_several() {
         let jobs = ["a", "a", "b"].map(|name| spec(name, "write", 4096, 4096));
-        assert_eq!(group(1, 1, &jobs), "a, b");
-        assert_eq!(group(2, 3, &jobs), "group 2 of 3: a, b");
+        assert_eq!(group(1, 1, &jobs.each_ref()), "a, b");
+        assert_eq!(group(2, 3, &jobs.each_ref()), "group 2 of 3: a, b");
     }
 }

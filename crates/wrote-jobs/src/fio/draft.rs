@@ -4,7 +4,7 @@ use super::ini::{Entry, Section};
 use super::note::quoted;
 use super::value::{KbBase, Size, Value};
 use super::{Notes, ParseError};
-use crate::spec::{BlockSizes, JobSpec, Rw};
+use crate::spec::{BlockSizes, JobSpec, READ};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wrote::Ioengine;
@@ -82,16 +82,12 @@ const PERCENTILES: [f64; 17] = [
 impl Draft {
     pub fn new() -> Draft {
         Draft {
-            job: JobSpec {
-                rw: Rw { read: true, write: false, random: false },
-                rwmixread_percent: 50,
-                iodepth: 1,
-                iodepth_batch_complete_min: 1,
-                loops: 1,
-                invalidate: true,
-                percentiles: PERCENTILES.to_vec(),
-                ..JobSpec::default()
-            },
+            job: JobSpec::default().with(|job| {
+                (job.order.rw, job.order.rwmixread_percent) = (READ, 50);
+                (job.io.iodepth, job.io.iodepth_batch_complete_min) = (1, 1);
+                (job.files.invalidate, job.pace.loops) = (true, 1);
+                job.percentiles = PERCENTILES.into();
+            }),
             nrfiles: 1,
             numjobs: 1,
             thinktime_blocks: 1,

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Streak, Think, Verify, share};
+use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use std::path::PathBuf;
@@ -34,12 +34,13 @@ pub(super) fn add(
     check_data(draft)?;
     let blocks = blocks(draft, notes)?;
     let mut job = spec(draft, group, &blocks);
-    job.options = options(&job, draft.numjobs as usize);
+    job.options = options(&job, draft.numjobs as usize).into();
     for clone in 0..draft.numjobs {
         let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
         let makes_folders_in = files::directory(draft, clone).map(PathBuf::from);
         let makes_folders_in = Some(makes_folders_in.unwrap_or_default());
-        let mut job = JobSpec { clone, files, makes_folders_in, seed, ..job.clone() };
+        let mut job = JobSpec { clone, seed, ..job.clone() };
+        (job.files.paths, job.files.makes_folders_in) = (files, makes_folders_in);
         set_region(draft, &blocks, &mut job, notes)?;
         jobs.push(job);
     }
@@ -68,7 +69,7 @@ fn check_wait_for(
     jobs: &[JobSpec],
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
-    let Some(name) = &draft.job.wait_for else { return Ok(()) };
+    let Some(name) = &draft.job.pace.wait_for else { return Ok(()) };
     let others: Vec<&JobSpec> = jobs.iter().filter(|job| job.name == *name).collect();
     let wrong = |problem: &str| Err(draft.wrong("wait_for", problem));
     match others.iter().filter(|job| job.clone == 0).count() {
@@ -86,7 +87,7 @@ fn check_wait_for(
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
-    if engine.synchronous && draft.job.iodepth > 1 {
+    if engine.synchronous && draft.job.io.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
         return Err(draft.wrong(
             "iodepth",
@@ -97,7 +98,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
             ),
         ));
     }
-    if engine.ioengine == Ioengine::Mmap && draft.job.direct {
+    if engine.ioengine == Ioengine::Mmap && draft.job.io.direct {
         return Err(draft.wrong(
             if draft.said("direct") { "direct" } else { "buffered" },
             "ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
@@ -109,43 +110,43 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
 /// Notes keys that have no effect here, or a different one.
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
-    if draft.job.iodepth_batch_complete_min == 0 {
+    if draft.job.io.iodepth_batch_complete_min == 0 {
         let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
-    if draft.said("rw_sequencer") && draft.job.streak.is_none() {
+    if draft.said("rw_sequencer") && draft.job.order.streak.is_none() {
         note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
     }
     if draft.engine.ioengine != Ioengine::IoUring {
         let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
         let only_of_io_uring = [
-            ("hipri", draft.job.hipri),
-            ("fixedbufs", draft.job.fixedbufs),
-            ("registerfiles", draft.job.registerfiles),
-            ("sqthread_poll", draft.job.sqthread_poll),
-            ("sqthread_poll_cpu", draft.job.sqthread_poll_cpu.is_some()),
+            ("hipri", draft.job.io.hipri),
+            ("fixedbufs", draft.job.io.fixedbufs),
+            ("registerfiles", draft.job.io.registerfiles),
+            ("sqthread_poll", draft.job.io.sqthread_poll),
+            ("sqthread_poll_cpu", draft.job.io.sqthread_poll_cpu.is_some()),
         ];
         for (key, _) in only_of_io_uring.iter().filter(|(_, on)| *on) {
             note(key, &text);
         }
         return;
     }
-    if draft.job.hipri && !draft.job.direct {
+    if draft.job.io.hipri && !draft.job.io.direct {
         note("hipri", "changes nothing: polling needs direct=1");
     }
-    if draft.job.sqthread_poll_cpu.is_some() && !draft.job.sqthread_poll {
+    if draft.job.io.sqthread_poll_cpu.is_some() && !draft.job.io.sqthread_poll {
         note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1");
     }
-    if draft.job.sqthread_poll && !draft.job.registerfiles && draft.said("registerfiles") {
+    if draft.job.io.sqthread_poll && !draft.job.io.registerfiles && draft.said("registerfiles") {
         note("registerfiles", "sqthread_poll registers files all the same, as in fio");
     }
 }
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
-    if draft.job.time_based && draft.job.runtime.is_none() {
+    if draft.job.pace.time_based && draft.job.pace.runtime.is_none() {
         return Err(draft.wrong("time_based", "needs runtime"));
     }
-    if draft.job.time_based && draft.job.number_ios.is_some() {
+    if draft.job.pace.time_based && draft.job.pace.number_ios.is_some() {
         let problem = "time_based continues until the end of runtime, and fio ignores this then";
         return Err(draft.wrong("number_ios", problem));
     }
@@ -188,7 +189,7 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
             draft.note(key, format!("changes nothing: {read_key} says the sizes"), notes);
         }
     }
-    let used = [(draft.job.rw.read, &read), (draft.job.rw.write, &write)];
+    let used = [(draft.job.order.rw.read, &read), (draft.job.order.rw.write, &write)];
     let used = || used.iter().filter(|(used, _)| *used).map(|(_, sizes)| sizes);
     let least_bytes = used().map(|sizes| sizes.least_bytes()).min().unwrap_or(BS_BYTES);
     let most_bytes = used().map(|sizes| sizes.most_bytes()).max().unwrap_or(BS_BYTES);
@@ -227,15 +228,15 @@ fn set_region(
             let moved = share(filesize, percent);
             offset_bytes = offset_bytes.saturating_add(moved - moved % blocks.least_bytes);
         }
-        None => (job.offset_percent, job.size_percent) = (percent, draft.size_percent),
+        None => (job.files.offset_percent, job.files.size_percent) = (percent, draft.size_percent),
     }
     let file_bytes = file_bytes(draft, blocks, offset_bytes, notes)?;
     if file_bytes.is_some_and(|bytes| bytes > BYTES_MAX - offset_bytes) {
         let key = if draft.filesize.is_some() { "filesize" } else { "size" };
         return Err(draft.wrong(key, "the file would end beyond 2^63 bytes"));
     }
-    job.io_bytes = io_bytes(draft, blocks, file_bytes)?;
-    (job.offset_bytes, job.file_bytes) = (offset_bytes, file_bytes);
+    job.pace.io_bytes = io_bytes(draft, blocks, file_bytes)?;
+    (job.files.offset_bytes, job.files.file_bytes) = (offset_bytes, file_bytes);
     Ok(())
 }
 
@@ -308,47 +309,48 @@ fn seed(draft: &Draft, random_seed: u64, number: usize) -> u64 {
 }
 
 fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
-    let job = &draft.job;
-    let io_uring = draft.engine.ioengine == Ioengine::IoUring;
+    let mut job = draft.job.clone();
+    let is_ring = draft.engine.ioengine == Ioengine::IoUring;
     let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
     let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
-    JobSpec {
-        group,
-        ioengine: draft.engine.ioengine,
-        iodepth_batch: job.iodepth_batch.min(job.iodepth),
-        // 1 is fio's default, and leaves it to the job too.
-        iodepth_batch_complete_min: match job.iodepth_batch_complete_min {
-            0 | 1 => 0,
-            min => min.min(job.iodepth),
-        },
-        read_bs: blocks.read.clone(),
-        write_bs: blocks.write.clone(),
-        read_rate_bytes_per_s: rate(draft.rate[0]),
-        write_rate_bytes_per_s: rate(draft.rate[1]),
-        read_rate_iops: iops(draft.rate_iops[0]),
-        write_rate_iops: iops(draft.rate_iops[1]),
-        streak: job.streak.map(|streak| Streak { identical: draft.identical, ..streak }),
-        think: (!draft.thinktime.is_zero()).then_some(Think {
-            time: draft.thinktime,
-            spin: draft.thinktime_spin.min(draft.thinktime),
-            blocks: draft.thinktime_blocks,
-        }),
-        // Without `lat` there is still `clat`.
-        latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
-        samples: !(draft.gtod_reduce || draft.disable_bw),
-        verify: job.verify.map(|_| Verify { after_writes: draft.do_verify && job.rw.write }),
-        data: match (&draft.buffer_pattern, draft.zero_buffers, draft.compress_percent) {
-            (Some(pattern), ..) => Data::Pattern(pattern.clone()),
-            (None, true, _) => Data::Zeros,
-            (None, false, None | Some(0)) => Data::Random,
-            (None, false, Some(percent)) => Data::Compressible(percent),
-        },
-        hipri: job.hipri && job.direct && io_uring,
-        fixedbufs: job.fixedbufs && io_uring,
-        registerfiles: (job.registerfiles || job.sqthread_poll) && io_uring,
-        sqthread_poll: job.sqthread_poll && io_uring,
-        sqthread_poll_cpu: job.sqthread_poll_cpu.filter(|_| job.sqthread_poll && io_uring),
-        options: draft.pairs(),
-        ..job.clone()
-    }
+    (job.group, job.options) = (group, draft.pairs().into());
+    // Without `lat` there is still `clat`.
+    job.latencies = !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat);
+    job.samples = !(draft.gtod_reduce || draft.disable_bw);
+
+    (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
+    job.order.streak.iter_mut().for_each(|streak| streak.identical = draft.identical);
+
+    let io = &mut *job.io;
+    io.ioengine = draft.engine.ioengine;
+    io.iodepth_batch = io.iodepth_batch.min(io.iodepth);
+    // 1 is fio's default, and leaves it to the job too.
+    io.iodepth_batch_complete_min = match io.iodepth_batch_complete_min {
+        0 | 1 => 0,
+        min => min.min(io.iodepth),
+    };
+    io.hipri &= io.direct && is_ring;
+    io.fixedbufs &= is_ring;
+    io.registerfiles = (io.registerfiles || io.sqthread_poll) && is_ring;
+    io.sqthread_poll &= is_ring;
+    io.sqthread_poll_cpu = io.sqthread_poll_cpu.filter(|_| io.sqthread_poll);
+
+    let pace = &mut *job.pace;
+    [pace.read_rate_bytes_per_s, pace.write_rate_bytes_per_s] = draft.rate.map(rate);
+    [pace.read_rate_iops, pace.write_rate_iops] = draft.rate_iops.map(iops);
+    pace.think = (!draft.thinktime.is_zero()).then_some(Think {
+        time: draft.thinktime,
+        spin: draft.thinktime_spin.min(draft.thinktime),
+        blocks: draft.thinktime_blocks,
+    });
+
+    let after_writes = draft.do_verify && job.order.rw.write;
+    job.writes.verify = job.writes.verify.map(|_| Verify { after_writes });
+    job.writes.data = match (&draft.buffer_pattern, draft.zero_buffers, draft.compress_percent) {
+        (Some(pattern), ..) => Data::Pattern(pattern.clone()),
+        (None, true, _) => Data::Zeros,
+        (None, false, None | Some(0)) => Data::Random,
+        (None, false, Some(percent)) => Data::Compressible(percent),
+    };
+    job
 }

@@ -2,10 +2,13 @@
 
 use super::draft::Draft;
 use super::note::TEXTS;
+use super::syntax::distribution;
 use super::value::{KbBase, Size, Value};
 use super::{draft, files, note, syntax};
 use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
+use wrote::engine::Options;
 use wrote_result::document::Process;
 
 pub(super) struct Key {
@@ -28,6 +31,9 @@ use Effect::{Note, Only, Set};
 /// The values of `rw_sequencer`: whether the operations of a streak have one offset.
 const SEQUENCERS: &[(&str, bool)] = &[("sequential", false), ("identical", true)];
 const KB_BASES: &[(&str, KbBase)] = &[("1024", KbBase::Reversed), ("1000", KbBase::Si)];
+
+/// Any number of 32 bits.
+const ANY: RangeInclusive<u32> = 0..=u32::MAX;
 
 /// The most clones of one section: each is a thread.
 const NUMJOBS_MAX: u32 = 256;
@@ -105,32 +111,32 @@ static KEYS: &[Key] = &[
         "rw_sequencer",
         set!(d, v => identical = one_of(v, SEQUENCERS, "must be sequential or identical")?),
     ),
-    key("rwmixread", set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
-    key("rwmixwrite", set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
+    key("rwmixread", set!(d, v => job.order.rwmixread_percent = v.within(0..=100)?)),
+    key("rwmixwrite", set!(d, v => job.order.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs/blocksize", Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
     key("bsrange/blocksize_range", Set(|d, v| merge(&mut d.bsrange, v.directions(syntax::range)?))),
     key("bssplit", Set(|d, v| merge(&mut d.bssplit, v.directions(syntax::split)?))),
     key("ba/blockalign", set!(d, v => blockalign = Some(v.number()?))),
-    key("norandommap", set!(d, v => job.norandommap = v.flag()?)),
-    key("random_distribution", set!(d, v => job.random_distribution = syntax::distribution(v)?)),
-    key("percentage_random", set!(d, v => job.percentage_random = part_random(v)?)),
+    key("norandommap", set!(d, v => job.order.norandommap = v.flag()?)),
+    key("random_distribution", set!(d, v => job.order.random_distribution = distribution(v)?)),
+    key("percentage_random", set!(d, v => job.order.percentage_random = part_random(v)?)),
     key("randrepeat", set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", set!(d, v => randseed = Some(v.number()?))),
     key("size", Set(size)),
     key("io_size/io_limit", set!(d, v => io_size = unless_zero(v.size()?))),
-    key("number_ios", set!(d, v => job.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
-    key("loops", set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
+    key("number_ios", set!(d, v => job.pace.number_ios = Some(v.number()?).filter(|&ios| ios > 0))),
+    key("loops", set!(d, v => job.pace.loops = v.within(1..=u32::MAX)?)),
     key(
         "runtime/timeout",
-        set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero())),
+        set!(d, v => job.pace.runtime = Some(v.time()?).filter(|time| !time.is_zero())),
     ),
-    key("time_based", set!(d, v => job.time_based = v.flag()?)),
-    key("ramp_time", set!(d, v => job.ramp_time = v.time()?)),
-    key("startdelay", set!(d, v => job.startdelay = v.time()?)),
+    key("time_based", set!(d, v => job.pace.time_based = v.flag()?)),
+    key("ramp_time", set!(d, v => job.pace.ramp_time = v.time()?)),
+    key("startdelay", set!(d, v => job.pace.startdelay = v.time()?)),
     key("rate", Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
-    key("rate_process", set!(d, v => job.rate_process = process(v)?)),
+    key("rate_process", set!(d, v => job.pace.rate_process = process(v)?)),
     key("thinktime", set!(d, v => thinktime = v.time_in(1)?)),
     key("thinktime_spin", set!(d, v => thinktime_spin = v.time_in(1)?)),
     key("thinktime_blocks", set!(d, v => thinktime_blocks = v.within(1..=u32::MAX)?)),
@@ -141,34 +147,31 @@ static KEYS: &[Key] = &[
     key("filesize", set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
     key("offset/fileoffset", set!(d, v => offset = v.size()?)),
     key("offset_increment", set!(d, v => offset_increment = v.size()?)),
-    key("fallocate", set!(d, v => job.fallocate = fallocate(v)?)),
-    key("overwrite", set!(d, v => job.overwrite = v.flag()?)),
-    key("unlink", set!(d, v => job.unlink = v.flag()?)),
-    key("invalidate", set!(d, v => job.invalidate = v.flag()?)),
+    key("fallocate", set!(d, v => job.files.fallocate = fallocate(v)?)),
+    key("overwrite", set!(d, v => job.files.overwrite = v.flag()?)),
+    key("unlink", set!(d, v => job.files.unlink = v.flag()?)),
+    key("invalidate", set!(d, v => job.files.invalidate = v.flag()?)),
     // The way.
     key("ioengine", set!(d, v => engine = draft::engine(v)?)),
-    key("iodepth", set!(d, v => job.iodepth = v.within(1..=wrote::engine::Options::IODEPTH_MAX)?)),
-    key(
-        "iodepth_batch/iodepth_batch_submit",
-        set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?),
-    ),
+    key("iodepth", set!(d, v => job.io.iodepth = v.within(1..=Options::IODEPTH_MAX)?)),
+    key("iodepth_batch/iodepth_batch_submit", set!(d, v => job.io.iodepth_batch = v.within(ANY)?)),
     key(
         "iodepth_batch_complete_min/iodepth_batch_complete",
-        set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?),
+        set!(d, v => job.io.iodepth_batch_complete_min = v.within(ANY)?),
     ),
-    key("direct", set!(d, v => job.direct = v.flag()?)),
-    key("buffered", set!(d, v => job.direct = !v.flag()?)),
-    key("hipri", set!(d, v => job.hipri = v.flag()?)),
-    key("fixedbufs", set!(d, v => job.fixedbufs = v.flag()?)),
-    key("registerfiles", set!(d, v => job.registerfiles = v.flag()?)),
-    key("sqthread_poll", set!(d, v => job.sqthread_poll = v.flag()?)),
-    key("sqthread_poll_cpu", set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
+    key("direct", set!(d, v => job.io.direct = v.flag()?)),
+    key("buffered", set!(d, v => job.io.direct = !v.flag()?)),
+    key("hipri", set!(d, v => job.io.hipri = v.flag()?)),
+    key("fixedbufs", set!(d, v => job.io.fixedbufs = v.flag()?)),
+    key("registerfiles", set!(d, v => job.io.registerfiles = v.flag()?)),
+    key("sqthread_poll", set!(d, v => job.io.sqthread_poll = v.flag()?)),
+    key("sqthread_poll_cpu", set!(d, v => job.io.sqthread_poll_cpu = Some(v.within(ANY)?))),
     // Safety and checks.
-    key("sync", set!(d, v => job.sync = sync(v)?)),
-    key("fsync", set!(d, v => job.fsync = every(v)?)),
-    key("fdatasync", set!(d, v => job.fdatasync = every(v)?)),
-    key("end_fsync", set!(d, v => job.end_fsync = v.flag()?)),
-    key("verify", set!(d, v => job.verify = verify(v)?)),
+    key("sync", set!(d, v => job.writes.sync = sync(v)?)),
+    key("fsync", set!(d, v => job.writes.fsync = every(v)?)),
+    key("fdatasync", set!(d, v => job.writes.fdatasync = every(v)?)),
+    key("end_fsync", set!(d, v => job.writes.end_fsync = v.flag()?)),
+    key("verify", set!(d, v => job.writes.verify = verify(v)?)),
     key("do_verify", set!(d, v => do_verify = v.flag()?)),
     // The data.
     key("zero_buffers", set!(d, v => zero_buffers = v.flag()?)),
@@ -177,10 +180,10 @@ static KEYS: &[Key] = &[
     // Jobs, groups and reports.
     key("numjobs", set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall/wait_for_previous", set!(d, v => stonewall = v.flag()?)),
-    key("wait_for", set!(d, v => job.wait_for = Some(v.text()?.to_string()))),
+    key("wait_for", set!(d, v => job.pace.wait_for = Some(v.text()?.to_string()))),
     key("new_group", set!(d, v => new_group = v.flag()?)),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
-    key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?)),
+    key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?.into())),
     key("gtod_reduce", set!(d, v => gtod_reduce = v.flag()?)),
     key("disable_lat", set!(d, v => disable_lat = v.flag()?)),
     key("disable_clat", set!(d, v => disable_clat = v.flag()?)),
@@ -212,20 +215,20 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         }
         _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
     };
-    (draft.job.streak, draft.job.step_bytes) = (None, 0);
+    (draft.job.order.streak, draft.job.order.step_bytes) = (None, 0);
     match number {
         Some(ios) if random => {
             let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
             let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
-            draft.job.streak = (ios > 1).then_some(Streak { ios, identical: false });
+            draft.job.order.streak = (ios > 1).then_some(Streak { ios, identical: false });
         }
         Some(step) => {
             let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();
-            draft.job.step_bytes = if step.starts_with('-') { -bytes } else { bytes };
+            draft.job.order.step_bytes = if step.starts_with('-') { -bytes } else { bytes };
         }
         None => {}
     }
-    draft.job.rw = Rw { read, write, random };
+    draft.job.order.rw = Rw { read, write, random };
     Ok(())
 }
 
@@ -301,7 +304,7 @@ fn process(value: &mut Value<'_>) -> Result<Process, String> {
 
 /// Parses `fsync` and `fdatasync`: a number of writes; 0 is never.
 fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
-    Ok(Some(value.within(0..=u32::MAX)?).filter(|&writes| writes > 0))
+    Ok(Some(value.within(ANY)?).filter(|&writes| writes > 0))
 }
 
 fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {

@@ -5,7 +5,7 @@ mod listed;
 mod wrong;
 
 use super::*;
-use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, Rw, SyncEach, Verify};
+use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, READ, SyncEach, Verify};
 use wrote::Ioengine;
 use wrote_result::document::Process;
 
@@ -66,22 +66,23 @@ fn notes(text: &str) -> Vec<String> {
 }
 
 fn paths(job: &JobSpec) -> Vec<&str> {
-    job.files.iter().map(|path| path.to_str().expect("text")).collect()
+    job.files.paths.iter().map(|path| path.to_str().expect("text")).collect()
 }
 
 #[test]
 fn defaults_are_those_of_fio() {
     let job = job("");
-    assert_eq!(job.rw, Rw { read: true, write: false, random: false });
-    assert_eq!((job.ioengine, job.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
-    assert_eq!(job.read_bs, BlockSizes::one(4096));
+    let (files, pace) = (&job.files, &job.pace);
+    assert_eq!(job.order.rw, READ);
+    assert_eq!((job.io.ioengine, job.io.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
+    assert_eq!(job.order.read_bs, BlockSizes::one(4096));
     assert_eq!(
-        (job.fallocate, job.sync, &job.data),
+        (files.fallocate, job.writes.sync, &job.writes.data),
         (Fallocate::Native, SyncEach::No, &Data::Random)
     );
-    assert_eq!((job.file_bytes, job.io_bytes, job.offset_bytes), (Some(1 << 20), None, 0));
-    assert!(job.invalidate && !job.direct && !job.norandommap && !job.time_based);
-    assert_eq!((job.loops, job.rwmixread_percent, job.verify), (1, 50, None));
+    assert_eq!((files.file_bytes, pace.io_bytes, files.offset_bytes), (Some(1 << 20), None, 0));
+    assert!(files.invalidate && !job.io.direct && !job.order.norandommap && !pace.time_based);
+    assert_eq!((pace.loops, job.order.rwmixread_percent, job.writes.verify), (1, 50, None));
     assert_eq!(job.percentiles.len(), 17);
     assert_eq!(paths(&job), ["a.0.0"]);
     let words = |pair: &(String, String)| format!("{}={}", pair.0, pair.1);
@@ -96,7 +97,7 @@ fn global_sections_are_for_the_jobs_below_them_and_jobs_have_the_last_word() {
          stonewall\n",
     )
     .expect("jobs");
-    let bytes: Vec<u64> = parsed.jobs.iter().map(|job| job.read_bs.least_bytes()).collect();
+    let bytes: Vec<u64> = parsed.jobs.iter().map(|job| job.order.read_bs.least_bytes()).collect();
     assert_eq!(bytes, [8192, 32768, 16384]);
     let groups: Vec<u32> = parsed.jobs.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1]);
@@ -113,7 +114,8 @@ fn comments_blanks_line_ends_and_variables_are_read_as_fio_reads_them() {
     let parsed = read(text).expect("jobs");
     assert_eq!(parsed.jobs.len(), 3);
     let job = &parsed.jobs[0];
-    assert_eq!((job.file_bytes, job.read_bs.least_bytes(), job.direct), (Some(8192), 4096, true));
+    assert_eq!((job.files.file_bytes, job.order.read_bs.least_bytes()), (Some(8192), 4096));
+    assert!(job.io.direct);
     assert_eq!(paths(job), ["a b"]);
     assert_eq!(notes(text), ["line 5: ;fifth: is a comment, as in fio"]);
 }
@@ -122,7 +124,7 @@ fn comments_blanks_line_ends_and_variables_are_read_as_fio_reads_them() {
 fn sizes_of_files_and_of_transfers_are_those_of_fio() {
     let region = |lines: &str| {
         let job = job(lines);
-        (job.offset_bytes, job.file_bytes, job.io_bytes)
+        (job.files.offset_bytes, job.files.file_bytes, job.pace.io_bytes)
     };
     assert_eq!(region("filesize=64k\nsize=1m\nnrfiles=2").2, Some(131_072));
     assert_eq!(region("filesize=64k\nsize=8k\nio_size=1m").2, Some(1 << 20));
@@ -132,17 +134,18 @@ fn sizes_of_files_and_of_transfers_are_those_of_fio() {
     assert_eq!(region("filesize=64k\nsize=25%\noffset=50%"), (32768, Some(16384), None));
     assert_eq!(region("filesize=64k\nsize=75%\noffset=50%"), (32768, Some(32768), None));
     let shares = |lines: &str| {
-        let job = job(lines);
-        (job.offset_bytes, job.offset_percent, job.file_bytes, job.size_percent)
+        let files = job(lines).files;
+        (files.offset_bytes, files.offset_percent, files.file_bytes, files.size_percent)
     };
     assert_eq!(shares("size=25%\noffset=50%"), (0, 50, None, Some(25)));
     assert_eq!(shares("size=25%\nsize=8k"), (0, 0, Some(8192), None));
     assert_eq!(region("size=0"), (0, None, None));
     let clones = read("[a]\nsize=16k\nfilename=f\noffset=8k\noffset_increment=16k\nnumjobs=3");
-    let offsets: Vec<u64> = clones.expect("jobs").jobs.iter().map(|job| job.offset_bytes).collect();
+    let clones = clones.expect("jobs").jobs;
+    let offsets: Vec<u64> = clones.iter().map(|job| job.files.offset_bytes).collect();
     let clones = read("[a]\nsize=10%\nfilename=f\noffset_increment=20%\nnumjobs=3");
     let percents: Vec<u32> =
-        clones.expect("jobs").jobs.iter().map(|job| job.offset_percent).collect();
+        clones.expect("jobs").jobs.iter().map(|job| job.files.offset_percent).collect();
     assert_eq!(percents, [0, 20, 40]);
     assert_eq!(offsets, [8192, 24576, 40960]);
 }
@@ -160,7 +163,7 @@ fn block_sizes_are_of_reads_and_of_writes() {
                 }
             }
         };
-        format!("{},{}", told(&job.read_bs), told(&job.write_bs))
+        format!("{},{}", told(&job.order.read_bs), told(&job.order.write_bs))
     };
     for (lines, told) in [
         ("bs=8k", "8192/100,8192/100"),
@@ -187,7 +190,7 @@ fn block_sizes_are_of_reads_and_of_writes() {
 
 #[test]
 fn the_last_word_on_the_mix_counts() {
-    let reads = |lines: &str| job(lines).rwmixread_percent;
+    let reads = |lines: &str| job(lines).order.rwmixread_percent;
     assert_eq!(reads("rw=randrw\nrwmixread=70"), 70);
     assert_eq!(reads("rw=randrw\nrwmixread=70\nrwmixwrite=70"), 30);
     assert_eq!(reads("rw=randrw\nrwmixwrite=70\nrwmixread=60"), 60);
@@ -195,13 +198,13 @@ fn the_last_word_on_the_mix_counts() {
 
 #[test]
 fn rates_are_of_reads_and_of_writes() {
-    let both = job("rate=1m,500k");
+    let both = job("rate=1m,500k").pace;
     assert_eq!(both.read_rate_bytes_per_s, Some(1 << 20));
     assert_eq!(both.write_rate_bytes_per_s, Some(500 << 10));
-    let writes = job("rate=,500k");
+    let writes = job("rate=,500k").pace;
     assert_eq!(writes.read_rate_bytes_per_s, None);
     assert_eq!(writes.write_rate_bytes_per_s, Some(500 << 10));
-    let operations = job("rate=0\nrate_iops=10k");
+    let operations = job("rate=0\nrate_iops=10k").pace;
     assert_eq!(operations.read_rate_bytes_per_s, None);
     assert_eq!((operations.read_rate_iops, operations.write_rate_iops), (Some(10240), Some(10240)));
 }
@@ -209,12 +212,13 @@ fn rates_are_of_reads_and_of_writes() {
 #[test]
 fn keys_of_safety_have_fios_meaning() {
     let safe = job("rw=write\nsync=dsync\nfsync=32\nfdatasync=0\nend_fsync=1\nfallocate=keep");
-    assert_eq!((safe.sync, safe.fsync, safe.fdatasync), (SyncEach::Dsync, Some(32), None));
-    assert!(safe.end_fsync);
-    assert_eq!(safe.fallocate, Fallocate::Keep);
-    assert_eq!(job("sync=1").sync, SyncEach::Sync);
-    assert_eq!(job("sync=none").sync, SyncEach::No);
-    let verify = |lines: &str| job(lines).verify;
+    let writes = &safe.writes;
+    assert_eq!((writes.sync, writes.fsync, writes.fdatasync), (SyncEach::Dsync, Some(32), None));
+    assert!(writes.end_fsync);
+    assert_eq!(safe.files.fallocate, Fallocate::Keep);
+    assert_eq!(job("sync=1").writes.sync, SyncEach::Sync);
+    assert_eq!(job("sync=none").writes.sync, SyncEach::No);
+    let verify = |lines: &str| job(lines).writes.verify;
     assert_eq!(verify("rw=write\nverify=crc32c"), Some(Verify { after_writes: true }));
     assert_eq!(
         verify("rw=write\nverify=crc32c\ndo_verify=0"),
@@ -222,8 +226,8 @@ fn keys_of_safety_have_fios_meaning() {
     );
     assert_eq!(verify("rw=read\nverify=crc32c-intel"), Some(Verify { after_writes: false }));
     assert_eq!(verify("rw=write\nverify=0"), None);
-    assert_eq!(job("zero_buffers").data, Data::Zeros);
-    assert_eq!(job("buffer_compress_percentage=40").data, Data::Compressible(40));
+    assert_eq!(job("zero_buffers").writes.data, Data::Zeros);
+    assert_eq!(job("buffer_compress_percentage=40").writes.data, Data::Compressible(40));
 }
 
 #[test]
@@ -245,7 +249,7 @@ fn every_job_has_a_seed_of_its_own_and_the_same_one_each_time_unless_told_otherw
 fn overrides_have_the_very_last_word() {
     let overrides = [("size".to_string(), Some("8k".to_string())), ("direct".to_string(), None)];
     let parsed = parse("[a]\nsize=1m\n[b]\n", &surroundings(&overrides)).expect("jobs");
-    assert!(parsed.jobs.iter().all(|job| job.file_bytes == Some(8192) && job.direct));
+    assert!(parsed.jobs.iter().all(|job| job.files.file_bytes == Some(8192) && job.io.direct));
     let overrides = [("sise".to_string(), Some("8k".to_string()))];
     let error = parse("[a]\n", &surroundings(&overrides)).expect_err("no such key");
     assert_eq!(error.to_string(), "sise=8k: there is no such key; did you mean size?");
@@ -282,7 +286,7 @@ fn engines_have_fios_names_and_what_they_become_is_said() {
         ("libaio", Ioengine::IoUring, "io_uring is used"),
         ("posixaio", Ioengine::Threads, "threads are used, as the C library's own is made"),
     ] {
-        assert_eq!(job(&format!("ioengine={name}")).ioengine, ioengine, "{name}");
+        assert_eq!(job(&format!("ioengine={name}")).io.ioengine, ioengine, "{name}");
         let told: Vec<String> = match note {
             "" => vec![],
             note => vec![format!("line 2: ioengine={name}: {note}")],
@@ -334,8 +338,8 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
 
 #[test]
 fn arrivals_are_even_unless_they_are_asked_to_be_random() {
-    assert_eq!(job("rate_iops=100").rate_process, Process::Linear);
-    assert_eq!(job("rate_iops=100\nrate_process=poisson").rate_process, Process::Poisson);
+    assert_eq!(job("rate_iops=100").pace.rate_process, Process::Linear);
+    assert_eq!(job("rate_iops=100\nrate_process=poisson").pace.rate_process, Process::Poisson);
     assert!(problem("[a]\nsize=1m\nrate_process=uniform\n").contains("must be linear or poisson"));
 }
 
@@ -353,7 +357,7 @@ fn latencies_are_taken_unless_nobody_wants_any() {
 fn distributions_have_the_words_that_they_are_read_from() {
     for words in ["zipf:1.2", "zipf:0.9:0.25", "pareto:0.2", "zoned:60/10:40/90"] {
         let job = job(&format!("rw=randread\nrandom_distribution={words}"));
-        assert_eq!(job.random_distribution.words().as_deref(), Some(words));
+        assert_eq!(job.order.random_distribution.words().as_deref(), Some(words));
     }
-    assert_eq!(job("random_distribution=random").random_distribution.words(), None);
+    assert_eq!(job("random_distribution=random").order.random_distribution.words(), None);
 }

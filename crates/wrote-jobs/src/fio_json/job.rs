@@ -100,7 +100,7 @@ impl Job {
             latency_ns,
             latency_us,
             latency_ms,
-            latency_depth: spec.iodepth,
+            latency_depth: spec.io.iodepth,
             latency_percentile: 100.0,
             ..Job::default()
         }
@@ -111,16 +111,16 @@ impl Job {
 pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     // Of a key in [global] and in the section, the last value holds.
-    for (key, value) in &spec.options {
+    for (key, value) in spec.options.iter() {
         match options.iter_mut().find(|(known, _)| known == key) {
             Some((_, known)) => known.clone_from(value),
             None => options.push((key.clone(), value.clone())),
         }
     }
     let looked_for = [
-        ("rw", spec.rw.as_str().to_owned()),
+        ("rw", spec.order.rw.as_str().to_owned()),
         ("bs", block_sizes(spec)),
-        ("iodepth", spec.iodepth.to_string()),
+        ("iodepth", spec.io.iodepth.to_string()),
         ("numjobs", numjobs.to_string()),
     ];
     for (key, value) in looked_for {
@@ -133,12 +133,12 @@ pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
 
 /// Writes block sizes as fio reads them: `4k`; `4k,64k` of both directions; `4k/60:64k/40`.
 fn block_sizes(spec: &JobSpec) -> String {
-    match (spec.rw.read, spec.rw.write) {
-        (true, true) if spec.read_bs != spec.write_bs => {
-            format!("{},{}", block_size(&spec.read_bs), block_size(&spec.write_bs))
+    match (spec.order.rw.read, spec.order.rw.write) {
+        (true, true) if spec.order.read_bs != spec.order.write_bs => {
+            format!("{},{}", block_size(&spec.order.read_bs), block_size(&spec.order.write_bs))
         }
-        (true, _) => block_size(&spec.read_bs),
-        _ => block_size(&spec.write_bs),
+        (true, _) => block_size(&spec.order.read_bs),
+        _ => block_size(&spec.order.write_bs),
     }
 }
 

@@ -41,8 +41,9 @@ pub fn check(
     }
     for (number, spec) in specs.iter().enumerate() {
         let is_before = |name: &String| specs[..number].iter().any(|job| job.name == *name);
-        let missing = spec.wait_for.as_ref().filter(|name| !is_before(name) || **name == spec.name);
-        if let Some(name) = missing {
+        if let Some(name) = &spec.pace.wait_for
+            && (!is_before(name) || *name == spec.name)
+        {
             let label = label(spec);
             let text = format!("{label}: waits for {name}, and there is no such job before it");
             return Err(Error::Usage(text));
@@ -51,7 +52,7 @@ pub fn check(
     let mut foresight = Foresight::default();
     for group in groups(specs) {
         let buffers =
-            group.iter().map(|spec| data::buffers_bytes(spec.bs_bytes_max(), spec.iodepth));
+            group.iter().map(|spec| data::buffers_bytes(spec.bs_bytes_max(), spec.io.iodepth));
         let buffers = buffers.fold(0, u64::saturating_add);
         data::check_buffers("bs x iodepth x numjobs", buffers, host::memory())?;
         check_overlap(&group, permissions, watcher)?;
@@ -77,7 +78,7 @@ pub fn least_bytes(spec: &JobSpec) -> u64 {
 
 fn check_job(spec: &JobSpec) -> Result<(), String> {
     let refuse = |what: String| Err(what);
-    if !spec.rw.read && !spec.rw.write {
+    if !spec.order.rw.read && !spec.order.rw.write {
         return refuse("rw: it neither reads nor writes".into());
     }
     for sizes in spec.used_sizes() {
@@ -90,40 +91,42 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
             return refuse("bssplit: the percents do not add up to 100".into());
         }
     }
-    if spec.rwmixread_percent > 100 {
-        return refuse(format!("rwmixread: {} is more than 100", spec.rwmixread_percent));
+    if spec.order.rwmixread_percent > 100 {
+        return refuse(format!("rwmixread: {} is more than 100", spec.order.rwmixread_percent));
     }
     let depth_max = Options::IODEPTH_MAX;
-    if !(1..=depth_max).contains(&spec.iodepth) {
-        return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.iodepth));
+    if !(1..=depth_max).contains(&spec.io.iodepth) {
+        return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.io.iodepth));
     }
-    if spec.loops == 0 {
+    if spec.pace.loops == 0 {
         return refuse("loops: 0 loops do nothing".into());
     }
-    if spec.time_based && spec.runtime.is_none() {
+    if spec.pace.time_based && spec.pace.runtime.is_none() {
         return refuse("time_based: needs a runtime to end after".into());
     }
-    let files_max = FILES_MAX;
-    if !(1..=files_max).contains(&spec.files.len()) {
-        return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
+    let files = spec.files.paths.len();
+    if !(1..=FILES_MAX).contains(&files) {
+        return refuse(format!("it has {files} files; 1 to {FILES_MAX} can be used"));
     }
-    let named = spec.makes_folders_in.as_deref().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = named.filter(|folder| !folder.is_dir()) {
+    if let Some(folder) = &spec.files.makes_folders_in
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
         return refuse(format!("directory={}: there is no such folder", folder.display()));
     }
-    if spec.unlink && spec.file_bytes.is_none() {
+    if spec.files.unlink && spec.files.file_bytes.is_none() {
         return refuse(
             "unlink: removes only files that the run makes, and there is no size".into(),
         );
     }
-    if spec.verify.is_some() {
+    if spec.writes.verify.is_some() {
         check_verify(spec)?;
     }
     Ok(())
 }
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
-    if spec.rw.read && spec.rw.write && is_paced(spec) {
+    if spec.order.rw.read && spec.order.rw.write && is_paced(spec) {
         let why = "the rates decide as they go what is written, which can't be done over again";
         return Err(format!("verify: not of a mix under rates: {why}"));
     }
@@ -137,8 +140,8 @@ fn check_verify(spec: &JobSpec) -> Result<(), String> {
 }
 
 fn is_paced(spec: &JobSpec) -> bool {
-    let bytes = [spec.read_rate_bytes_per_s, spec.write_rate_bytes_per_s];
-    let operations = [spec.read_rate_iops, spec.write_rate_iops];
+    let bytes = [spec.pace.read_rate_bytes_per_s, spec.pace.write_rate_bytes_per_s];
+    let operations = [spec.pace.read_rate_iops, spec.pace.write_rate_iops];
     bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
 }
 
@@ -154,8 +157,7 @@ pub fn label(spec: &JobSpec) -> String {
 
 /// Returns the bytes that the job touches of each file, as far as known before it is opened.
 fn touched(spec: &JobSpec) -> Range<u64> {
-    let end = spec.file_bytes.map_or(u64::MAX, |bytes| spec.offset_bytes.saturating_add(bytes));
-    spec.touched(spec.offset_bytes..end)
+    spec.touched(spec.files.offset_bytes..spec.files.end_bytes().unwrap_or(u64::MAX))
 }
 
 /// Refuses jobs that write to bytes used by other jobs at the same time, unless that is permitted:
@@ -183,7 +185,7 @@ pub fn check_overlap(
             let way_out = "give each its own file or offset; --allow-overlap allows it";
             return Err(Error::Usage(format!("{text}; {way_out}")));
         }
-        if other.verify.is_some() || spec.verify.is_some() {
+        if other.writes.verify.is_some() || spec.writes.verify.is_some() {
             return Err(Error::Usage(format!("{text}; verify can't check that")));
         }
         watcher.note(&text);
@@ -206,7 +208,7 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
     let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
     let mut shared = Vec::new();
     for spec in group {
-        for path in &spec.files {
+        for path in &spec.files.paths {
             let others = users.entry(Identity::of(path)).or_default();
             shared.extend(others.iter().map(|other| (path.as_path(), *other, *spec)));
             others.push(spec);
@@ -217,7 +219,7 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
 
 /// Returns whether the later job of a group waits for the other one, directly or through others.
 fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
-    let Some(name) = &later.wait_for else { return false };
+    let Some(name) = &later.pace.wait_for else { return false };
     // A job waits only for an earlier one, so this ends.
     let before = || group.iter().take_while(|job| !std::ptr::eq(**job, later));
     *name == other.name || before().any(|job| job.name == *name && waits(group, job, other))
@@ -226,8 +228,8 @@ fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
 fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (touched(a), touched(b));
     let same_bytes = first.start < second.end && second.start < first.end;
-    let waits = waits(group, b, a) && a.verify.is_none() && b.verify.is_none();
-    same_bytes && (a.rw.write || b.rw.write) && !waits
+    let waits = waits(group, b, a) && a.writes.verify.is_none() && b.writes.verify.is_none();
+    same_bytes && (a.order.rw.write || b.order.rw.write) && !waits
 }
 
 /// Returns a job's operations, or an error if its files have no room for one.

@@ -40,15 +40,15 @@ pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
     let mut served: Vec<(Option<u32>, Options)> = Vec::new();
     let mut of = |spec: &&JobSpec| {
         let bs_bytes = spec.bs_bytes_max();
-        let options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize)
-            .buffers(buffers(bs_bytes, spec.iodepth))
-            .registered_buffers(spec.fixedbufs)
-            .registered_files(spec.registerfiles)
-            .iopoll(spec.hipri);
-        if !spec.sqthread_poll {
+        let options = Options::new(spec.io.ioengine, spec.io.iodepth, bs_bytes as usize)
+            .buffers(buffers(bs_bytes, spec.io.iodepth))
+            .registered_buffers(spec.io.fixedbufs)
+            .registered_files(spec.io.registerfiles)
+            .iopoll(spec.io.hipri);
+        if !spec.io.sqthread_poll {
             return options;
         }
-        let cpu = spec.sqthread_poll_cpu;
+        let cpu = spec.io.sqthread_poll_cpu;
         if let Some((_, other)) = served.iter().find(|(known, _)| *known == cpu) {
             return options.sqpoll_of(other);
         }
@@ -65,20 +65,21 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut note = |wanted: String, got: String, because: &str| {
         all.push(Fallback { wanted, got, because: because.into() });
     };
-    if is_synchronous(spec.ioengine) && spec.iodepth > iodepth {
+    if is_synchronous(spec.io.ioengine) && spec.io.iodepth > iodepth {
         let because = "the engine carries out one operation at a time";
-        note(format!("iodepth {}", spec.iodepth), format!("iodepth {iodepth}"), because);
+        note(format!("iodepth {}", spec.io.iodepth), format!("iodepth {iodepth}"), because);
     }
-    let is_uniform = spec.random_distribution == Distribution::Uniform;
-    if spec.rw.random && !spec.norandommap && is_uniform && !outline.maps() {
+    let is_uniform = spec.order.random_distribution == Distribution::Uniform;
+    if spec.order.rw.random && !spec.order.norandommap && is_uniform && !outline.maps() {
         let because = "blocks of several sizes can't each come once";
         note("random map".into(), "offsets that may come again".into(), because);
     }
-    if spec.verify.is_some() && spec.rw.read && spec.rw.write {
+    if spec.writes.verify.is_some() && spec.order.rw.read && spec.order.rw.write {
         let because = "a mix reads blocks that it did not write";
         note("verify of reads".into(), "verify of what was written".into(), because);
     }
-    if iodepth > 1 && spec.rw.write && (spec.fsync.or(spec.fdatasync).is_some()) {
+    let flushes = spec.writes.fsync.or(spec.writes.fdatasync).is_some();
+    if iodepth > 1 && spec.order.rw.write && flushes {
         let because = "a flush covers only writes that were complete when it began";
         let got = "flushes that wait for the writes in flight".into();
         note("flushes in the queue beside writes".into(), got, because);
@@ -91,12 +92,12 @@ impl<'a> Jobs<'a> {
         let spec = self.specs[number];
         let mut engine = Engine::open(&self.engines[number])?;
         let options = FileOptions::new()
-            .write(spec.rw.write)
-            .direct(spec.direct)
-            .sync_metadata(spec.sync == SyncEach::Sync);
+            .write(spec.order.rw.write)
+            .direct(spec.io.direct)
+            .sync_metadata(spec.writes.sync == SyncEach::Sync);
         let open =
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
-        let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+        let files = spec.files.paths.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let sequence = sequence(spec, self.ready[number].regions.clone())?;
         let Jobs { stop, failed, progress, .. } = *self;
         let shared = Shared { stop, failed, progress: &progress[number] };
@@ -107,7 +108,7 @@ impl<'a> Jobs<'a> {
     /// left in the page cache.
     fn wait_for_others(&self, number: usize) -> Result<(), Error> {
         let spec = self.specs[number];
-        let Some(name) = &spec.wait_for else { return Ok(()) };
+        let Some(name) = &spec.pace.wait_for else { return Ok(()) };
         let runs = |(other, ended): (&&JobSpec, &AtomicBool)| {
             other.name == *name && !ended.load(Ordering::Acquire)
         };
@@ -117,7 +118,7 @@ impl<'a> Jobs<'a> {
         {
             std::thread::sleep(LOOK_EVERY);
         }
-        let files = spec.files.iter().zip(&self.ready[number].regions);
+        let files = spec.files.paths.iter().zip(&self.ready[number].regions);
         let mut files = files.filter(|_| is_invalidated(spec));
         files.try_for_each(|(path, region)| drop_pages(path, region).map(drop))
     }
@@ -142,8 +143,8 @@ impl<'a> Jobs<'a> {
         let mut fallbacks_all = self.ready[number].fallbacks.clone();
         fallbacks_all.extend(fallbacks(spec, sequence.outline(), effective.iodepth));
         let direct = worker.files.iter().all(|(_, file)| worker.engine.is_direct(*file));
-        let verify = spec.verify.is_some_and(|verify| verify.after_writes) && spec.rw.write;
-        let verified_bytes = if verify {
+        let after = spec.writes.verify.is_some_and(|verify| verify.after_writes);
+        let verified_bytes = if after && spec.order.rw.write {
             read_back(&mut worker.engine, &worker.files, &sequence, done.issued, self.stop)?
         } else {
             done.verified_bytes

@@ -77,7 +77,7 @@ impl<'a> Files<'a> {
         permissions: Permissions,
     ) -> Result<Files<'a>, Error> {
         let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
-            spec.files.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
+            spec.files.paths.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
         };
         let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
         let files = Files { uses };
@@ -149,8 +149,8 @@ impl<'a> Use<'a> {
             Kind::Missing => 0,
             Kind::File { len_bytes } | Kind::Device { len_bytes } => len_bytes,
         };
-        let start = spec.offset_bytes;
-        let end = spec.file_bytes.map_or(there, |bytes| start.saturating_add(bytes)).max(start);
+        let start = spec.files.offset_bytes;
+        let end = spec.files.end_bytes().unwrap_or(there).max(start);
         Use { spec, path, found, region: start..end }
     }
 
@@ -162,9 +162,9 @@ impl<'a> Use<'a> {
     /// the job wants to write over blocks written before.
     pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
-        let overwrites = self.spec.overwrite && self.spec.rw.write;
+        let overwrites = self.spec.files.overwrite && self.spec.order.rw.write;
         // A file without blocks to verify stays as it is.
-        ours && self.spec.rw.read && !self.spec.only_verifies()
+        ours && self.spec.order.rw.read && !self.spec.only_verifies()
             || overwrites && !matches!(kind, Kind::Device { .. })
     }
 
@@ -175,24 +175,24 @@ impl<'a> Use<'a> {
             let shown = self.path.display();
             Err(Error::Usage(format!("{shown}: {what}")))
         };
-        if self.spec.unlink && kind != Kind::Missing && !ours {
+        if self.spec.files.unlink && kind != Kind::Missing && !ours {
             return refuse("exists, and unlink removes only files that the run makes");
         }
         match kind {
             Kind::Missing
-                if self.spec.makes_folders_in.is_none() && !folder_of(self.path).is_dir() =>
+                if self.spec.files.makes_folders_in.is_none() && !folder_of(self.path).is_dir() =>
             {
                 let folder = folder_of(self.path).display();
                 Err(Error::Usage(format!("{folder}: there is no such folder")))
             }
-            Kind::Missing if self.spec.file_bytes.is_none() => {
+            Kind::Missing if self.spec.files.file_bytes.is_none() => {
                 refuse("does not exist, and there is no size to make it with")
             }
             Kind::Missing if self.spec.only_verifies() => {
                 refuse("does not exist, so there is nothing in it to verify")
             }
             Kind::Device { len_bytes } => self.check_length(len_bytes),
-            Kind::File { len_bytes } if self.spec.rw.read && !ours => {
+            Kind::File { len_bytes } if self.spec.order.rw.read && !ours => {
                 self.check_length(len_bytes)?;
                 let is_allowed =
                     permissions.read_unwritten || will_change || self.spec.only_verifies();
@@ -234,7 +234,7 @@ impl<'a> Use<'a> {
     /// it.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.found.kind {
-            _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
+            _ if !self.spec.order.rw.read || self.is_laid_out() => Some(0),
             Kind::Device { .. } => None,
             Kind::Missing => Some(0),
             Kind::File { .. } => {
@@ -252,7 +252,7 @@ impl<'a> Use<'a> {
         {
             return Ok(());
         }
-        if self.spec.makes_folders_in.is_some() {
+        if self.spec.files.makes_folders_in.is_some() {
             made.make_folders(self.path).map_err(self.failed("create"))?;
         }
         // A file that another program made in the meantime stays (W7).
@@ -266,16 +266,16 @@ impl<'a> Use<'a> {
 
     /// Allocates the blocks of a new file as the job requests; for a mapping, any file's.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
-        let mapped = self.spec.ioengine == Ioengine::Mmap;
+        let mapped = self.spec.io.ioengine == Ioengine::Mmap;
         let exists = self.found.kind != Kind::Missing;
-        if !self.spec.rw.write || !mapped && (exists || self.spec.is_laid_out()) {
+        if !self.spec.order.rw.write || !mapped && (exists || self.spec.is_laid_out()) {
             return Ok(());
         }
         let (start, end) = (self.region.start, self.region.end);
         let file =
             File::options().read(true).write(true).open(self.path).map_err(self.failed("open"))?;
         let native = |flags| fallocate(&file, flags, start, end - start).map_err(Into::into);
-        let done = match self.spec.fallocate {
+        let done = match self.spec.files.fallocate {
             _ if start == end => Ok(()),
             _ if mapped => native(FallocateFlags::empty()),
             Fallocate::Native => native(FallocateFlags::empty()),
@@ -329,7 +329,7 @@ impl<'a> Use<'a> {
 
 /// Returns whether the pages of the job's files are dropped before it starts.
 pub fn is_invalidated(spec: &JobSpec) -> bool {
-    !spec.direct && spec.invalidate
+    !spec.io.direct && spec.files.invalidate
 }
 
 /// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.

@@ -37,7 +37,7 @@ impl Foresight {
             let end = using.region.end;
             let (len_bytes, ours) = match using.found.kind {
                 Kind::Missing => (end, true),
-                Kind::File { len_bytes } if using.spec.rw.write => {
+                Kind::File { len_bytes } if using.spec.order.rw.write => {
                     (len_bytes.max(end), using.found.ours)
                 }
                 Kind::File { .. } | Kind::Device { .. } => continue,
@@ -54,12 +54,12 @@ impl Foresight {
             if let Kind::File { len_bytes: len } = &mut foreseen.found.kind {
                 *len = len_bytes.max(*len);
             }
-            if using.spec.file_bytes.is_some() {
+            if using.spec.files.file_bytes.is_some() {
                 foreseen.grows_to = end.max(foreseen.grows_to);
             }
         }
         // The group removes these at its end.
-        for using in files.all().filter(|using| using.spec.unlink) {
+        for using in files.all().filter(|using| using.spec.files.unlink) {
             if let Some(foreseen) = self.files.get_mut(&Identity::of(using.path)) {
                 foreseen.removed = true;
             }

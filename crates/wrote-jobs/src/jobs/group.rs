@@ -33,14 +33,13 @@ pub fn run_group(
     // What a rank writes to prepare would disturb the others' clocks.
     peers.barrier("before a group")?;
     let files = Files::examine(specs, |path| made.find(path), permissions)?;
-    let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
-    watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
+    watcher.group(specs[0].group, specs, files.laid_out_bytes()?);
     let overlaps = overlaps(specs);
     let ready = files.make_ready(made, stop)?;
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
     let mut held = held_before(specs, &regions);
     let cached_before_bytes = read_from_cache(specs, &regions);
-    let device = specs[0].files.first().and_then(wrote::device::device_at);
+    let device = specs[0].files.paths.first().and_then(wrote::device::device_at);
     // The bytes that each job transfers, for its progress.
     let totals = specs
         .iter()
@@ -77,7 +76,7 @@ pub fn run_group(
         jobs,
         device_written_bytes: moved.map(|moved| moved.written_bytes),
         device_read_bytes: moved.map(|moved| moved.read_bytes),
-        process: specs.iter().all(|spec| spec.ramp_time.is_zero()).then_some(used),
+        process: specs.iter().all(|spec| spec.pace.ramp_time.is_zero()).then_some(used),
         max_rss_bytes: used.max_rss_bytes,
         cpu_busiest: cpu.busiest,
         cpu_waited_s: cpu.waited_s,
@@ -89,8 +88,8 @@ pub fn run_group(
 
 /// Returns how much of a job is done, from 0 to 1: the larger share of its time and its bytes.
 fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Duration) -> f64 {
-    let by_time = spec.runtime.map_or(0.0, |runtime| {
-        let whole = spec.startdelay + spec.ramp_time + runtime;
+    let by_time = spec.pace.runtime.map_or(0.0, |runtime| {
+        let whole = spec.pace.startdelay + spec.pace.ramp_time + runtime;
         elapsed.as_secs_f64() / whole.as_secs_f64().max(1e-9)
     });
     let by_bytes = total.map_or(0.0, |total| (moved[0] + moved[1]) as f64 / total.max(1) as f64);
@@ -100,8 +99,8 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
 /// Returns each file of a direct job with its cached bytes now and the job's region.
 fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
-    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
-        for (file, region) in spec.files.iter().zip(regions) {
+    for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.io.direct) {
+        for (file, region) in spec.files.paths.iter().zip(regions) {
             let is_known = |(held, _): &(Held, Range<u64>)| {
                 held.file == *file && held.offset_bytes == region.start
             };
@@ -119,9 +118,10 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
 
 /// Returns how many of the bytes to read through the page cache are already in it.
 fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
-    let is_read = |spec: &JobSpec| spec.rw.read && !spec.rw.write && !spec.direct;
+    let is_read = |spec: &JobSpec| spec.order.rw.read && !spec.order.rw.write && !spec.io.direct;
     let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
-    let mut files = reads.flat_map(|(spec, regions)| spec.files.iter().zip(regions)).peekable();
+    let files = reads.flat_map(|(spec, regions)| spec.files.paths.iter().zip(regions));
+    let mut files = files.peekable();
     files.peek()?;
     files.map(|(file, region)| cached_bytes(file, region)).sum()
 }
@@ -148,21 +148,20 @@ fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::jobs::tests::spec;
-    use crate::spec::Rw;
+    use crate::spec::READ;
 
     #[test]
     fn how_far_a_job_is_follows_from_its_time_or_its_bytes_whichever_is_farther() {
-        let (second, rw) = (Duration::from_secs(1), Rw { read: true, write: false, random: false });
-        let timed = JobSpec {
-            runtime: Some(2 * second),
-            ramp_time: second,
-            startdelay: second,
-            ..spec("a", rw)
-        };
+        let second = Duration::from_secs(1);
+        let timed = spec("a", READ).with(|job| {
+            job.pace.runtime = Some(2 * second);
+            job.pace.ramp_time = second;
+            job.pace.startdelay = second;
+        });
         assert_eq!(fraction(&timed, None, [5, 5], second), 0.25);
         assert_eq!(fraction(&timed, Some(20), [5, 5], second), 0.5);
         assert_eq!(fraction(&timed, Some(20), [15, 15], 9 * second), 1.0);
-        assert_eq!(fraction(&spec("a", rw), Some(0), [0, 0], second), 0.0);
+        assert_eq!(fraction(&spec("a", READ), Some(0), [0, 0], second), 0.0);
     }
 }
 
@@ -170,15 +169,14 @@ mod tests {
 mod held_tests {
     use super::*;
     use crate::jobs::tests::spec;
-    use crate::spec::Rw;
+    use crate::spec::WRITE;
 
     #[test]
     fn cached_writes_are_found_in_the_page_cache_and_a_hole_is_not() {
         let file = fixtures::file();
         file.as_file().set_len(3 << 20).unwrap();
-        let rw = Rw { read: false, write: true, random: false };
         let files = vec![file.path().to_owned()];
-        let direct = JobSpec { files, direct: true, ..spec("a", rw) };
+        let direct = spec("a", WRITE).with(|job| (job.files.paths, job.io.direct) = (files, true));
         let region = 1 << 20..3 << 20;
         let mut all = held_before(&[&direct, &direct], &[vec![region.clone()], vec![region]]);
         if all.is_empty() {
@@ -188,7 +186,7 @@ mod held_tests {
         std::fs::write(file.path(), vec![1; 2 << 20]).unwrap();
         held_after(&mut all);
         assert_eq!(all[0].0.after_bytes, 1 << 20, "what lies before the region is not counted");
-        let cached = JobSpec { direct: false, ..direct };
+        let cached = direct.with(|job| job.io.direct = false);
         assert!(held_before(&[&cached], &[std::iter::once(0..1).collect()]).is_empty());
     }
 }

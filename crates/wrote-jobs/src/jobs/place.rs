@@ -82,7 +82,7 @@ impl Kind {
             _ => return Ok(()),
         };
         let refused = || Error::Usage(format!("{}: {what}", path.display()));
-        if spec.rw.write { Err(refused()) } else { Ok(()) }
+        if spec.order.rw.write { Err(refused()) } else { Ok(()) }
     }
 }
 

@@ -31,9 +31,9 @@ pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
         name.push(format!(".{:08}", peers.rank()));
         PathBuf::from(name)
     };
-    let own =
-        |job: &JobSpec| JobSpec { files: job.files.iter().map(name).collect(), ..job.clone() };
-    jobs.iter().map(own).collect()
+    let mut jobs = jobs.to_vec();
+    jobs.iter_mut().flat_map(|job| &mut job.files.paths).for_each(|path| *path = name(path));
+    jobs
 }
 
 /// Gives each job its rank's regions of files that the ranks share. Returns also the files that
@@ -75,7 +75,7 @@ pub fn share(
     // A region lies behind the one of the rank before.
     let place = |job: &JobSpec| {
         let refuse = |what| Err(Error::Usage(format!("--shared-file: {}: {what}", job.name)));
-        let mut ends = job.files.iter().map(|file| extents[file].end_bytes);
+        let mut ends = job.files.paths.iter().map(|file| extents[file].end_bytes);
         let end_bytes = ends.next().unwrap_or_default();
         if ends.any(|other| other != end_bytes) {
             return refuse("its files are of several sizes");
@@ -83,11 +83,11 @@ pub fn share(
         if end_bytes == 0 {
             return refuse("a rank's region of its file is empty; give a size");
         }
-        Ok(JobSpec {
-            file_bytes: job.file_bytes.or(Some(end_bytes - job.offset_bytes)),
-            offset_bytes: job.offset_bytes + u64::from(peers.rank()) * end_bytes,
-            ..job.clone()
-        })
+        let mut job = job.clone();
+        let files = &mut *job.files;
+        files.file_bytes.get_or_insert(end_bytes - files.offset_bytes);
+        files.offset_bytes += u64::from(peers.rank()) * end_bytes;
+        Ok(job)
     };
     let jobs = jobs.iter().map(place).collect::<Result<_, Error>>()?;
     Ok((jobs, Permissions { overwrite: true, ..permissions }, made))
@@ -96,18 +96,18 @@ pub fn share(
 fn extents(jobs: &[JobSpec], peers: Peers) -> BTreeMap<PathBuf, Extent> {
     let mut extents: BTreeMap<PathBuf, Extent> = BTreeMap::new();
     for job in jobs {
-        for file in &job.files {
+        for file in &job.files.paths {
             let part_bytes = |file: &Path| {
                 file.metadata().map_or(0, |found| found.len()) / u64::from(peers.ranks())
             };
-            let bytes = job.file_bytes.unwrap_or_else(|| part_bytes(file));
+            let bytes = job.files.file_bytes.unwrap_or_else(|| part_bytes(file));
             let bytes = bytes / job.bs_bytes_max().max(1) * job.bs_bytes_max();
             let extent = extents.entry(file.clone()).or_default();
-            extent.end_bytes = extent.end_bytes.max(job.offset_bytes + bytes);
+            extent.end_bytes = extent.end_bytes.max(job.files.offset_bytes + bytes);
             if extent.group.is_none_or(|group| group == job.group) {
                 extent.group = Some(job.group);
                 extent.is_laid_out |= job.is_laid_out();
-                extent.fallocate = job.fallocate;
+                extent.fallocate = job.files.fallocate;
             }
         }
     }
@@ -118,13 +118,14 @@ fn extents(jobs: &[JobSpec], peers: Peers) -> BTreeMap<PathBuf, Extent> {
 mod tests {
     use super::*;
     use crate::peers::tests::{LONG, ranks};
-    use crate::spec::Rw;
+    use crate::spec::READ;
 
     #[test]
     fn a_file_that_a_rank_made_for_all_goes_where_another_rank_fails() {
         let folder = fixtures::folder();
-        let (rw, files) = (Rw { read: true, ..Rw::default() }, vec![folder.path().join("data")]);
-        let job = JobSpec { files, file_bytes: Some(64 << 10), ..JobSpec::new("reads", rw, 4096) };
+        let files = vec![folder.path().join("data")];
+        let mut job = JobSpec::new("reads", READ, 4096);
+        (job.files.paths, job.files.file_bytes) = (files, Some(64 << 10));
         let made = ranks(2, LONG, |peers| match peers.rank() {
             0 => {
                 let jobs = std::slice::from_ref(&job);

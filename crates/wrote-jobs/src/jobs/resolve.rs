@@ -13,17 +13,17 @@ use wrote_result::units;
 pub fn resolve(specs: &mut [JobSpec]) -> Result<(), Error> {
     let mut coming: HashMap<PathBuf, u64> = HashMap::new();
     for spec in specs {
-        for file in &mut spec.files {
+        for file in &mut spec.files.paths {
             if let Some(target) = where_link_leads(file) {
                 *file = target;
             }
         }
-        if spec.offset_percent > 0 || spec.size_percent.is_some() {
+        if spec.files.offset_percent > 0 || spec.files.size_percent.is_some() {
             let len_bytes = common_length(spec, &coming)?;
             take_shares(spec, len_bytes)?;
         }
-        let end = spec.file_bytes.map_or(0, |bytes| spec.offset_bytes.saturating_add(bytes));
-        for file in &spec.files {
+        let end = spec.files.end_bytes().unwrap_or(0);
+        for file in &spec.files.paths {
             let len_bytes = coming.entry(file_key(file)).or_default();
             *len_bytes = end.max(*len_bytes);
         }
@@ -49,7 +49,8 @@ fn common_length(spec: &JobSpec, coming: &HashMap<PathBuf, u64>) -> Result<u64, 
             }
         }
     };
-    let lengths: Vec<u64> = spec.files.iter().map(|path| length(path)).collect::<Result<_, _>>()?;
+    let lengths = spec.files.paths.iter().map(|path| length(path));
+    let lengths: Vec<u64> = lengths.collect::<Result<_, _>>()?;
     let first = lengths.first().copied().unwrap_or(0);
     match lengths.iter().all(|length| *length == first) {
         true => Ok(first),
@@ -60,10 +61,10 @@ fn common_length(spec: &JobSpec, coming: &HashMap<PathBuf, u64>) -> Result<u64, 
 fn take_shares(spec: &mut JobSpec, len_bytes: u64) -> Result<(), Error> {
     let least = least_bytes(spec).max(1);
     let whole = |bytes: u64| bytes - bytes % least;
-    let offset = spec.offset_bytes.saturating_add(share(len_bytes, spec.offset_percent));
-    let offset = whole(offset);
+    let offset = share(len_bytes, spec.files.offset_percent);
+    let offset = whole(spec.files.offset_bytes.saturating_add(offset));
     let rest = len_bytes.saturating_sub(offset);
-    let bytes = match (spec.size_percent, spec.file_bytes) {
+    let bytes = match (spec.files.size_percent, spec.files.file_bytes) {
         (Some(percent), _) => share(len_bytes, percent).min(rest),
         (None, Some(bytes)) => bytes,
         (None, None) => rest,
@@ -72,24 +73,25 @@ fn take_shares(spec: &mut JobSpec, len_bytes: u64) -> Result<(), Error> {
         let len = units::bytes(len_bytes);
         return Err(wrong(spec, &format!("its share of {len} has no block of {least} bytes")));
     }
-    (spec.offset_bytes, spec.file_bytes) = (offset, Some(whole(bytes)));
-    (spec.offset_percent, spec.size_percent) = (0, None);
+    (spec.files.offset_bytes, spec.files.file_bytes) = (offset, Some(whole(bytes)));
+    (spec.files.offset_percent, spec.files.size_percent) = (0, None);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Rw;
+    use crate::spec::READ;
 
     fn job(path: &Path, offset_percent: u32, size_percent: Option<u32>) -> JobSpec {
-        let rw = Rw { read: true, write: false, random: false };
-        let files = vec![path.to_owned()];
-        JobSpec { files, offset_percent, size_percent, ..JobSpec::new("job", rw, 4096) }
+        let mut job = JobSpec::new("job", READ, 4096);
+        job.files.paths = vec![path.to_owned()];
+        (job.files.offset_percent, job.files.size_percent) = (offset_percent, size_percent);
+        job
     }
 
     fn region(spec: &JobSpec) -> (u64, Option<u64>) {
-        (spec.offset_bytes, spec.file_bytes)
+        (spec.files.offset_bytes, spec.files.file_bytes)
     }
 
     #[test]
@@ -107,8 +109,8 @@ mod tests {
             resolve(&mut specs).unwrap();
             assert_eq!(region(&specs[0]), expected, "{offset} {size:?}");
         }
-        let mut specs =
-            [JobSpec { offset_bytes: 4096, file_bytes: Some(8192), ..job(&path, 10, None) }];
+        let mut specs = [job(&path, 10, None)];
+        (specs[0].files.offset_bytes, specs[0].files.file_bytes) = (4096, Some(8192));
         resolve(&mut specs).unwrap();
         assert_eq!(region(&specs[0]), (12_288, Some(8192)));
         let none = resolve(&mut [job(&path, 100, None)]).unwrap_err().to_string();
@@ -119,7 +121,7 @@ mod tests {
     fn a_file_that_an_earlier_job_makes_has_its_length_and_another_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        let made = JobSpec { file_bytes: Some(1 << 20), ..job(&path, 0, None) };
+        let made = job(&path, 0, None).with(|job| job.files.file_bytes = Some(1 << 20));
         let mut specs = [made.clone(), job(&path, 50, None)];
         resolve(&mut specs).unwrap();
         assert_eq!(region(&specs[1]), (1 << 19, Some(1 << 19)));
@@ -128,7 +130,7 @@ mod tests {
         std::fs::write(&path, "12345").unwrap();
         let other = folder.path().join("other");
         std::fs::write(&other, "1234").unwrap();
-        let both = JobSpec { files: vec![path.clone(), other], ..job(&path, 50, None) };
+        let both = job(&path, 50, None).with(|job| job.files.paths = vec![path.clone(), other]);
         let error = resolve(&mut [both]).unwrap_err().to_string();
         assert!(error.contains("its files differ in length"), "{error}");
     }
@@ -142,9 +144,9 @@ mod tests {
         std::os::unix::fs::symlink("round", place("round")).unwrap();
         let mut specs = [job(&place("first"), 0, None), job(&place("file"), 0, None)];
         resolve(&mut specs).unwrap();
-        assert_eq!((&specs[0].files[0], &specs[1].files[0]), (&place("file"), &place("file")));
+        assert!(specs.iter().all(|spec| spec.files.paths[0] == place("file")));
         let mut round = [job(&place("round"), 0, None)];
         resolve(&mut round).unwrap();
-        assert_eq!(round[0].files[0], place("round"));
+        assert_eq!(round[0].files.paths[0], place("round"));
     }
 }

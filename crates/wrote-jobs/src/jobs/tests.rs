@@ -3,7 +3,7 @@
 mod stall;
 
 use super::check::sequence;
-use crate::spec::{JobSpec, Rw, SyncEach};
+use crate::spec::{JobSpec, Rw, SyncEach, WRITE};
 use crate::worker::{DirectionReport, Done, Progress, Shared, Worker};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,12 +16,11 @@ pub const BLOCKS: u64 = 10;
 
 /// A job of ten blocks without further options.
 pub fn spec(name: &str, rw: Rw) -> JobSpec {
-    JobSpec {
-        iodepth: 4,
-        files: vec![format!("/sim/{name}").into()],
-        file_bytes: Some(BLOCKS * BS_BYTES),
-        ..JobSpec::new(name, rw, BS_BYTES)
-    }
+    JobSpec::new(name, rw, BS_BYTES).with(|job| {
+        job.io.iodepth = 4;
+        job.files.paths = vec![format!("/sim/{name}").into()];
+        job.files.file_bytes = Some(BLOCKS * BS_BYTES);
+    })
 }
 
 pub fn path() -> &'static Path {
@@ -34,33 +33,41 @@ fn all_rw() -> impl Iterator<Item = Rw> {
         .flat_map(|(read, write)| [false, true].map(|random| Rw { read, write, random }))
 }
 
+/// Describes random writes with a change.
+fn write(change: impl FnOnce(&mut JobSpec)) -> JobSpec {
+    spec("job", Rw { random: true, ..WRITE }).with(change)
+}
+
 fn jobs() -> Vec<JobSpec> {
-    let one = |iodepth: u32, rw| JobSpec { iodepth, direct: iodepth > 1, ..spec("job", rw) };
+    let one = |iodepth: u32, rw| {
+        spec("job", rw).with(|job| (job.io.iodepth, job.io.direct) = (iodepth, iodepth > 1))
+    };
     let plain = all_rw().flat_map(|rw| [1, 4].map(|iodepth| one(iodepth, rw)));
-    let write = Rw { read: false, write: true, random: true };
     let more = [
-        JobSpec { fdatasync: Some(3), end_fsync: true, ..spec("job", write) },
-        JobSpec { fsync: Some(1), ..spec("job", write) },
-        JobSpec { sync: SyncEach::Dsync, ..spec("job", write) },
-        JobSpec { norandommap: true, loops: 3, end_fsync: true, ..spec("job", write) },
-        JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) },
-        JobSpec { end_fdatasync: true, iodepth_batch_complete_min: 1, ..spec("job", write) },
-        JobSpec { fdatasync: Some(1), latency_with_flush: true, ..spec("job", write) },
+        write(|job| (job.writes.fdatasync, job.writes.end_fsync) = (Some(3), true)),
+        write(|job| job.writes.fsync = Some(1)),
+        write(|job| job.writes.sync = SyncEach::Dsync),
+        write(|job| {
+            (job.order.norandommap, job.pace.loops, job.writes.end_fsync) = (true, 3, true);
+        }),
+        write(|job| (job.io.iodepth_batch, job.io.iodepth_batch_complete_min) = (2, 3)),
+        write(|job| (job.writes.end_fdatasync, job.io.iodepth_batch_complete_min) = (true, 1)),
+        write(|job| (job.writes.fdatasync, job.writes.latency_with_flush) = (Some(1), true)),
     ];
     plain.chain(more).collect()
 }
 
 /// Runs the job's loop on a simulated disk; the blocks that it reads were written before.
 pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
-    let options = Options::new(spec.ioengine, spec.iodepth, BS_BYTES as usize);
+    let options = Options::new(spec.io.ioengine, spec.io.iodepth, BS_BYTES as usize);
     let mut engine = Engine::simulated(sim, &options)?;
     let options = FileOptions::new()
         .create_new(sim.contents(path()).is_none())
         .write(true)
-        .direct(spec.direct);
+        .direct(spec.io.direct);
     let file = engine.open_file(path(), &options)?;
     sim.sync();
-    let region = spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap();
+    let region = spec.files.offset_bytes..spec.files.offset_bytes + spec.files.file_bytes.unwrap();
     let sequence = sequence(spec, vec![region])?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };
@@ -112,14 +119,14 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
     for fault in [Fault::Short(0), Fault::Short(513), Fault::Short(4095), Fault::Once(EINTR)] {
         at_every_operation(fault, |job, done| match done {
             Ok(done) => {
-                let whole = BLOCKS * BS_BYTES * u64::from(job.loops);
+                let whole = BLOCKS * BS_BYTES * u64::from(job.pace.loops);
                 assert_eq!(bytes(&done), whole, "{job:?}");
                 assert_eq!(done.issued, whole / BS_BYTES);
             }
             // If a read returns less than a further sector, the file seems to end there.
             Err(error) => {
                 assert!(
-                    job.rw.read && error.to_string().contains("the file ends after"),
+                    job.order.rw.read && error.to_string().contains("the file ends after"),
                     "{error}"
                 );
             }
@@ -147,7 +154,7 @@ fn a_job_that_is_stopped_ends_early_and_counts_what_it_did() {
         stop.request();
         let done = run(&filled(1), &job, &stop).unwrap();
         assert_eq!(bytes(&done), done.issued * BS_BYTES, "{job:?}");
-        assert!(bytes(&done) < BLOCKS * BS_BYTES * u64::from(job.loops), "{job:?}");
+        assert!(bytes(&done) < BLOCKS * BS_BYTES * u64::from(job.pace.loops), "{job:?}");
     }
 }
 
@@ -160,20 +167,25 @@ fn a_neighbour_that_failed_ends_the_job() {
 #[test]
 fn flushes_come_after_so_many_writes_and_at_the_end_and_leave_everything_stable() {
     // M1
-    let write = Rw { read: false, write: true, random: true };
     for (job, flushes) in [
-        (JobSpec { fdatasync: Some(3), end_fsync: true, ..spec("job", write) }, 4),
-        (JobSpec { fsync: Some(1), ..spec("job", write) }, 10),
-        (JobSpec { fsync: Some(4), fdatasync: Some(2), end_fsync: true, ..spec("job", write) }, 6),
-        (JobSpec { end_fsync: true, ..spec("job", write) }, 1),
-        (JobSpec { end_fdatasync: true, ..spec("job", write) }, 1),
-        (JobSpec { sync: SyncEach::Dsync, ..spec("job", write) }, 0),
+        (write(|job| (job.writes.fdatasync, job.writes.end_fsync) = (Some(3), true)), 4),
+        (write(|job| job.writes.fsync = Some(1)), 10),
+        (
+            write(|job| {
+                (job.writes.fsync, job.writes.fdatasync) = (Some(4), Some(2));
+                job.writes.end_fsync = true;
+            }),
+            6,
+        ),
+        (write(|job| job.writes.end_fsync = true), 1),
+        (write(|job| job.writes.end_fdatasync = true), 1),
+        (write(|job| job.writes.sync = SyncEach::Dsync), 0),
     ] {
         let sim = Sim::new(3);
         let done = run(&sim, &job, &Stop::new()).unwrap();
         assert_eq!(done.tally.flush_ns.len(), flushes, "{job:?}");
         // M11: each write waits for a flush, and no write is shorter than the flush.
-        let is_between = job.fsync.is_some() || job.fdatasync.is_some();
+        let is_between = job.writes.fsync.is_some() || job.writes.fdatasync.is_some();
         let durable_ns = &done.tally.durable_ns;
         assert_eq!(durable_ns.len(), if is_between { BLOCKS } else { 0 }, "{job:?}");
         assert!(durable_ns.is_empty() || durable_ns.min() >= done.tally.flush_ns.min(), "{job:?}");
@@ -188,7 +200,7 @@ fn depths_and_batches_add_up_to_the_operations() {
         let done = run(&filled(2), &job, &Stop::new()).unwrap();
         let depths = done.tally.depths();
         assert_eq!(depths.len(), done.issued);
-        assert!(depths.max() <= u64::from(job.iodepth));
+        assert!(depths.max() <= u64::from(job.io.iodepth));
         for together in [done.tally.submitted_together(), done.tally.completed_together()] {
             let sum: u64 = together
                 .iter_recorded()
@@ -201,8 +213,7 @@ fn depths_and_batches_add_up_to_the_operations() {
 
 #[test]
 fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
-    let write = Rw { read: false, write: true, random: true };
-    let asked = JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) };
+    let asked = write(|job| (job.io.iodepth_batch, job.io.iodepth_batch_complete_min) = (2, 3));
     let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
     assert_eq!(done.tally.submitted_together().max(), 2);
     // The disk completes no more than is waited for; at the end one is left.

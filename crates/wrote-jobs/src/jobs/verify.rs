@@ -21,8 +21,8 @@ pub fn read_back(
     issued: u64,
     stop: &Stop,
 ) -> Result<u64, Error> {
-    let sizes = &sequence.outline().spec.write_bs;
-    let step_bytes = sequence.outline().spec.step_bytes.unsigned_abs();
+    let sizes = &sequence.outline().spec.order.write_bs;
+    let step_bytes = sequence.outline().spec.order.step_bytes.unsigned_abs();
     let unit_of_all = gcd(step_bytes, sizes.unit_bytes()).max(1);
     let mut bytes = 0;
     for (number, (path, file)) in files.iter().enumerate() {

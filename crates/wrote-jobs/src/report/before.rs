@@ -46,19 +46,19 @@ impl Before {
     /// where a path cannot be examined.
     pub fn examine(jobs: &[JobSpec], permissions: Permissions) -> Result<Before, Error> {
         let no_file = || Error::Usage("there is no job with a file".into());
-        let first = jobs.iter().find_map(|job| job.files.first()).ok_or_else(no_file)?;
+        let first = jobs.iter().find_map(|job| job.files.paths.first()).ok_or_else(no_file)?;
         let target = target_of(first)?;
         let device_counts = device_of(&target).and_then(Counters::of).is_some();
         let mut before = Before::new(first.clone(), target, HashSet::new(), device_counts);
         let (mut settled, mut unsettled) = (HashSet::new(), HashSet::new());
         for job in jobs {
-            for file in &job.files {
+            for file in &job.files.paths {
                 let target = target_of(file)?;
                 if target.mount_point != before.target.mount_point {
                     before.others.insert(file.clone(), target);
                 }
                 // Another job may have less strict requirements.
-                if permissions.overwrite && job.rw.write && !unsettled.contains(file) {
+                if permissions.overwrite && job.order.rw.write && !unsettled.contains(file) {
                     let set = if is_settled(file, job) { &mut settled } else { &mut unsettled };
                     set.insert(file.clone());
                 }
@@ -131,15 +131,15 @@ fn is_settled(file: &Path, job: &JobSpec) -> bool {
     }
     let Some(opened) = open(file) else { return false };
     let Ok(length) = opened.metadata().map(|metadata| metadata.len()) else { return false };
-    let end = match job.file_bytes {
-        Some(bytes) => job.offset_bytes.saturating_add(bytes),
+    let end = match job.files.file_bytes {
+        Some(bytes) => job.files.offset_bytes.saturating_add(bytes),
         None => length,
     };
-    end > job.offset_bytes
+    end > job.files.offset_bytes
         && end <= length
         && opened.sync_all().is_ok()
         // Blocks that are only allocated are holes too (lseek(2), on ext4, XFS and Btrfs).
-        && seek(&opened, SeekFrom::Hole(job.offset_bytes)).is_ok_and(|hole| hole >= end)
+        && seek(&opened, SeekFrom::Hole(job.files.offset_bytes)).is_ok_and(|hole| hole >= end)
 }
 
 /// Opens an ordinary file for reading. Never waits, as the open of a pipe would.
@@ -183,8 +183,8 @@ impl<'a> Known<'a> {
     /// clock started: before the run, or because the job also reads, and the run prepares what is
     /// read (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
-        let overwrites = spec.overwrite && spec.rw.write;
-        let made_ready = overwrites || spec.rw.read && !self.read_unwritten;
+        let overwrites = spec.files.overwrite && spec.order.rw.write;
+        let made_ready = overwrites || spec.order.rw.read && !self.read_unwritten;
         let made_ready = made_ready && !self.is_changed(file);
         self.before.settled.contains(file) || made_ready
     }
@@ -196,6 +196,6 @@ impl<'a> Known<'a> {
 
     /// Adds the files of a finished group.
     pub(super) fn is_over(&mut self, group: &GroupReport) {
-        self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.iter().cloned()));
+        self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.paths.iter().cloned()));
     }
 }

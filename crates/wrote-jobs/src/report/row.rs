@@ -18,7 +18,7 @@ pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)
         last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
     };
     let of_jobs = |jobs: &'_ [JobReport]| {
-        let rw = jobs[0].spec.rw;
+        let rw = jobs[0].spec.order.rw;
         let directions = [(rw.read, Direction::Read), (rw.write, Direction::Write)];
         directions.into_iter().filter(|(is_there, _)| *is_there).map(|(_, direction)| direction)
     };
@@ -37,7 +37,7 @@ pub(super) fn rows<'a>(
 ) -> Vec<(Repeated, &'a [JobReport])> {
     let mut rows = Vec::new();
     for (jobs, direction) in jobs_of_rows(group) {
-        let Rw { read, write, .. } = jobs[0].spec.rw;
+        let Rw { read, write, .. } = jobs[0].spec.order.rw;
         let name = &jobs[0].spec.name;
         let wanted = if read && write { format!("{name}/{direction}") } else { name.clone() };
         let name = known.names.take(&wanted);
@@ -81,7 +81,8 @@ impl Timed {
         let operations = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
         let writes = jobs.iter().filter(|_| direction == Direction::Write);
         let flushes = merged(writes.clone().map(|job| &job.flush_ns));
-        let durable = match jobs[0].spec.latency_with_flush && direction == Direction::Write {
+        let with_flush = jobs[0].spec.writes.latency_with_flush;
+        let durable = match with_flush && direction == Direction::Write {
             true => operations.clone(),
             false => merged(writes.map(|job| &job.durable_ns)),
         };
@@ -163,7 +164,8 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
 /// drops its bytes from the cache; a direct read may leave them there.
 fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
-        job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
+        let files = &job.spec.files;
+        files.offset_bytes == held.offset_bytes && files.paths.contains(&held.file)
     };
     if !jobs.iter().all(|job| job.direct) {
         return None;
@@ -172,7 +174,7 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let each = of_row.map(|held| {
         // Another job filled the cache with this file.
         let others =
-            group.jobs.iter().any(|job| !job.direct && job.spec.files.contains(&held.file));
+            group.jobs.iter().any(|job| !job.direct && job.spec.files.paths.contains(&held.file));
         let users = group.jobs.iter().filter(|job| uses(job, held));
         let written_bytes: u64 = users.map(|job| job.write.bytes).sum();
         let left_bytes = held.before_bytes.saturating_sub(written_bytes);
@@ -190,19 +192,19 @@ fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
 /// Returns the way in words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
 fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
-    let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
+    let mut words = if spec.order.rw.random { "random ".to_owned() } else { String::new() };
     words += &direction.to_string();
     words += &effective.random_distribution.iter().map(|of| format!(" {of}")).collect::<String>();
     words += if effective.direct { ", direct " } else { ", " };
     words += &effective.ioengine.to_string();
-    if spec.iodepth > 1 {
-        words += &format!(" x {}", spec.iodepth);
+    if spec.io.iodepth > 1 {
+        words += &format!(" x {}", spec.io.iodepth);
     }
     let sync = match effective.sync {
         Flush::None => None,
-        Flush::OSyncEach | Flush::ODsyncEach => {
-            Some(if spec.sync == SyncEach::Sync { "O_SYNC each" } else { "O_DSYNC each" }.into())
-        }
+        Flush::OSyncEach | Flush::ODsyncEach => Some(
+            if spec.writes.sync == SyncEach::Sync { "O_SYNC each" } else { "O_DSYNC each" }.into(),
+        ),
         other => Some(other.to_string().replace('-', " ")),
     };
     let thinks = effective.thinktime_s.map(|pause_s| format!("pauses of {}", seconds(pause_s)));

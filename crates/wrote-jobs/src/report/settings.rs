@@ -28,27 +28,28 @@ pub fn fallback(step: &wrote::engine::Fallback) -> Fallback {
 
 fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
     let spec = &jobs[0].spec;
+    let (order, io, pace) = (&spec.order, &spec.io, &spec.pace);
     let is_write = direction == Direction::Write;
-    let sizes = if is_write { &spec.write_bs } else { &spec.read_bs };
-    let ring = |wanted: bool| (spec.ioengine == Ioengine::IoUring).then_some(wanted);
+    let sizes = order.sizes(is_write);
+    let ring = |wanted: bool| (io.ioengine == Ioengine::IoUring).then_some(wanted);
     let more_than_one = |count: u32| (count > 1).then_some(count);
     let bytes_of = |spec: &JobSpec| match is_write {
-        true => spec.write_rate_bytes_per_s,
-        false => spec.read_rate_bytes_per_s,
+        true => spec.pace.write_rate_bytes_per_s,
+        false => spec.pace.read_rate_bytes_per_s,
     };
     let iops_of = |spec: &JobSpec| match is_write {
-        true => spec.write_rate_iops.map(u64::from),
-        false => spec.read_rate_iops.map(u64::from),
+        true => spec.pace.write_rate_iops.map(u64::from),
+        false => spec.pace.read_rate_iops.map(u64::from),
     };
     let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
     Settings {
         rw: spec.rw_word(),
-        ioengine: spec.ioengine.into(),
+        ioengine: io.ioengine.into(),
         bs_bytes: sizes.most_bytes(),
         size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),
-        iodepth: spec.iodepth,
+        iodepth: io.iodepth,
         numjobs: jobs.len() as u32,
-        direct: spec.direct,
+        direct: io.direct,
         sync: if is_write { flush(spec) } else { Flush::None },
         blocks: match direction {
             Direction::Write => blocks(jobs, known),
@@ -57,35 +58,35 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
             }
             Direction::Read => Blocks::Unknown,
         },
-        registered_buffers: ring(spec.fixedbufs),
+        registered_buffers: ring(io.fixedbufs),
         huge_pages: None,
-        registered_files: ring(spec.registerfiles),
+        registered_files: ring(io.registerfiles),
         ring_flags: None,
-        sqpoll: ring(spec.sqthread_poll),
-        iopoll: ring(spec.hipri),
-        rwmixread_percent: (spec.rw.read && spec.rw.write).then_some(spec.rwmixread_percent),
+        sqpoll: ring(io.sqthread_poll),
+        iopoll: ring(io.hipri),
+        rwmixread_percent: (order.rw.read && order.rw.write).then_some(order.rwmixread_percent),
         bssplit: split(sizes),
         bs_bytes_min: match sizes {
             BlockSizes::Split(_) => None,
             BlockSizes::Range { least_bytes, .. } => Some(*least_bytes),
         },
-        runtime_s: spec.runtime.map(|runtime| runtime.as_secs_f64()),
-        time_based: spec.time_based.then_some(true),
-        ramp_time_s: Some(spec.ramp_time)
+        runtime_s: pace.runtime.map(|runtime| runtime.as_secs_f64()),
+        time_based: pace.time_based.then_some(true),
+        ramp_time_s: Some(pace.ramp_time)
             .filter(|ramp| *ramp > Duration::ZERO)
             .map(|ramp| ramp.as_secs_f64()),
         rate_bytes_per_s: rate,
         rate_iops,
-        rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
-        percentage_random: spec.percentage_random.filter(|_| spec.rw.random),
-        random_distribution: spec.random_distribution.words().filter(|_| spec.rw.random),
-        thinktime_s: spec.think.map(|think| think.time.as_secs_f64()),
-        thinktime_blocks: spec.think.map(|think| think.blocks),
-        nrfiles: more_than_one(spec.files.len() as u32),
-        loops: more_than_one(spec.loops),
-        data: spec.data.words().filter(|_| is_write),
+        rate_process: (rate.is_some() || rate_iops.is_some()).then_some(pace.rate_process),
+        percentage_random: order.percentage_random.filter(|_| order.rw.random),
+        random_distribution: spec.order.random_distribution.words().filter(|_| order.rw.random),
+        thinktime_s: pace.think.map(|think| think.time.as_secs_f64()),
+        thinktime_blocks: pace.think.map(|think| think.blocks),
+        nrfiles: more_than_one(spec.files.paths.len() as u32),
+        loops: more_than_one(pace.loops),
+        data: spec.writes.data.words().filter(|_| is_write),
         untimed: (!spec.latencies).then_some(true),
-        verify: spec.verify.map(|_| "crc32c".into()),
+        verify: spec.writes.verify.map(|_| "crc32c".into()),
         ..Settings::default()
     }
 }
@@ -134,11 +135,11 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     let of_job = |job: &JobReport| {
         let spec = &job.spec;
         let each = |after: Option<u32>| after == Some(1);
-        let flushed = spec.sync != SyncEach::No
-            || spec.end_fsync
-            || spec.end_fdatasync
-            || each(spec.fsync)
-            || each(spec.fdatasync);
+        let flushed = spec.writes.sync != SyncEach::No
+            || spec.writes.end_fsync
+            || spec.writes.end_fdatasync
+            || each(spec.writes.fsync)
+            || each(spec.writes.fdatasync);
         let of_file = |file: &std::path::PathBuf| {
             let target = known.before.target(file);
             // A block device has no file system that could put a block elsewhere.
@@ -146,7 +147,7 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
             let in_place = in_place && job.direct && known.is_settled(file, spec);
             target.survives(Survives::of_write(flushed, in_place))
         };
-        spec.files.iter().map(of_file).min().unwrap_or(Survives::Nothing)
+        spec.files.paths.iter().map(of_file).min().unwrap_or(Survives::Nothing)
     };
     jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
 }
@@ -154,29 +155,26 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
 /// Returns the file bytes that one job transfers as asked; of whole files their lengths.
 fn size_bytes(spec: &JobSpec) -> u64 {
     let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
-    if let Some(bytes) = spec.io_bytes {
+    if let Some(bytes) = spec.pace.io_bytes {
         return bytes.min(most);
     }
     let whole = |file: &std::path::PathBuf| {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        length.saturating_sub(spec.offset_bytes)
+        length.saturating_sub(spec.files.offset_bytes)
     };
-    spec.files
-        .iter()
-        .map(|file| spec.file_bytes.unwrap_or_else(|| whole(file)))
-        .sum::<u64>()
-        .min(most)
+    let of_file = |file| spec.files.file_bytes.unwrap_or_else(|| whole(file));
+    spec.files.paths.iter().map(of_file).sum::<u64>().min(most)
 }
 
 /// Returns the job's flush; of several kinds the strongest.
 fn flush(spec: &JobSpec) -> Flush {
-    match (spec.sync, spec.fsync, spec.fdatasync) {
+    match (spec.writes.sync, spec.writes.fsync, spec.writes.fdatasync) {
         (SyncEach::Sync, _, _) => Flush::OSyncEach,
         (SyncEach::Dsync, _, _) => Flush::ODsyncEach,
         (SyncEach::No, Some(1), _) => Flush::FsyncEach,
         (SyncEach::No, _, Some(1)) => Flush::FdatasyncEach,
-        _ if spec.end_fsync => Flush::FsyncAtEnd,
-        _ if spec.end_fdatasync => Flush::FdatasyncAtEnd,
+        _ if spec.writes.end_fsync => Flush::FsyncAtEnd,
+        _ if spec.writes.end_fdatasync => Flush::FdatasyncAtEnd,
         (SyncEach::No, Some(writes), _) => Flush::FsyncEvery(writes),
         (SyncEach::No, None, Some(writes)) => Flush::FdatasyncEvery(writes),
         (SyncEach::No, None, None) => Flush::None,
@@ -185,13 +183,13 @@ fn flush(spec: &JobSpec) -> Flush {
 
 /// Returns the state of the blocks asked for.
 fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
-    let files = || jobs.iter().flat_map(|job| &job.spec.files);
+    let files = || jobs.iter().flat_map(|job| &job.spec.files.paths);
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
         Blocks::Written
     } else if files().any(|file| known.is_changed(file)) {
         Blocks::Unknown
     } else {
-        match jobs[0].spec.fallocate {
+        match jobs[0].spec.files.fallocate {
             Fallocate::Native | Fallocate::Keep => Blocks::Allocated,
             Fallocate::None | Fallocate::Truncate => Blocks::New,
         }

@@ -36,12 +36,12 @@ impl Flushes {
     }
 
     pub(super) fn is_due(&self, spec: &JobSpec) -> bool {
-        let fdatasync = self.since_fdatasync > 0 && spec.fdatasync == Some(self.since_fdatasync);
-        self.fsync_is_due(spec) || fdatasync
+        let fdatasync = spec.writes.fdatasync == Some(self.since_fdatasync);
+        self.fsync_is_due(spec) || self.since_fdatasync > 0 && fdatasync
     }
 
     pub(super) fn fsync_is_due(&self, spec: &JobSpec) -> bool {
-        self.since_fsync > 0 && spec.fsync == Some(self.since_fsync)
+        self.since_fsync > 0 && spec.writes.fsync == Some(self.since_fsync)
     }
 
     /// Lets the next flush be of every file that was written at all.

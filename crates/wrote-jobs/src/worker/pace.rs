@@ -108,11 +108,11 @@ pub(super) struct Paces {
 impl Paces {
     pub(super) fn new(spec: &JobSpec) -> Paces {
         let pace = |kind: u64, bytes_per_s, iops| {
-            Pace::new(bytes_per_s, iops).process(spec.rate_process, spec.seed ^ kind << 32)
+            Pace::new(bytes_per_s, iops).process(spec.pace.rate_process, spec.seed ^ kind << 32)
         };
         let of = [
-            pace(1, spec.read_rate_bytes_per_s, spec.read_rate_iops),
-            pace(2, spec.write_rate_bytes_per_s, spec.write_rate_iops),
+            pace(1, spec.pace.read_rate_bytes_per_s, spec.pace.read_rate_iops),
+            pace(2, spec.pace.write_rate_bytes_per_s, spec.pace.write_rate_iops),
         ];
         Paces { hold: of.iter().any(Pace::holds), of, thought_until_ns: 0 }
     }

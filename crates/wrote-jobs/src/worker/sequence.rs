@@ -25,18 +25,14 @@ pub struct Outline {
 }
 
 impl Outline {
-    fn sizes(&self, write: bool) -> &BlockSizes {
-        if write { &self.spec.write_bs } else { &self.spec.read_bs }
-    }
-
     /// Returns the number of loops; `None` for as many as the caller asks for.
     fn loops(&self) -> Option<u32> {
-        (!self.spec.time_based).then_some(self.spec.loops)
+        (!self.spec.pace.time_based).then_some(self.spec.pace.loops)
     }
 
     /// Returns the directions of the job, writes as `true`.
     fn directions(&self) -> impl Iterator<Item = bool> {
-        [(false, self.spec.rw.read), (true, self.spec.rw.write)]
+        [(false, self.spec.order.rw.read), (true, self.spec.order.rw.write)]
             .into_iter()
             .filter_map(|(write, is)| is.then_some(write))
     }
@@ -44,31 +40,31 @@ impl Outline {
     /// Returns whether each block comes once before any repeats. Blocks of several sizes have no
     /// numbers to check that by.
     pub fn maps(&self) -> bool {
-        self.spec.rw.random
-            && !self.spec.norandommap
-            && self.spec.percentage_random.is_none()
+        self.spec.order.rw.random
+            && !self.spec.order.norandommap
+            && self.spec.order.percentage_random.is_none()
             && self.spec.one_size().is_some()
-            && self.spec.random_distribution == Distribution::Uniform
+            && self.spec.order.random_distribution == Distribution::Uniform
     }
 
     /// Returns whether an operation may overlap another one shortly before it.
     pub fn comes_again(&self) -> bool {
-        self.spec.rw.random && !self.maps()
-            || self.spec.streak.is_some()
-            || self.spec.step_bytes != 0
-            || self.spec.io_bytes.is_some()
+        self.spec.order.rw.random && !self.maps()
+            || self.spec.order.streak.is_some()
+            || self.spec.order.step_bytes != 0
+            || self.spec.pace.io_bytes.is_some()
             || self.loops() != Some(1)
     }
 
     /// Returns the bytes of one loop: each region once, unless the job has another rule.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
-        let bytes: u64 = self.spec.io_bytes.unwrap_or_else(pass);
+        let bytes: u64 = self.spec.pace.io_bytes.unwrap_or_else(pass);
         bytes.min(self.spec.number_ios_bytes().unwrap_or(u64::MAX))
     }
 
     fn loop_ios(&self) -> u64 {
-        self.spec.number_ios.unwrap_or(u64::MAX)
+        self.spec.pace.number_ios.unwrap_or(u64::MAX)
     }
 
     /// Returns about how many bytes the job transfers; `None` where only time ends it.
@@ -146,7 +142,8 @@ impl Sequence {
     /// Returns `None` where a direction finds no room for its smallest block in any file: it would
     /// never end.
     pub fn new(outline: Outline) -> Option<Sequence> {
-        let least = [false, true].map(|write| outline.sizes(write).least_bytes());
+        let order = &outline.spec.order;
+        let least = [false, true].map(|write| order.sizes(write).least_bytes());
         let room = |write: bool| {
             let least = least[usize::from(write)];
             least > 0 && outline.regions.iter().any(|region| region.end - region.start >= least)
@@ -154,13 +151,12 @@ impl Sequence {
         if outline.loops() == Some(0) || !outline.directions().all(room) {
             return None;
         }
-        let one = [false, true].map(|write| outline.sizes(write).only());
+        let one = [false, true].map(|write| order.sizes(write).only());
         // Operations of several sizes are counted where their sizes are drawn.
-        let counted = outline.spec.number_ios.is_some() && outline.spec.one_size().is_none();
+        let counted = outline.spec.pace.number_ios.is_some() && outline.spec.one_size().is_none();
         let one = if counted { [None; 2] } else { one };
         let spreads = |number: usize, region: &Range<u64>| {
-            let (distribution, len_bytes) =
-                (&outline.spec.random_distribution, region.end - region.start);
+            let (distribution, len_bytes) = (&order.random_distribution, region.end - region.start);
             let key = outline.spec.seed ^ number as u64;
             least.map(|least| Spread::new(distribution, len_bytes / least.max(1), key))
         };
@@ -173,8 +169,8 @@ impl Sequence {
             spreads: spreads(number, region),
         });
         let places = places.collect();
-        let walk = match (outline.spec.rw.random, outline.spec.streak, outline.spec.step_bytes) {
-            (true, None, _) => outline.spec.percentage_random.map_or(Walk::Random, Walk::Mixed),
+        let walk = match (order.rw.random, order.streak, order.step_bytes) {
+            (true, None, _) => order.percentage_random.map_or(Walk::Random, Walk::Mixed),
             (true, Some(streak), _) => Walk::Streaks(streak),
             (false, _, 0) => Walk::InOrder,
             (false, _, step_bytes) => Walk::Stepped(step_bytes),
@@ -203,9 +199,9 @@ impl Sequence {
     }
 
     fn writes_next(&mut self) -> bool {
-        match self.outline.spec.rw {
+        match self.outline.spec.order.rw {
             Rw { read: true, write: true, .. } => {
-                below(&mut self.chance, 100) >= u64::from(self.outline.spec.rwmixread_percent)
+                below(&mut self.chance, 100) >= u64::from(self.outline.spec.order.rwmixread_percent)
             }
             Rw { write, .. } => write,
         }
@@ -216,7 +212,7 @@ impl Sequence {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
         }
-        let sizes = if write { &self.outline.spec.write_bs } else { &self.outline.spec.read_bs };
+        let sizes = self.outline.spec.order.sizes(write);
         let chosen = match sizes {
             BlockSizes::Split(shares) => {
                 let mut left = below(&mut self.chance, 100);
@@ -369,7 +365,7 @@ impl Sequence {
                 self.loop_left_bytes -= next.len as u64;
                 return Some(next);
             }
-            if self.loop_left_bytes >= least && self.outline.spec.io_bytes.is_some() {
+            if self.loop_left_bytes >= least && self.outline.spec.pace.io_bytes.is_some() {
                 self.begin_pass();
             } else if !self.begin_loop() {
                 return None;

@@ -2,20 +2,19 @@
 
 use super::room;
 use crate::jobs::tests::{path, run, spec, writes};
-use crate::spec::{JobSpec, Rw, Think};
+use crate::spec::{JobSpec, Think, WRITE};
 use std::collections::HashSet;
 use std::time::Duration;
 use wrote::{Ioengine, Sim};
 use wrote_result::Stop;
 
 fn job(iodepth: u32, direct: bool) -> JobSpec {
-    JobSpec {
-        ioengine: if iodepth == 1 { Ioengine::Psync } else { Ioengine::IoUring },
-        direct,
-        iodepth,
-        iodepth_batch_complete_min: 1,
-        ..spec("job", Rw { read: false, write: true, random: false })
-    }
+    spec("job", WRITE).with(|job| {
+        job.io.ioengine = if iodepth == 1 { Ioengine::Psync } else { Ioengine::IoUring };
+        job.io.direct = direct;
+        job.io.iodepth = iodepth;
+        job.io.iodepth_batch_complete_min = 1;
+    })
 }
 
 #[test]
@@ -23,7 +22,10 @@ fn a_pause_of_a_job_with_a_rate_is_in_no_latency() {
     // M5: the operations after a pause were due in it.
     let time = Duration::from_millis(300);
     let think = Some(Think { time, spin: Duration::ZERO, blocks: 1 });
-    let job = JobSpec { think, write_rate_iops: Some(1000), number_ios: Some(3), ..job(1, false) };
+    let mut job = job(1, false);
+    job.pace.think = think;
+    job.pace.write_rate_iops = Some(1000);
+    job.pace.number_ios = Some(3);
     let done = run(&Sim::new(0), &job, &Stop::new()).unwrap();
     let latencies = &writes(&done).latency_ns;
     assert_eq!(latencies.len(), 3);

@@ -103,13 +103,13 @@ fn sizes_are_as_many_bytes_as_in_fio() {
     assert_eq!(theirs.len(), spellings.len());
     for (size, theirs) in sizes.iter().zip(theirs) {
         let parsed = read(&format!("[a]\nbs=1\n{size}")).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(parsed.jobs[0].file_bytes, Some(theirs), "{size}");
+        assert_eq!(parsed.jobs[0].files.file_bytes, Some(theirs), "{size}");
     }
     for spelling in ["4k", "4kB", "4KiB", "3MiB"] {
         let size = format!("kb_base=1000\nsize={spelling}");
         let theirs = values_in_fio(folder.path(), &size).pop();
         let parsed = read(&format!("[a]\nbs=1\n{size}")).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(parsed.jobs[0].file_bytes, theirs, "{size}");
+        assert_eq!(parsed.jobs[0].files.file_bytes, theirs, "{size}");
     }
 }
 
@@ -126,7 +126,7 @@ fn times_are_as_long_as_in_fio() {
     assert_eq!(theirs.len(), spellings.len());
     for (time, theirs) in times.iter().zip(theirs) {
         let parsed = read(&format!("[a]\n{time}")).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(parsed.jobs[0].runtime, Some(Duration::from_micros(theirs)), "{time}");
+        assert_eq!(parsed.jobs[0].pace.runtime, Some(Duration::from_micros(theirs)), "{time}");
     }
 }
 
@@ -204,8 +204,8 @@ fn files_have_the_names_and_sizes_that_fio_gives_them() {
         let parsed = read(&text).unwrap_or_else(|error| panic!("{text}{error}"));
         let mut ours = std::collections::BTreeMap::<String, u64>::new();
         for job in &parsed.jobs {
-            for path in &job.files {
-                let end = job.offset_bytes + job.file_bytes.expect("a size");
+            for path in &job.files.paths {
+                let end = job.files.offset_bytes + job.files.file_bytes.expect("a size");
                 let name = path.to_str().expect("text").to_string();
                 let longest = ours.entry(name).or_default();
                 *longest = end.max(*longest);
@@ -275,8 +275,8 @@ fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
         let told = fio(folder.path(), &["--output-format=json", "job.fio"]).expect("fio's result");
         let theirs: serde_json::Value = serde_json::from_str(&told).expect("JSON");
         let job = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs.remove(0);
-        let file_bytes = job.file_bytes.expect("a size");
-        let ours = job.io_bytes.unwrap_or(file_bytes * job.files.len() as u64);
+        let file_bytes = job.files.file_bytes.expect("a size");
+        let ours = job.pace.io_bytes.unwrap_or(file_bytes * job.files.paths.len() as u64);
         assert_eq!(theirs["jobs"][0]["write"]["io_bytes"].as_u64(), Some(ours), "{text}");
     }
 }
@@ -348,7 +348,7 @@ fn jobs_do_as_many_operations_as_in_fio() {
 fn written(folder: &Path, text: &str) -> Vec<u8> {
     let mut jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
     let path = folder.join("ours");
-    jobs[0].files = vec![path.clone()];
+    jobs[0].files.paths = vec![path.clone()];
     let done = run(&jobs, Permissions::default(), &Stop::new(), &mut (), Peers::ALONE);
     done.unwrap_or_else(|error| panic!("{text}{error}"));
     let bytes = std::fs::read(&path).expect("what was written");

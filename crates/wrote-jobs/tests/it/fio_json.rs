@@ -77,7 +77,7 @@ fn every_key_of_fios_own_output_is_there_with_its_type() {
     job.spec.options =
         [("bs", "4k"), ("rw", "randrw"), ("size", "1m"), ("fsync", "8"), ("iodepth", "1")]
             .map(|(key, value)| pair(key, value))
-            .to_vec();
+            .into();
     let group = GroupReport { jobs: vec![job], ..sample::groups().remove(0) };
     let ours = written(&[group], &[pair("bs", "4k")]);
     let (ours, fios) = (paths_of(&ours), paths_of(&fios));
@@ -162,7 +162,7 @@ fn clones_are_entries_of_their_own_unless_the_group_is_reported_as_one() {
 #[test]
 fn readers_find_rw_bs_iodepth_and_numjobs_whatever_the_file_calls_them() {
     let mut groups = sample::groups();
-    groups[0].jobs[0].spec.options = vec![pair("readwrite", "write"), pair("size", "1g")];
+    groups[0].jobs[0].spec.options = [pair("readwrite", "write"), pair("size", "1g")].into();
     let options = &written(&groups, &[])["jobs"][0]["job options"];
     assert_eq!(
         *options,

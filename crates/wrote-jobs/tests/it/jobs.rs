@@ -9,7 +9,7 @@ use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, Streak, Think};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, Streak, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -20,8 +20,10 @@ fn every_engine_reads_and_writes_every_block_and_counts_it() {
         for rw in [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)] {
             for direct in [false, true] {
                 let folder = folder();
-                let spec = job(folder.path(), "file", rw);
-                let report = one(JobSpec { ioengine, iodepth, direct, end_fsync: true, ..spec });
+                let mut spec = job(folder.path(), "file", rw);
+                (spec.io.ioengine, spec.io.iodepth, spec.io.direct) = (ioengine, iodepth, direct);
+                spec.writes.end_fsync = true;
+                let report = one(spec);
                 assert_eq!(report.read.bytes + report.write.bytes, FILE, "{ioengine:?} {rw:?}");
                 for (direction, is) in [(&report.read, rw.read), (&report.write, rw.write)] {
                     assert_eq!(direction.bytes > 0, is);
@@ -41,23 +43,23 @@ fn every_engine_reads_and_writes_every_block_and_counts_it() {
 #[test]
 fn bytes_are_those_of_size_io_size_loops_and_split() {
     let folder = folder();
-    let write = |name, io_bytes, loops| JobSpec {
-        io_bytes,
-        loops,
-        ..job(folder.path(), name, random(WRITE))
+    let write = |name, io_bytes, loops| {
+        let job = job(folder.path(), name, random(WRITE));
+        job.with(|job| (job.pace.io_bytes, job.pace.loops) = (io_bytes, loops))
     };
     let split = BlockSizes::Split(vec![
         BlockShare { bytes: 4096, percent: 60 },
         BlockShare { bytes: 16384, percent: 40 },
     ]);
+    let in_order = write("in order", None, 2).with(|job| job.order.rw = WRITE);
     for (spec, expected) in [
         (write("whole", None, 1), FILE),
         (write("less", Some(5 * BLOCK), 1), 5 * BLOCK),
         (write("more", Some(3 * FILE), 1), 3 * FILE),
         (write("loops", None, 3), 3 * FILE),
-        (JobSpec { write_bs: split.clone(), ..write("split", None, 1) }, FILE),
-        (JobSpec { write_bs: split, rw: WRITE, ..write("in order", None, 2) }, 2 * FILE),
-        (JobSpec { norandommap: true, ..write("no map", None, 2) }, 2 * FILE),
+        (write("split", None, 1).with(|job| job.order.write_bs = split.clone()), FILE),
+        (in_order.with(|job| job.order.write_bs = split), 2 * FILE),
+        (write("no map", None, 2).with(|job| job.order.norandommap = true), 2 * FILE),
     ] {
         let name = spec.name.clone();
         assert_eq!(one(spec).write.bytes, expected, "{name}");
@@ -68,9 +70,9 @@ fn bytes_are_those_of_size_io_size_loops_and_split() {
 fn several_files_are_used_in_turn_and_each_from_its_offset_on() {
     let folder = folder();
     let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| folder.path().join(name)).into();
-    let spec = job(folder.path(), "job", WRITE);
-    let spec = JobSpec { files: files.clone(), offset_bytes: 2 * BLOCK, ..spec };
-    assert_eq!(one(JobSpec { fallocate: Fallocate::None, ..spec }).write.bytes, 3 * FILE);
+    let mut spec = job(folder.path(), "job", WRITE);
+    (spec.files.paths, spec.files.offset_bytes) = (files.clone(), 2 * BLOCK);
+    assert_eq!(one(spec.with(|job| job.files.fallocate = Fallocate::None)).write.bytes, 3 * FILE);
     for path in files {
         let bytes = std::fs::read(path).unwrap();
         assert_eq!(bytes.len() as u64, FILE + 2 * BLOCK);
@@ -83,12 +85,13 @@ fn verify_expects_the_written_bytes_and_names_a_flipped_one() {
     for rw in [WRITE, random(WRITE)] {
         for direct in [false, true] {
             let folder = folder();
-            let write = JobSpec { verify: VERIFY, direct, ..job(folder.path(), "file", rw) };
+            let mut write = job(folder.path(), "file", rw);
+            (write.writes.verify, write.io.direct) = (VERIFY, direct);
             let path = folder.path().join("file");
             assert_eq!(one(write).verified_bytes, FILE);
             // A later run reads the file in another order.
-            let read = job(folder.path(), "file", random(READ));
-            let read = JobSpec { verify: VERIFY, direct, file_bytes: None, ..read };
+            let mut read = job(folder.path(), "file", random(READ));
+            (read.writes.verify, read.io.direct, read.files.file_bytes) = (VERIFY, direct, None);
             assert_eq!(one(read.clone()).verified_bytes, FILE);
             let file = File::options().read(true).write(true).open(&path).unwrap();
             let mut byte = [0];
@@ -113,8 +116,9 @@ fn blocks_that_were_written_over_are_held_against_the_last_write() {
         (2, false, split, false),
     ] {
         let folder = folder();
-        let spec = job(folder.path(), "file", random(WRITE));
-        let spec = JobSpec { verify: VERIFY, loops, norandommap, write_bs, ..spec };
+        let mut spec = job(folder.path(), "file", random(WRITE));
+        (spec.writes.verify, spec.pace.loops) = (VERIFY, loops);
+        (spec.order.norandommap, spec.order.write_bs) = (norandommap, write_bs);
         let verified = one(spec).verified_bytes;
         assert!(verified > 0 && verified <= FILE);
         assert_eq!(verified == FILE, whole, "{verified}");
@@ -124,7 +128,8 @@ fn blocks_that_were_written_over_are_held_against_the_last_write() {
 #[test]
 fn a_mix_is_verified_by_what_it_wrote() {
     let folder = folder();
-    let report = one(JobSpec { verify: VERIFY, ..job(folder.path(), "file", random(MIX)) });
+    let mix = job(folder.path(), "file", random(MIX));
+    let report = one(mix.with(|job| job.writes.verify = VERIFY));
     assert_eq!(report.verified_bytes, report.write.bytes);
     assert!(report.fallbacks.iter().any(|step| step.wanted == "verify of reads"));
 }
@@ -133,8 +138,10 @@ fn a_mix_is_verified_by_what_it_wrote() {
 fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones() {
     let folder = folder();
     let file = vec![folder.path().join("file")];
-    let later =
-        |group, name, rw| JobSpec { group, files: file.clone(), ..job(folder.path(), name, rw) };
+    let later = |group, name, rw| {
+        let job = job(folder.path(), name, rw);
+        job.with(|job| (job.group, job.files.paths) = (group, file.clone()))
+    };
     let mut told = Told::default();
     let jobs =
         [later(0, "write", WRITE), later(2, "read", READ), later(1, "write again", random(WRITE))];
@@ -151,11 +158,11 @@ fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones()
 fn a_missing_file_is_laid_out_with_random_data_and_the_watcher_is_told_how_much() {
     let folder = folder();
     let file = vec![folder.path().join("file")];
-    let read = |group, file_bytes| JobSpec {
-        group,
-        files: file.clone(),
-        file_bytes: Some(file_bytes),
-        ..job(folder.path(), "read", random(READ))
+    let read = |group, file_bytes| {
+        let mut job = job(folder.path(), "read", random(READ));
+        job.group = group;
+        (job.files.paths, job.files.file_bytes) = (file.clone(), Some(file_bytes));
+        job
     };
     let mut told = Told::default();
     let jobs = [read(0, FILE), read(1, FILE), read(2, 3 * FILE)];
@@ -175,8 +182,9 @@ fn blocks_are_made_as_fallocate_says() {
         (Fallocate::None, BLOCK),
     ] {
         let folder = folder();
-        let spec = job(folder.path(), "file", WRITE);
-        let report = one(JobSpec { fallocate, io_bytes: Some(BLOCK), ..spec });
+        let mut spec = job(folder.path(), "file", WRITE);
+        (spec.files.fallocate, spec.pace.io_bytes) = (fallocate, Some(BLOCK));
+        let report = one(spec);
         let found = folder.path().join("file").metadata().unwrap().len();
         if report.fallbacks.iter().any(|step| step.wanted == "allocated blocks") {
             assert_eq!(found, BLOCK);
@@ -191,13 +199,16 @@ fn no_operation_is_issued_that_is_due_at_the_deadline_or_later() {
     let folder = folder();
     for (number, ioengine) in [Ioengine::Psync, Ioengine::IoUring].into_iter().enumerate() {
         let runtime = Some(Duration::from_millis(200));
-        let spec = JobSpec { ioengine, runtime, time_based: true, ..job(folder.path(), "", WRITE) };
+        let mut spec = job(folder.path(), "", WRITE);
+        (spec.io.ioengine, spec.pace.runtime, spec.pace.time_based) = (ioengine, runtime, true);
         let files = |rate: &str| vec![folder.path().join(format!("{rate}-{number}"))];
         // Due at 0 and 100 ms; in bytes at 0, 50, 100 and 150 ms.
-        let iops = JobSpec { files: files("iops"), write_rate_iops: Some(10), ..spec.clone() };
+        let mut iops = spec.clone();
+        (iops.files.paths, iops.pace.write_rate_iops) = (files("iops"), Some(10));
         assert!((1..=2).contains(&one(iops).write.operations));
-        let write_rate_bytes_per_s = Some(20 * BLOCK);
-        let bytes = JobSpec { files: files("bytes"), write_rate_bytes_per_s, ..spec };
+        let mut bytes = spec;
+        bytes.files.paths = files("bytes");
+        bytes.pace.write_rate_bytes_per_s = Some(20 * BLOCK);
         assert!((1..=4).contains(&one(bytes).write.operations));
     }
 }
@@ -205,13 +216,15 @@ fn no_operation_is_issued_that_is_due_at_the_deadline_or_later() {
 #[test]
 fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself_alone() {
     let folder = folder();
-    let mix = JobSpec { io_bytes: Some(50 * BLOCK), ..job(folder.path(), "file", random(MIX)) };
-    let rates = JobSpec { read_rate_iops: Some(4000), write_rate_iops: Some(1000), ..mix.clone() };
+    let mut mix = job(folder.path(), "file", random(MIX));
+    mix.pace.io_bytes = Some(50 * BLOCK);
+    let mut rates = mix.clone();
+    (rates.pace.read_rate_iops, rates.pace.write_rate_iops) = (Some(4000), Some(1000));
     let report = one(rates);
     assert_eq!((report.read.operations, report.write.operations), (40, 10));
     // M5: a direction without a rate is never late, even if the other one waits.
-    let one_rate = JobSpec { read_rate_iops: Some(100), ..mix };
-    let report = one(JobSpec { files: vec![folder.path().join("other")], ..one_rate });
+    let one_rate = mix.with(|job| job.pace.read_rate_iops = Some(100));
+    let report = one(one_rate.with(|job| job.files.paths = vec![folder.path().join("other")]));
     assert_eq!(report.read.operations + report.write.operations, 50);
     assert!(report.write.latency_ns.max() <= report.elapsed.as_nanos() as u64);
     assert!(report.read.operations <= 1 + report.elapsed.as_millis() as u64 / 10);
@@ -221,13 +234,9 @@ fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself
 fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
     let folder = folder();
     let time = Duration::from_millis(120);
-    let spec = JobSpec {
-        time_based: true,
-        runtime: Some(time),
-        ramp_time: time,
-        startdelay: Duration::from_millis(20),
-        ..job(folder.path(), "file", random(WRITE))
-    };
+    let mut spec = job(folder.path(), "file", random(WRITE));
+    (spec.pace.time_based, spec.pace.runtime, spec.pace.ramp_time) = (true, Some(time), time);
+    spec.pace.startdelay = Duration::from_millis(20);
     let begin = std::time::Instant::now();
     let report = one(spec.clone());
     assert!(begin.elapsed() >= 2 * time);
@@ -243,7 +252,8 @@ fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
             .sum::<u64>()
     );
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    let short = JobSpec { time_based: false, ramp_time: Duration::from_secs(3600), ..spec };
+    let mut short = spec;
+    (short.pace.time_based, short.pace.ramp_time) = (false, Duration::from_secs(3600));
     let error = refusal_with(&[short], permissions);
     assert!(error.contains("over before its ramp_time"), "{error}");
 }
@@ -257,10 +267,11 @@ fn each_fallback_is_reported() {
         BlockShare { bytes: 4096, percent: 50 },
         BlockShare { bytes: 8192, percent: 50 },
     ]);
+    let flushes = write("flushes").with(|job| job.writes.fdatasync = Some(8));
     for (spec, wanted) in [
-        (JobSpec { ioengine: Ioengine::Psync, ..write("psync") }, "iodepth 8"),
-        (JobSpec { write_bs: split, ..write("split") }, "random map"),
-        (JobSpec { fdatasync: Some(8), ..write("flushes") }, "flushes in the queue beside writes"),
+        (write("psync").with(|job| job.io.ioengine = Ioengine::Psync), "iodepth 8"),
+        (write("split").with(|job| job.order.write_bs = split), "random map"),
+        (flushes, "flushes in the queue beside writes"),
     ] {
         let report = one(spec);
         assert!(report.fallbacks.iter().any(|step| step.wanted == wanted), "{wanted}");
@@ -274,8 +285,9 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
     let time = Duration::from_millis(30);
     for (iodepth, blocks, pauses) in [(1, 1, 4), (8, 2, 2), (2, 4, 1), (8, 5, 0)] {
         let think = Some(Think { time, spin: time / 10, blocks });
-        let job = job(folder.path(), &format!("file{iodepth}.{blocks}"), random(MIX));
-        let report = one(JobSpec { think, iodepth, io_bytes: Some(4 * BLOCK), ..job });
+        let mut job = job(folder.path(), &format!("file{iodepth}.{blocks}"), random(MIX));
+        (job.pace.think, job.io.iodepth, job.pace.io_bytes) = (think, iodepth, Some(4 * BLOCK));
+        let report = one(job);
         assert_eq!(report.read.operations + report.write.operations, 4);
         assert!(report.elapsed >= time * pauses, "{blocks}: {:?}", report.elapsed);
         // Completions are found before the pause; none waits for its end.
@@ -283,7 +295,7 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
     }
     let think = Some(Think { time: Duration::from_secs(3600), spin: Duration::ZERO, blocks: 1 });
     let job = job(folder.path(), "short", WRITE);
-    let short = JobSpec { think, runtime: Some(time), ..job };
+    let short = job.with(|job| (job.pace.think, job.pace.runtime) = (think, Some(time)));
     assert_eq!(one(short).write.operations, 1, "the job's time ends the pause");
 }
 
@@ -294,9 +306,11 @@ fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
         [(4096, 1), (6144, 1), (-8192, 1), (0, 4)].into_iter().enumerate()
     {
         let rw = if ios > 1 { random(WRITE) } else { WRITE };
-        let spec = job(folder.path(), &number.to_string(), rw);
-        let streak = (ios > 1).then_some(Streak { ios, identical: false });
-        let report = one(JobSpec { step_bytes, streak, verify: VERIFY, direct: false, ..spec });
+        let mut spec = job(folder.path(), &number.to_string(), rw);
+        spec.order.streak = (ios > 1).then_some(Streak { ios, identical: false });
+        spec.order.step_bytes = step_bytes;
+        (spec.writes.verify, spec.io.direct) = (VERIFY, false);
+        let report = one(spec);
         assert!(report.verified_bytes > 0, "{step_bytes} {ios}");
     }
 }
@@ -305,18 +319,17 @@ fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
 fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
     let folder = folder();
     let time = Duration::from_millis(200);
-    let slow = JobSpec {
-        think: Some(Think { time, spin: Duration::ZERO, blocks: 64 }),
-        direct: false,
-        ..job(folder.path(), "slow", WRITE)
+    let mut slow = job(folder.path(), "slow", WRITE);
+    slow.pace.think = Some(Think { time, spin: Duration::ZERO, blocks: 64 });
+    slow.io.direct = false;
+    let after = |name: &str, rw, waits_for: &str| {
+        let mut job = job(folder.path(), "slow", rw);
+        (job.name, job.pace.wait_for) = (name.into(), Some(waits_for.into()));
+        job.io.direct = false;
+        job
     };
-    let after = |name: &str, rw, waits_for: &str| JobSpec {
-        name: name.into(),
-        wait_for: Some(waits_for.into()),
-        direct: false,
-        ..job(folder.path(), "slow", rw)
-    };
-    let clone = JobSpec { clone: 1, files: vec![folder.path().join("clone")], ..slow.clone() };
+    let mut clone = slow.clone();
+    (clone.clone, clone.files.paths) = (1, vec![folder.path().join("clone")]);
     let other = job(folder.path(), "other", WRITE);
     let jobs = [slow, clone, other, after("reads", READ, "slow"), after("writes", WRITE, "reads")];
     let done = go(&jobs).remove(0).jobs;
@@ -330,9 +343,8 @@ fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
     assert_eq!((done[3].read.bytes, done[4].write.bytes), (FILE, FILE));
     let circle = [after("a", READ, "b"), after("b", READ, "a")];
     assert!(refusal(&circle).contains("a: waits for b, and there is no such job before it"));
-    let verified = [jobs[0].clone(), JobSpec { verify: VERIFY, ..jobs[4].clone() }];
-    let verified =
-        [verified[0].clone(), JobSpec { wait_for: Some("slow".into()), ..verified[1].clone() }];
+    let mut verified = [jobs[0].clone(), jobs[4].clone()];
+    (verified[1].writes.verify, verified[1].pace.wait_for) = (VERIFY, Some("slow".into()));
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     assert!(refusal_with(&verified, permissions).contains("use the same bytes"));
 }
@@ -342,7 +354,7 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
     let folder = folder();
     let over = |name: &str| {
         let job = job(folder.path(), name, random(WRITE));
-        JobSpec { overwrite: true, number_ios: Some(1), ..job }
+        job.with(|job| (job.files.overwrite, job.pace.number_ios) = (true, Some(1)))
     };
     let mut told = Told::default();
     let done =
@@ -363,13 +375,13 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
 fn unlink_removes_what_the_run_made_and_nothing_else() {
     // W7
     let folder = folder();
-    let unlinked = |rw| JobSpec { unlink: true, ..job(folder.path(), "gone", rw) };
+    let unlinked = |rw| job(folder.path(), "gone", rw).with(|job| job.files.unlink = true);
     let stays = job(folder.path(), "stays", WRITE);
-    let later = JobSpec { group: 1, ..unlinked(READ) };
-    let done = go(&[JobSpec { verify: VERIFY, ..unlinked(WRITE) }, stays, later.clone()]);
+    let later = unlinked(READ).with(|job| job.group = 1);
+    let done = go(&[unlinked(WRITE).with(|job| job.writes.verify = VERIFY), stays, later.clone()]);
     assert_eq!(done[1].jobs[0].read.bytes, FILE, "a later group makes it again");
     assert_eq!(names(folder.path()), ["stays"]);
-    let all = JobSpec { file_bytes: None, unlink: false, ..later };
+    let all = later.with(|job| (job.files.file_bytes, job.files.unlink) = (None, false));
     let error = refusal(&[unlinked(WRITE), all]);
     assert!(error.contains("does not exist, and there is no size"), "{error}");
     std::fs::write(folder.path().join("gone"), vec![7; FILE as usize]).unwrap();

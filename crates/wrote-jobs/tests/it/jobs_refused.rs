@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote_jobs::jobs::{Permissions, Watcher, run};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::spec::{BlockSizes, JobSpec, Rw};
+use wrote_jobs::spec::{BlockSizes, JobSpec};
 use wrote_result::{Error, Stop};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
         std::fs::write(&path, vec![7; FILE as usize]).unwrap();
         // The job before does not begin either.
         let before = job(folder.path(), "before", WRITE);
-        let spec = JobSpec { group: 1, ..job(folder.path(), "file", rw) };
+        let spec = job(folder.path(), "file", rw).with(|job| job.group = 1);
         let error = refusal(&[before, spec.clone()]);
         let path_shown = path.display();
         assert_eq!(
@@ -39,14 +39,14 @@ fn a_file_that_appears_after_the_look_around_is_neither_written_nor_removed() {
     // W7
     struct Appears(PathBuf);
     impl Watcher for Appears {
-        fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {
+        fn group(&mut self, _group: u32, _jobs: &[&JobSpec], _laid_out_bytes: u64) {
             std::fs::write(&self.0, "precious").unwrap();
         }
     }
     for (rw, overwrite) in [(WRITE, false), (MIX, false), (READ, false), (WRITE, true)] {
         let folder = folder();
         let spec = job(folder.path(), "file", rw);
-        let path = spec.files[0].clone();
+        let path = spec.files.paths[0].clone();
         let permissions = Permissions { overwrite, ..Permissions::default() };
         let error =
             run(&[spec], permissions, &Stop::new(), &mut Appears(path.clone()), Peers::ALONE);
@@ -66,7 +66,7 @@ fn a_device_is_never_written() {
     let Some(device) = devices.find(is_device) else {
         return fixtures::skip("a_device_is_never_written", "there is none in /dev");
     };
-    let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
+    let spec = job(Path::new("/"), "device", WRITE).with(|job| job.files.paths = vec![device]);
     let everything =
         Permissions { overwrite: true, read_unwritten: true, overlap: true, fill: true };
     let error = refusal_with(&[spec], everything);
@@ -79,22 +79,22 @@ fn two_names_of_one_file_are_the_same_bytes() {
     // W3
     let folder = folder();
     let [left, right] = ["left", "right"].map(|name| job(folder.path(), name, WRITE));
-    std::fs::write(&left.files[0], vec![7; FILE as usize]).unwrap();
-    std::fs::hard_link(&left.files[0], &right.files[0]).unwrap();
+    std::fs::write(&left.files.paths[0], vec![7; FILE as usize]).unwrap();
+    std::fs::hard_link(&left.files.paths[0], &right.files.paths[0]).unwrap();
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     let error = refusal_with(&[left.clone(), right], permissions);
     assert!(error.contains("use the same bytes of it at once"), "{error}");
-    assert_eq!(std::fs::read(&left.files[0]).unwrap(), vec![7; FILE as usize]);
+    assert_eq!(std::fs::read(&left.files.paths[0]).unwrap(), vec![7; FILE as usize]);
 }
 
 #[test]
 fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
     let folder = folder();
     let file = vec![folder.path().join("file")];
-    let on_it = |name, rw, offset_bytes| JobSpec {
-        files: file.clone(),
-        offset_bytes,
-        ..job(folder.path(), name, rw)
+    let on_it = |name, rw, offset_bytes| {
+        job(folder.path(), name, rw).with(|job| {
+            (job.files.paths, job.files.offset_bytes) = (file.clone(), offset_bytes);
+        })
     };
     for rw in [WRITE, READ] {
         let error = refusal(&[on_it("a", WRITE, 0), on_it("b", rw, FILE - BLOCK)]);
@@ -108,9 +108,8 @@ fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
     std::fs::remove_file(&file[0]).unwrap();
 
     // In order a job touches no more than it transfers.
-    let half = |name, rw, offset_bytes| JobSpec {
-        io_bytes: Some(FILE / 2),
-        ..on_it(name, rw, offset_bytes)
+    let half = |name, rw, offset_bytes| {
+        on_it(name, rw, offset_bytes).with(|job| job.pace.io_bytes = Some(FILE / 2))
     };
     assert_eq!(go(&[half("a", WRITE, 0), half("b", WRITE, FILE / 2)])[0].jobs.len(), 2);
     std::fs::remove_file(&file[0]).unwrap();
@@ -156,11 +155,12 @@ fn unwritten_blocks_are_read_only_where_that_is_permitted() {
         go_with(std::slice::from_ref(&spec), permissions).unwrap()[0].jobs[0].read.bytes,
         FILE
     );
-    let half = JobSpec { file_bytes: Some(FILE / 2), ..spec.clone() };
+    let half = spec.clone().with(|job| job.files.file_bytes = Some(FILE / 2));
     assert_eq!(one(half).read.bytes, FILE / 2);
-    let half = JobSpec { io_bytes: Some(FILE / 2), ..spec.clone() };
+    let half = spec.clone().with(|job| job.pace.io_bytes = Some(FILE / 2));
     assert_eq!(one(half).read.bytes, FILE / 2);
-    let error = refusal_with(&[JobSpec { file_bytes: Some(2 * FILE), ..spec }], permissions);
+    let longer = spec.with(|job| job.files.file_bytes = Some(2 * FILE));
+    let error = refusal_with(&[longer], permissions);
     assert!(error.contains("bytes long"), "{error}");
 }
 
@@ -168,7 +168,7 @@ fn unwritten_blocks_are_read_only_where_that_is_permitted() {
 fn an_interrupted_run_removes_its_own_files_and_no_others() {
     struct StopIn(u32, Stop);
     impl Watcher for StopIn {
-        fn group(&mut self, group: u32, _: &[JobSpec], _: u64) {
+        fn group(&mut self, group: u32, _: &[&JobSpec], _: u64) {
             if group == self.0 {
                 self.1.request();
             }
@@ -178,11 +178,11 @@ fn an_interrupted_run_removes_its_own_files_and_no_others() {
         let folder = folder();
         let precious = folder.path().join("precious");
         std::fs::write(&precious, vec![7; FILE as usize]).unwrap();
-        let endless = |group, name, rw| JobSpec {
-            group,
-            time_based: group == 1,
-            runtime: (group == 1).then_some(Duration::from_secs(3600)),
-            ..job(folder.path(), name, rw)
+        let endless = |group, name, rw| {
+            let mut job = job(folder.path(), name, rw);
+            (job.group, job.pace.time_based) = (group, group == 1);
+            job.pace.runtime = (group == 1).then_some(Duration::from_secs(3600));
+            job
         };
         let jobs =
             [endless(0, "a", WRITE), endless(1, "b", random(READ)), endless(1, "precious", READ)];
@@ -203,14 +203,11 @@ fn an_interrupted_run_removes_its_own_files_and_no_others() {
 #[test]
 fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
     let folder = folder();
-    let endless = JobSpec {
-        time_based: true,
-        runtime: Some(Duration::from_secs(3600)),
-        ..job(folder.path(), "endless", random(WRITE))
-    };
+    let mut endless = job(folder.path(), "endless", random(WRITE));
+    (endless.pace.time_based, endless.pace.runtime) = (true, Some(Duration::from_secs(3600)));
     // The blocks that the job reads have no headers.
     std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
-    let wrong = JobSpec { verify: VERIFY, ..job(folder.path(), "bare", READ) };
+    let wrong = job(folder.path(), "bare", READ).with(|job| job.writes.verify = VERIFY);
     let error = refusal(&[endless, wrong]);
     // Any of the first blocks may complete first.
     assert!(error.contains("bare: verify at byte "), "{error}");
@@ -222,31 +219,34 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
 fn jobs_that_make_no_sense_are_refused_before_anything_is_made() {
     let folder = folder();
     let spec = job(folder.path(), "file", WRITE);
-    let huge = BlockSizes::one(2 << 30);
-    for (wrong, words) in [
-        (JobSpec { time_based: true, ..spec.clone() }, "runtime"),
-        (JobSpec { loops: 0, ..spec.clone() }, "loops"),
-        (JobSpec { iodepth: 0, ..spec.clone() }, "iodepth"),
-        (JobSpec { iodepth: 1 << 20, ..spec.clone() }, "iodepth"),
-        (JobSpec { write_bs: BlockSizes::one(0), ..spec.clone() }, "bs:"),
-        (JobSpec { write_bs: huge, ..spec.clone() }, "bs:"),
-        (JobSpec { write_bs: BlockSizes::Split(Vec::new()), ..spec.clone() }, "bs"),
-        (JobSpec { file_bytes: None, ..spec.clone() }, "no size"),
-        (JobSpec { file_bytes: Some(100), ..spec.clone() }, "no room for one block"),
-        (JobSpec { file_bytes: Some(1 << 62), ..spec.clone() }, "do not fit"),
-        (JobSpec { files: Vec::new(), ..spec.clone() }, "files"),
-        (JobSpec { files: [&spec.files[..], &spec.files].concat(), ..spec.clone() }, "twice"),
-        (JobSpec { rw: Rw { write: false, ..WRITE }, ..spec.clone() }, "neither"),
-        (JobSpec { verify: VERIFY, write_bs: BlockSizes::one(8), ..spec.clone() }, "header"),
-        (JobSpec { verify: VERIFY, rw: READ, ..spec.clone() }, "nothing in it to verify"),
+    type Wrong = fn(&mut JobSpec);
+    let cases: &[(Wrong, &str)] = &[
+        (|job| job.pace.time_based = true, "runtime"),
+        (|job| job.pace.loops = 0, "loops"),
+        (|job| job.io.iodepth = 0, "iodepth"),
+        (|job| job.io.iodepth = 1 << 20, "iodepth"),
+        (|job| job.order.write_bs = BlockSizes::one(0), "bs:"),
+        (|job| job.order.write_bs = BlockSizes::one(2 << 30), "bs:"),
+        (|job| job.order.write_bs = BlockSizes::Split(Vec::new()), "bs"),
+        (|job| job.files.file_bytes = None, "no size"),
+        (|job| job.files.file_bytes = Some(100), "no room for one block"),
+        (|job| job.files.file_bytes = Some(1 << 62), "do not fit"),
+        (|job| job.files.paths = Vec::new(), "files"),
+        (|job| job.files.paths.extend_from_within(..), "twice"),
+        (|job| job.order.rw.write = false, "neither"),
+        (|job| (job.writes.verify, job.order.write_bs) = (VERIFY, BlockSizes::one(8)), "header"),
+        (|job| (job.writes.verify, job.order.rw) = (VERIFY, READ), "nothing in it to verify"),
         (
-            JobSpec { verify: VERIFY, rw: MIX, read_rate_iops: Some(9), ..spec.clone() },
+            |job| {
+                (job.writes.verify, job.order.rw, job.pace.read_rate_iops) = (VERIFY, MIX, Some(9));
+            },
             "a mix under rates",
         ),
-        (JobSpec { files: vec!["/nowhere/file".into()], ..spec.clone() }, "no such folder"),
-        (JobSpec { makes_folders_in: Some("/nowhere".into()), ..spec.clone() }, "no such folder"),
-    ] {
-        let error = refusal(&[wrong]);
+        (|job| job.files.paths = vec!["/nowhere/file".into()], "no such folder"),
+        (|job| job.files.makes_folders_in = Some("/nowhere".into()), "no such folder"),
+    ];
+    for (change, words) in cases {
+        let error = refusal(&[spec.clone().with(change)]);
         assert!(error.contains(words), "{words}: {error}");
         assert!(names(folder.path()).is_empty(), "{words}");
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::{Before, Repeated, document};
-use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
+use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach, Writes};
 use wrote_result::document::{Blocks, Direction, Document, Fallback, Flush, Row, Survives};
 
 fn documented(groups: &[GroupReport], before: &Before) -> Document {
@@ -78,12 +78,14 @@ fn the_cost_of_a_mix_is_divided_between_its_rows() {
 fn only_a_flush_that_covers_every_write_survives_a_power_loss() {
     // W1
     assert_eq!(survives(&write_with(|_| ())), Survives::ProcessCrash);
-    assert_eq!(survives(&write_with(|job| job.spec.end_fsync = true)), Survives::PowerLoss);
-    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(1))), Survives::PowerLoss);
-    assert_eq!(survives(&write_with(|job| job.spec.fdatasync = Some(1))), Survives::PowerLoss);
-    assert_eq!(survives(&write_with(|job| job.spec.sync = SyncEach::Dsync)), Survives::PowerLoss);
+    let flushed =
+        |change: fn(&mut Writes)| survives(&write_with(|job| change(&mut job.spec.writes)));
+    assert_eq!(flushed(|writes| writes.end_fsync = true), Survives::PowerLoss);
+    assert_eq!(flushed(|writes| writes.fsync = Some(1)), Survives::PowerLoss);
+    assert_eq!(flushed(|writes| writes.fdatasync = Some(1)), Survives::PowerLoss);
+    assert_eq!(flushed(|writes| writes.sync = SyncEach::Dsync), Survives::PowerLoss);
     // The last writes are not flushed.
-    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(32))), Survives::ProcessCrash);
+    assert_eq!(flushed(|writes| writes.fsync = Some(32)), Survives::ProcessCrash);
 }
 
 #[test]
@@ -196,8 +198,8 @@ fn blocks_are_settled_where_the_file_was_written_to_its_end_and_has_no_hole() {
     let path = folder.path().join("job.0");
     let blocks_with = |overwrite| {
         let mut groups = sample::groups();
-        groups[0].jobs[0].spec.files = vec![path.clone()];
-        groups[0].jobs[0].spec.file_bytes = Some(1 << 20);
+        groups[0].jobs[0].spec.files.paths = vec![path.clone()];
+        groups[0].jobs[0].spec.files.file_bytes = Some(1 << 20);
         let permissions = Permissions { overwrite, ..Permissions::default() };
         let specs = [groups[0].jobs[0].spec.clone()];
         let before = Before::examine(&specs, permissions).expect("a folder is there");
@@ -223,9 +225,9 @@ fn each_fallback_and_the_settings_of_jobs_are_told() {
         job.fallbacks.push(step.clone());
         job.direct = false;
         job.effective.iodepth_reached = 3;
-        job.spec.fdatasync = Some(8);
+        job.spec.writes.fdatasync = Some(8);
         let share = |bytes, percent| BlockShare { bytes, percent };
-        job.spec.write_bs = BlockSizes::Split(vec![share(4096, 25), share(65536, 75)]);
+        job.spec.order.write_bs = BlockSizes::Split(vec![share(4096, 25), share(65536, 75)]);
     });
     let settings = &row(&document, "seq-write").settings;
     assert_eq!(settings.fallbacks, [step]);
@@ -266,7 +268,7 @@ fn bytes_that_the_device_never_saw_are_called_ram_of_all_jobs_at_once() {
 fn two_jobs_of_one_name_have_names_of_their_own() {
     let mut groups = sample::groups();
     groups[1].jobs[2].spec.name = "reader".into();
-    groups[1].jobs[2].spec.rw.write = false;
+    groups[1].jobs[2].spec.order.rw.write = false;
     let document = documented(&groups, &sample::before());
     let names: Vec<_> = document.scenarios[0].rows.iter().map(|row| &*row.name).collect();
     assert_eq!(names, ["seq-write", "reader", "reader#2"]);

@@ -4,10 +4,9 @@ use std::path::Path;
 use wrote_jobs::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::{JobSpec, Rw, Verify};
+pub use wrote_jobs::spec::{READ, WRITE};
 use wrote_result::{Error, Stop};
 
-pub const READ: Rw = Rw { read: true, write: false, random: false };
-pub const WRITE: Rw = Rw { read: false, write: true, random: false };
 pub const MIX: Rw = Rw { read: true, write: true, random: false };
 pub const BLOCK: u64 = 4096;
 pub const FILE: u64 = 64 * BLOCK;
@@ -19,19 +18,18 @@ pub fn random(rw: Rw) -> Rw {
 
 /// Describes a job over 64 blocks of 4 KiB, in one file named like the job.
 pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
-    JobSpec {
-        iodepth: 8,
-        files: vec![folder.join(name)],
-        file_bytes: Some(FILE),
-        ..JobSpec::new(name, rw, BLOCK)
-    }
+    JobSpec::new(name, rw, BLOCK).with(|job| {
+        job.io.iodepth = 8;
+        job.files.paths = vec![folder.join(name)];
+        job.files.file_bytes = Some(FILE);
+    })
 }
 
 /// A watcher that keeps the number, the count of jobs, and the laid-out bytes of each group.
 #[derive(Default)]
 pub struct Told(pub Vec<(u32, usize, u64)>);
 impl Watcher for Told {
-    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+    fn group(&mut self, group: u32, jobs: &[&JobSpec], laid_out_bytes: u64) {
         self.0.push((group, jobs.len(), laid_out_bytes));
     }
 }

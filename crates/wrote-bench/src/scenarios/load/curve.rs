@@ -75,7 +75,7 @@ impl Curve {
         }
         let cell = grid.cells.remove(0);
         let fill = Some(grid.layout_job());
-        let job = JobSpec { name: cell.name, ..cell.spec };
+        let job = cell.spec.with(|job| job.name = cell.name);
         Curve { fill, ..Curve::new(cell.workload, job, grid.numjobs, asked, call) }
     }
 
@@ -127,13 +127,13 @@ impl Curve {
         };
         // A Poisson process of this many operations deviates by less than a tenth.
         let at_rate = WRITTEN_BYTES_MAX / 100 * u64::from(percent) / 10 * 11;
-        let bytes_max = if self.job.rw.write { at_rate } else { 0 };
+        let bytes_max = if self.job.order.rw.write { at_rate } else { 0 };
         RowSpec { row, time: self.time + REST, bytes_max, ..RowSpec::default() }
     }
 
     /// Returns the size of all threads' files.
     fn file_bytes(&self) -> u64 {
-        self.job.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
+        self.job.files.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
     }
 
     fn files(&self, site: &Site) -> Vec<PathBuf> {
@@ -149,7 +149,7 @@ impl Curve {
         site: &Site,
     ) -> Result<GroupReport, Error> {
         let files = self.files(site);
-        let mut job = JobSpec { runtime: Some(time), ..self.job.clone() };
+        let mut job = self.job.clone().with(|job| job.pace.runtime = Some(time));
         if self.way.is_some() {
             // Different arrivals in each run.
             job.seed = seed();
@@ -168,7 +168,7 @@ impl Curve {
     /// Returns the time of a run at a rate: shorter if it would write more than announced.
     fn time_at_rate(&self) -> Duration {
         let bytes_per_s = self.closed_iops * self.job.bs_bytes_max() as f64;
-        if !self.job.rw.write || bytes_per_s <= 0.0 {
+        if !self.job.order.rw.write || bytes_per_s <= 0.0 {
             return self.time;
         }
         let most_s = WRITTEN_BYTES_MAX as f64 / bytes_per_s;

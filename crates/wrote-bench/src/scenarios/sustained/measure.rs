@@ -37,7 +37,7 @@ impl Work for Run {
         let whole = self.writing() + self.afterwards_max();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
-        let spec = JobSpec { files: site.job_files(PART, 1), ..self.spec() };
+        let mut spec = self.spec().with(|job| job.files.paths = site.job_files(PART, 1));
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
         let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
@@ -46,12 +46,9 @@ impl Work for Run {
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| recovers) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
             let blocks = (bytes.min(self.recovered_bytes_max()) / self.bs_bytes).max(1);
-            let again = JobSpec {
-                io_bytes: Some(blocks * self.bs_bytes),
-                runtime: Some(RECOVERED_TIME_MAX),
-                ..spec
-            };
-            let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
+            spec.pace.io_bytes = Some(blocks * self.bs_bytes);
+            spec.pace.runtime = Some(RECOVERED_TIME_MAX);
+            let again = write(&spec, site, &mut Part { ticker, of_whole: rested..1.0 })?;
             again_bytes = again.written_bytes();
             let samples = samples(&again.jobs[0].trail);
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));

@@ -138,7 +138,7 @@ fn number_groups(files: &mut [JobFile]) {
 }
 
 fn put_into(directory: &Path, jobs: &mut [JobSpec]) {
-    for file in jobs.iter_mut().flat_map(|job| &mut job.files) {
+    for file in jobs.iter_mut().flat_map(|job| &mut job.files.paths) {
         // An absolute path stays as it is.
         *file = directory.join(&file);
     }
@@ -151,9 +151,8 @@ mod tests {
     use std::path::PathBuf;
 
     fn file(jobs: &[(&str, u32)]) -> JobFile {
-        let job = |(name, group): &(&str, u32)| JobSpec {
-            group: *group,
-            ..spec(name, "write", 4096, 1 << 20)
+        let job = |(name, group): &(&str, u32)| {
+            spec(name, "write", 4096, 1 << 20).with(|job| job.group = *group)
         };
         let parsed = fio::Parsed { jobs: jobs.iter().map(job).collect(), ..Default::default() };
         JobFile { parsed, ..JobFile::default() }
@@ -188,8 +187,8 @@ mod tests {
     #[test]
     fn relative_files_lie_where_it_was_said_and_absolute_ones_where_they_are() {
         let mut jobs = file(&[("a", 0)]).parsed.jobs;
-        jobs[0].files = vec!["job.0".into(), "/mnt/x".into()];
+        jobs[0].files.paths = vec!["job.0".into(), "/mnt/x".into()];
         put_into(Path::new("/data"), &mut jobs);
-        assert_eq!(jobs[0].files, [PathBuf::from("/data/job.0"), PathBuf::from("/mnt/x")]);
+        assert_eq!(jobs[0].files.paths, [PathBuf::from("/data/job.0"), PathBuf::from("/mnt/x")]);
     }
 }

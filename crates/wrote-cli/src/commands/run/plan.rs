@@ -15,18 +15,18 @@ const FILES_NAMED_MAX: usize = 3;
 /// Returns whether a group makes the file before the first group that reads it.
 fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     let first = |uses: fn(&JobSpec) -> bool| {
-        let users = jobs.iter().filter(|job| uses(job) && job.files.contains(file));
+        let users = jobs.iter().filter(|job| uses(job) && job.files.paths.contains(file));
         users.map(|job| job.group).min()
     };
-    let (written, read) = (first(|job| job.rw.write), first(|job| job.rw.read));
+    let (written, read) = (first(|job| job.order.rw.write), first(|job| job.order.rw.read));
     written.zip(read).is_some_and(|(written, read)| written < read)
 }
 
 /// The bytes that will be written and their place, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
-    let writes = jobs.iter().filter(|job| job.rw.write);
+    let writes = jobs.iter().filter(|job| job.order.rw.write);
     let written: Vec<PathBuf> = files(writes.clone());
-    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read));
+    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.order.rw.read));
     let mut parts = Vec::new();
     if !written.is_empty() {
         let most = writes.map(bytes_max).sum::<Option<u64>>();
@@ -55,7 +55,7 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
 
 /// The files of these jobs, each once, in order.
 fn files<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Vec<PathBuf> {
-    jobs.flat_map(|job| &job.files).unique().cloned().collect()
+    jobs.flat_map(|job| &job.files.paths).unique().cloned().collect()
 }
 
 fn named(files: &[PathBuf]) -> String {
@@ -69,18 +69,18 @@ fn absolute(file: &Path) -> String {
 
 /// Returns the bytes that a job transfers, if they are known.
 fn bytes_max(job: &JobSpec) -> Option<u64> {
-    if job.time_based {
+    if job.pace.time_based {
         return None;
     }
-    let of_file = |file: &PathBuf| match job.file_bytes {
+    let of_file = |file: &PathBuf| match job.files.file_bytes {
         Some(bytes) => Some(bytes),
-        None => Some(file.metadata().ok()?.len().saturating_sub(job.offset_bytes)),
+        None => Some(file.metadata().ok()?.len().saturating_sub(job.files.offset_bytes)),
     };
-    let once = match job.io_bytes {
+    let once = match job.pace.io_bytes {
         Some(bytes) => bytes,
-        None => job.files.iter().map(of_file).sum::<Option<u64>>()?,
+        None => job.files.paths.iter().map(of_file).sum::<Option<u64>>()?,
     };
-    once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.loops.into())
+    once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.pace.loops.into())
 }
 
 /// The longest time of all groups, if each of their jobs has an end.
@@ -96,11 +96,11 @@ fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
 
 /// The latest end of a job, from the start of its group.
 fn end_max(job: &JobSpec, jobs: &[JobSpec]) -> Option<Duration> {
-    let is_waited_for =
-        |other: &&JobSpec| other.group == job.group && job.wait_for.as_ref() == Some(&other.name);
+    let name = job.pace.wait_for.as_ref();
+    let is_waited_for = |other: &&JobSpec| other.group == job.group && name == Some(&other.name);
     let others = jobs.iter().filter(is_waited_for).map(|other| end_max(other, jobs));
     let begin = others.collect::<Option<Vec<Duration>>>()?.into_iter().max().unwrap_or_default();
-    Some(begin.max(job.startdelay) + job.ramp_time + job.runtime?)
+    Some(begin.max(job.pace.startdelay) + job.pace.ramp_time + job.pace.runtime?)
 }
 
 /// The plan: a line for each job, under its group's.
@@ -127,32 +127,33 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
 /// `randread of 4 KiB, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
 fn told(job: &JobSpec) -> String {
     let mut parts = vec![format!("{} of {}", job.rw_word(), block_sizes(job))];
-    parts.push(job.ioengine.as_str().into());
-    if job.iodepth > 1 {
-        parts.push(format!("iodepth {}", job.iodepth));
+    parts.push(job.io.ioengine.as_str().into());
+    if job.io.iodepth > 1 {
+        parts.push(format!("iodepth {}", job.io.iodepth));
     }
-    parts.push(match job.direct {
+    parts.push(match job.io.direct {
         true => "direct".into(),
         false => "through the page cache".into(),
     });
     parts.extend(flushes(job));
     parts.extend(bytes_max(job).map(units::bytes));
-    if let Some(runtime) = job.runtime {
-        let bound = if job.time_based { "for" } else { "at most" };
+    if let Some(runtime) = job.pace.runtime {
+        let bound = if job.pace.time_based { "for" } else { "at most" };
         parts.push(format!("{bound} {}", units::seconds(runtime.as_secs_f64())));
     }
-    if job.ramp_time > Duration::ZERO {
-        parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
+    if job.pace.ramp_time > Duration::ZERO {
+        let ramp = units::seconds(job.pace.ramp_time.as_secs_f64());
+        parts.push(format!("after {ramp} not counted"));
     }
-    parts.extend(job.wait_for.as_ref().map(|name| format!("after {name}")));
-    if let Some(think) = job.think {
+    parts.extend(job.pace.wait_for.as_ref().map(|name| format!("after {name}")));
+    if let Some(think) = job.pace.think {
         let time = units::seconds(think.time.as_secs_f64());
         parts.push(format!(
             "pauses of {time} after every {}",
             counted(think.blocks.into(), "operation")
         ));
     }
-    if job.verify.is_some() {
+    if job.writes.verify.is_some() {
         parts.push("verified by crc32c".into());
     }
     parts.join(", ")
@@ -163,12 +164,12 @@ fn block_sizes(job: &JobSpec) -> String {
         (least, most) if least == most => units::block_size(most),
         (least, most) => format!("{}..{}", units::block_size(least), units::block_size(most)),
     };
-    match (job.rw.read, job.rw.write) {
-        (true, true) if job.read_bs != job.write_bs => {
-            format!("{} (writes {})", of(&job.read_bs), of(&job.write_bs))
+    match (job.order.rw.read, job.order.rw.write) {
+        (true, true) if job.order.read_bs != job.order.write_bs => {
+            format!("{} (writes {})", of(&job.order.read_bs), of(&job.order.write_bs))
         }
-        (true, _) => of(&job.read_bs),
-        _ => of(&job.write_bs),
+        (true, _) => of(&job.order.read_bs),
+        _ => of(&job.order.write_bs),
     }
 }
 
@@ -177,25 +178,25 @@ fn flushes(job: &JobSpec) -> Vec<String> {
         1 => format!("{name} after each write"),
         n => format!("{name} after every {n} writes"),
     };
-    let each = match job.sync {
+    let each = match job.writes.sync {
         SyncEach::No => None,
         SyncEach::Dsync => Some("O_DSYNC".into()),
         SyncEach::Sync => Some("O_SYNC".into()),
     };
-    let fsync = job.fsync.map(|writes| every("fsync", writes));
-    let fdatasync = job.fdatasync.map(|writes| every("fdatasync", writes));
-    let at_end = job.end_fsync.then(|| "fsync at the end".into());
+    let fsync = job.writes.fsync.map(|writes| every("fsync", writes));
+    let fdatasync = job.writes.fdatasync.map(|writes| every("fdatasync", writes));
+    let at_end = job.writes.end_fsync.then(|| "fsync at the end".into());
     [each, fsync, fdatasync, at_end].into_iter().flatten().collect()
 }
 
 /// Returns a file, with the consequence of its existence for the permitted job.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
-    let what = match (file.exists(), job.rw.write) {
+    let what = match (file.exists(), job.order.rw.write) {
         (true, true) => "exists, and is written over",
         (true, false) => "exists",
-        (false, _) if job.unlink => "is made, and removed after the group",
+        (false, _) if job.files.unlink => "is made, and removed after the group",
         (false, false) if is_written_before(file, jobs) => "is made by an earlier group",
-        (false, true) if job.overwrite => "is made, and written before it is written over",
+        (false, true) if job.files.overwrite => "is made, and written before it is written over",
         (false, true) => "is made",
         (false, false) => "is made, and written before it is read",
     };
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn a_file_that_an_earlier_group_writes_is_not_said_to_be_made_for_reading() {
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "read", 4096, 1 << 20)];
-        jobs[1].files = jobs[0].files.clone();
+        jobs[1].files.paths = jobs[0].files.paths.clone();
         jobs[1].group = 1;
         assert!(!announced(&jobs).contains("first makes"), "{}", announced(&jobs));
         assert!(
@@ -240,7 +241,7 @@ mod tests {
              /mnt/data/b.0 to read from, 2 jobs, 2 groups"
         );
         for job in &mut jobs {
-            (job.time_based, job.runtime) = (true, Some(Duration::from_secs(30)));
+            (job.pace.time_based, job.pace.runtime) = (true, Some(Duration::from_secs(30)));
         }
         let line = announced(&jobs);
         assert!(line.starts_with("writes as much as the time allows into"), "{line}");
@@ -250,9 +251,9 @@ mod tests {
     #[test]
     fn a_check_tells_each_job_with_its_files() {
         let mut jobs = vec![spec("a", "write", 512 << 10, 1 << 30)];
-        jobs[0].fdatasync = Some(8);
-        jobs.push(JobSpec { group: 1, ..spec("b", "randread", 4096, 1 << 20) });
-        jobs.push(JobSpec { clone: 1, ..jobs[1].clone() });
+        jobs[0].writes.fdatasync = Some(8);
+        jobs.push(spec("b", "randread", 4096, 1 << 20).with(|job| job.group = 1));
+        jobs.push(jobs[1].clone().with(|job| job.clone = 1));
         assert_eq!(
             checked(&jobs),
             "group 0:\n\
@@ -269,10 +270,10 @@ mod tests {
     fn a_check_reports_waits_pauses_and_files_that_are_removed() {
         let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
-        (jobs[0].unlink, jobs[0].runtime) = (true, Some(Duration::from_secs(5)));
-        (jobs[1].wait_for, jobs[1].runtime) = (Some("a".into()), jobs[0].runtime);
-        (jobs[1].ioengine, jobs[1].step_bytes) = (wrote::Ioengine::Psync, 8192);
-        jobs[1].think = Some(Think { time, spin, blocks: 4 });
+        (jobs[0].files.unlink, jobs[0].pace.runtime) = (true, Some(Duration::from_secs(5)));
+        (jobs[1].pace.wait_for, jobs[1].pace.runtime) = (Some("a".into()), jobs[0].pace.runtime);
+        (jobs[1].io.ioengine, jobs[1].order.step_bytes) = (wrote::Ioengine::Psync, 8192);
+        jobs[1].pace.think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
@@ -291,7 +292,7 @@ mod tests {
         // W7
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut job = spec("a", "write", 4096, 1 << 20);
-        job.files = vec![file.path().to_owned()];
+        job.files.paths = vec![file.path().to_owned()];
         assert!(checked(&[job]).contains("exists, and is written over"));
     }
 }

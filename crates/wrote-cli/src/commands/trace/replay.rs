@@ -53,7 +53,7 @@ fn replay(
     let bytes = bytes_of(traced).min(BYTES_MAX);
     let runs = u64::from(1 + 2 * RUNS);
     // Overwritten blocks are written before.
-    let laid_out_bytes = if traced.overwrite { traced.file_bytes.unwrap_or(0) } else { 0 };
+    let laid_out_bytes = traced.files.file_bytes.filter(|_| traced.files.overwrite).unwrap_or(0);
     crate::terminal::say(&format!(
         "replay of {}: writes at most {} into {}, about {} at most",
         shown(path),
@@ -62,11 +62,10 @@ fn replay(
         units::seconds(runs as f64 * TRIAL_MAX.as_secs_f64())
     ));
     let file = scratch.file("trace", "replay", 0);
-    let of = |spec: &JobSpec, bytes: u64| JobSpec {
-        files: vec![file.clone()],
-        ..with_bytes(spec, bytes)
+    let of = |spec: &JobSpec, bytes: u64| {
+        with_bytes(spec, bytes).with(|job| job.files.paths = vec![file.clone()])
     };
-    let trial = JobSpec { runtime: Some(TRIAL_MAX), ..of(traced, bytes) };
+    let trial = of(traced, bytes).with(|job| job.pace.runtime = Some(TRIAL_MAX));
     let trial = run(&trial, stop)?;
     let (bytes, writes) = (trial.write.bytes, trial.write.operations);
     if bytes == 0 {
@@ -88,26 +87,26 @@ fn replay(
         runs: RUNS,
         as_traced_s,
         advised_s,
-        advised_writes_per_flush: advised.fdatasync,
-        advised_write_bytes: advised.one_size().filter(|_| advised.fdatasync.is_none()),
+        advised_writes_per_flush: advised.writes.fdatasync,
+        advised_write_bytes: advised.one_size().filter(|_| advised.writes.fdatasync.is_none()),
     }))
 }
 
 /// The bytes that a job writes: its whole file by default.
 fn bytes_of(spec: &JobSpec) -> u64 {
-    spec.io_bytes.or(spec.file_bytes).unwrap_or(0)
+    spec.pace.io_bytes.or(spec.files.file_bytes).unwrap_or(0)
 }
 
 /// A job that writes this many bytes at most. One in order writes them once.
 fn with_bytes(spec: &JobSpec, bytes: u64) -> JobSpec {
     let bytes = bytes_of(spec).min(bytes);
     let mut spec = spec.clone();
-    match spec.io_bytes {
-        Some(_) => spec.io_bytes = Some(bytes),
-        None => spec.file_bytes = Some(bytes),
+    match spec.pace.io_bytes {
+        Some(_) => spec.pace.io_bytes = Some(bytes),
+        None => spec.files.file_bytes = Some(bytes),
     }
-    if spec.write_bs.most_bytes() > bytes {
-        spec.write_bs = BlockSizes::one(bytes);
+    if spec.order.write_bs.most_bytes() > bytes {
+        spec.order.write_bs = BlockSizes::one(bytes);
     }
     spec
 }

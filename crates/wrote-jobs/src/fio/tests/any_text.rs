@@ -45,16 +45,17 @@ fn is_sound(text: &str, result: Result<Parsed, ParseError>) -> Result<(), TestCa
                 prop_assert_eq!(note.to_string().lines().count(), 1);
             }
             for job in &parsed.jobs {
-                prop_assert!(!job.files.is_empty() && job.iodepth > 0 && job.loops > 0);
-                for sizes in [&job.read_bs, &job.write_bs] {
+                prop_assert!(!job.files.paths.is_empty());
+                prop_assert!(job.io.iodepth > 0 && job.pace.loops > 0);
+                for sizes in [&job.order.read_bs, &job.order.write_bs] {
                     if let BlockSizes::Split(shares) = sizes {
                         prop_assert_eq!(shares.iter().map(|share| share.percent).sum::<u32>(), 100);
                     }
                     prop_assert!(sizes.least_bytes() > 0);
                     prop_assert!(sizes.most_bytes().is_multiple_of(sizes.unit_bytes()));
                 }
-                let file_bytes = job.file_bytes.unwrap_or(0);
-                prop_assert!(job.offset_bytes.checked_add(file_bytes).is_some());
+                let file_bytes = job.files.file_bytes.unwrap_or(0);
+                prop_assert!(job.files.offset_bytes.checked_add(file_bytes).is_some());
             }
         }
     }

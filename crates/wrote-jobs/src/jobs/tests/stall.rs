@@ -2,7 +2,7 @@
 
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
 use crate::jobs::check::sequence;
-use crate::spec::{JobSpec, Rw};
+use crate::spec::{READ, Rw, WRITE};
 use crate::worker::{Done, Progress, Shared, Worker};
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,6 @@ use wrote::{FileOptions, Ioengine};
 use wrote_result::Stop;
 use wrote_result::document::Process;
 
-const READ: Rw = Rw { read: true, write: false, random: false };
 const READS: u64 = 100;
 const BEFORE_STALL: u64 = 5;
 const STALL: Duration = Duration::from_secs(1);
@@ -30,12 +29,10 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     }
     let options = FileOptions::new().write(true);
     let file = engine.open_file(&path, &options).unwrap();
-    let job = JobSpec {
-        iodepth: 1,
-        read_rate_iops: rate_iops,
-        file_bytes: Some(READS * BS_BYTES),
-        ..spec("pipe", READ)
-    };
+    let mut job = spec("pipe", READ);
+    job.io.iodepth = 1;
+    job.pace.read_rate_iops = rate_iops;
+    job.files.file_bytes = Some(READS * BS_BYTES);
     let region = 0..READS * BS_BYTES;
     let sequence = sequence(&job, vec![region]).unwrap();
     let (stop, failed, progress) = (Stop::new(), AtomicBool::new(false), Progress::default());
@@ -88,8 +85,8 @@ fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_
 #[test]
 fn nothing_is_handed_on_before_it_is_due_and_how_late_it_was_is_counted() {
     for process in [Process::Linear, Process::Poisson] {
-        let job =
-            JobSpec { read_rate_iops: Some(1000), rate_process: process, ..spec("job", READ) };
+        let mut job = spec("job", READ);
+        (job.pace.read_rate_iops, job.pace.rate_process) = (Some(1000), process);
         let done = run(&filled(1), &job, &Stop::new()).unwrap();
         assert_eq!(done.tally.issue_delay_ns.len(), BLOCKS);
         assert_eq!(done.tally.directions[0].latency_ns.len(), BLOCKS);
@@ -104,13 +101,12 @@ fn nothing_is_handed_on_before_it_is_due_and_how_late_it_was_is_counted() {
 #[test]
 fn without_latencies_all_operations_are_counted_and_none_is_timed() {
     for iodepth in [1, 4] {
-        let job = JobSpec {
-            iodepth,
-            latencies: false,
-            samples: false,
-            fdatasync: Some(2),
-            ..spec("job", Rw { read: false, write: true, random: true })
-        };
+        let job = spec("job", Rw { random: true, ..WRITE }).with(|job| {
+            job.io.iodepth = iodepth;
+            job.latencies = false;
+            job.samples = false;
+            job.writes.fdatasync = Some(2);
+        });
         let done = run(&filled(1), &job, &Stop::new()).unwrap();
         assert_eq!(writes(&done).operations, BLOCKS);
         assert_eq!(writes(&done).bytes, BLOCKS * BS_BYTES);

@@ -3,12 +3,10 @@
 #![allow(clippy::single_range_in_vec_init, reason = "the regions of one file")]
 
 use super::*;
-use crate::spec::BlockShare;
+use crate::spec::{BlockShare, READ, WRITE};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const READ: Rw = Rw { read: true, write: false, random: false };
-const WRITE: Rw = Rw { read: false, write: true, random: false };
 const MIX: Rw = Rw { read: true, write: true, random: false };
 
 fn job(rw: Rw) -> JobSpec {
@@ -47,7 +45,7 @@ fn a_sequential_job_goes_from_start_to_end_of_each_file_one_operation_to_each_in
 fn a_random_job_takes_each_block_once_and_in_another_order_in_each_loop() {
     for rw in [READ, WRITE, MIX].map(random) {
         let regions = [4096..4096 * 101, 0..4096 * 50];
-        let all = operations(outline(JobSpec { loops: 2, ..job(rw) }, &regions));
+        let all = operations(outline(job(rw).with(|job| job.pace.loops = 2), &regions));
         assert_eq!(all.len(), 300);
         let (first, second) = all.split_at(150);
         for pass in [first, second] {
@@ -66,8 +64,8 @@ fn a_random_job_takes_each_block_once_and_in_another_order_in_each_loop() {
 
 #[test]
 fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
-    let all =
-        operations(outline(JobSpec { norandommap: true, ..job(random(READ)) }, &[0..4096 * 500]));
+    let unmapped = job(random(READ)).with(|job| job.order.norandommap = true);
+    let all = operations(outline(unmapped, &[0..4096 * 500]));
     assert_eq!(all.len(), 500);
     let distinct: std::collections::HashSet<u64> = all.iter().map(|next| next.offset).collect();
     // 1 - 1/e of them, on average.
@@ -76,7 +74,7 @@ fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
 
 #[test]
 fn each_direction_of_a_sequential_mix_goes_on_from_its_own_last_operation() {
-    let mix = outline(JobSpec { rwmixread_percent: 70, ..job(MIX) }, &[0..4096 * 1000]);
+    let mix = outline(job(MIX).with(|job| job.order.rwmixread_percent = 70), &[0..4096 * 1000]);
     let all = operations(mix);
     assert_eq!(all.len(), 1000, "reads and writes together are the size");
     for write in [false, true] {
@@ -91,7 +89,8 @@ fn each_direction_of_a_sequential_mix_goes_on_from_its_own_last_operation() {
 fn the_sizes_of_a_split_have_their_shares() {
     let sizes = split(&[(4096, 10), (65536, 40), (16384, 50)]);
     for rw in [WRITE, random(WRITE)] {
-        let spec = JobSpec { write_bs: sizes.clone(), io_bytes: Some(1 << 30), ..job(rw) };
+        let mut spec = job(rw);
+        (spec.order.write_bs, spec.pace.io_bytes) = (sizes.clone(), Some(1 << 30));
         let all = operations(outline(spec, &[0..1 << 30]));
         let mut counts: HashMap<usize, f64> = HashMap::new();
         all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
@@ -108,7 +107,8 @@ fn the_sizes_of_a_split_have_their_shares() {
 fn the_sizes_of_a_range_are_its_multiples_and_come_equally_often() {
     let sizes = BlockSizes::Range { least_bytes: 4096, most_bytes: 12 << 12 };
     for rw in [WRITE, random(WRITE)] {
-        let spec = JobSpec { write_bs: sizes.clone(), io_bytes: Some(1 << 30), ..job(rw) };
+        let mut spec = job(rw);
+        (spec.order.write_bs, spec.pace.io_bytes) = (sizes.clone(), Some(1 << 30));
         let all = operations(outline(spec, &[0..1 << 30]));
         let mut counts: HashMap<usize, f64> = HashMap::new();
         all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
@@ -124,11 +124,8 @@ fn the_sizes_of_a_range_are_its_multiples_and_come_equally_often() {
 #[test]
 fn a_part_of_the_operations_is_random_and_each_other_one_follows_the_last() {
     for percent in [0, 30, 70, 100] {
-        let spec = JobSpec {
-            percentage_random: Some(percent),
-            io_bytes: Some(40 << 20),
-            ..job(random(WRITE))
-        };
+        let mut spec = job(random(WRITE));
+        (spec.order.percentage_random, spec.pace.io_bytes) = (Some(percent), Some(40 << 20));
         let all = operations(outline(spec, &[0..1 << 30]));
         let follows = all.windows(2).filter(|two| two[1].offset == two[0].offset + 4096).count();
         let part = follows as f64 / (all.len() - 1) as f64 * 100.0;
@@ -148,7 +145,9 @@ fn bytes_are_exact_for_loops_and_for_less_and_more_than_the_files() {
                 (Some(8192), 3, 3 * 8192),
                 (Some(100 * 4096), 2, 200 * 4096),
             ] {
-                let spec = JobSpec { io_bytes, loops, norandommap, ..job(rw) };
+                let mut spec = job(rw);
+                (spec.pace.io_bytes, spec.pace.loops) = (io_bytes, loops);
+                spec.order.norandommap = norandommap;
                 let outline = outline(spec, &[0..20480, 0..20480]);
                 assert_eq!(outline.total_bytes(), Some(expected));
                 assert_eq!(bytes(&operations(outline)), expected, "{rw:?} {io_bytes:?} {loops}");
@@ -168,7 +167,7 @@ fn a_rest_that_is_less_than_a_block_is_left_out() {
 
 #[test]
 fn an_endless_job_begins_again() {
-    let endless = outline(JobSpec { time_based: true, ..job(WRITE) }, &[0..8192]);
+    let endless = outline(job(WRITE).with(|job| job.pace.time_based = true), &[0..8192]);
     assert_eq!(endless.total_bytes(), None);
     let offsets: Vec<u64> =
         Sequence::new(endless).unwrap().take(5).map(|next| next.offset).collect();
@@ -180,14 +179,16 @@ fn a_sequence_that_would_never_end_is_none() {
     for regions in [vec![], vec![0..0], vec![0..4095, 8192..9000]] {
         assert!(Sequence::new(outline(job(READ), &regions)).is_none());
     }
-    let uneven = outline(JobSpec { write_bs: BlockSizes::one(8192), ..job(MIX) }, &[0..4096]);
+    let uneven =
+        outline(job(MIX).with(|job| job.order.write_bs = BlockSizes::one(8192)), &[0..4096]);
     assert!(Sequence::new(uneven).is_none(), "reads have room, writes have not");
-    assert!(Sequence::new(outline(JobSpec { loops: 0, ..job(READ) }, &[0..8192])).is_none());
+    assert!(Sequence::new(outline(job(READ).with(|job| job.pace.loops = 0), &[0..8192])).is_none());
 }
 
 #[test]
 fn the_same_seed_gives_the_same_operations_and_another_seed_others() {
-    let seeded = |seed| operations(outline(JobSpec { seed, ..job(random(MIX)) }, &[0..1 << 20]));
+    let seeded =
+        |seed| operations(outline(job(random(MIX)).with(|job| job.seed = seed), &[0..1 << 20]));
     assert_eq!(seeded(3), seeded(3));
     assert_ne!(seeded(3), seeded(4));
 }
@@ -217,16 +218,12 @@ proptest! {
         let rw = [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)][kind];
         let regions: Vec<Range<u64>> =
             regions.iter().map(|&(start, len)| start..start + len).collect();
-        let spec = JobSpec {
-            read_bs: sizes.clone(),
-            write_bs: sizes.clone(),
-            io_bytes,
-            loops,
-            norandommap,
-            percentage_random,
-            seed,
-            ..job(rw)
-        };
+        let mut spec = job(rw);
+        (spec.order.read_bs, spec.order.write_bs) = (sizes.clone(), sizes.clone());
+        (spec.pace.io_bytes, spec.pace.loops) = (io_bytes, loops);
+        spec.order.norandommap = norandommap;
+        spec.order.percentage_random = percentage_random;
+        spec.seed = seed;
         let outline = outline(spec, &regions);
         let total = outline.total_bytes().unwrap();
         let Some(sequence) = Sequence::new(outline) else { return Ok(()) };
@@ -252,7 +249,8 @@ fn steps_and_streaks_go_where_fios_do() {
         let all = operations(outline(spec, &[start << 10..(start + 64) << 10]));
         all.iter().map(|next| next.offset >> 10).collect()
     };
-    let stepped = |step_kib: i64| kib(JobSpec { step_bytes: step_kib << 10, ..job(READ) }, 0);
+    let stepped =
+        |step_kib: i64| kib(job(READ).with(|job| job.order.step_bytes = step_kib << 10), 0);
     let around = [0, 8, 16, 24, 32, 40, 48, 56];
     assert_eq!(stepped(4), around.repeat(2));
     assert_eq!(stepped(8), [0, 12, 24, 36, 48, 60], "the last one ends where the file does");
@@ -263,11 +261,11 @@ fn steps_and_streaks_go_where_fios_do() {
     assert_eq!(stepped(-4), [0; 16]);
     assert_eq!(stepped(128), [0; 16]);
     // fio ends this one where it leaves the file.
-    let later = kib(JobSpec { step_bytes: 4 << 10, ..job(READ) }, 64);
+    let later = kib(job(READ).with(|job| job.order.step_bytes = 4 << 10), 64);
     assert_eq!(later[..9], [64, 72, 80, 88, 96, 104, 112, 120, 64]);
     for identical in [false, true] {
         let streak = Some(Streak { ios: 4, identical });
-        let all = kib(JobSpec { streak, ..job(random(READ)) }, 0);
+        let all = kib(job(random(READ)).with(|job| job.order.streak = streak), 0);
         assert_eq!(all.len(), 16);
         for streak in all.chunks(4) {
             let next = |pair: &[u64]| pair[1] == pair[0] + if identical { 0 } else { 4 };
@@ -277,7 +275,8 @@ fn steps_and_streaks_go_where_fios_do() {
         }
     }
     let streak = Some(Streak { ios: 3, identical: false });
-    let all = operations(outline(JobSpec { streak, ..job(random(MIX)) }, &[0..4096 * 600]));
+    let mix = job(random(MIX)).with(|job| job.order.streak = streak);
+    let all = operations(outline(mix, &[0..4096 * 600]));
     let mut ends = [0, 0];
     for (number, next) in all.iter().enumerate() {
         let end = &mut ends[usize::from(next.write)];
