@@ -51,7 +51,7 @@ struct RowTime {
     /// The most bytes of a run, and the announced bytes that are not yet written.
     bytes_max: u64,
     bytes_left: u64,
-    /// Whether it gets no further run.
+    /// Whether there is no time for its fewest runs, or it has ended.
     is_out: bool,
 }
 
@@ -117,7 +117,7 @@ impl Schedule {
         if left >= self.all_ahead() {
             return self.order.front().copied();
         }
-        if leaves_out && self.needs() > left {
+        if leaves_out {
             self.leave_out(left);
         }
         while let Some(turn) = self.order.front().copied() {
@@ -129,13 +129,18 @@ impl Schedule {
         None
     }
 
-    /// Returns whether a run is one of the fewest, or takes no other run's time.
+    /// Returns whether a run is one of the fewest, or takes no other run's time. A row that is left
+    /// out is not begun.
     fn fits(&self, turn: Turn, left: Duration) -> bool {
         let row = &self.rows[turn.row];
         let is_over_share = row.spent > row.share * SHARE_TIMES * (turn.round + 1);
         let is_least = row.runs < self.least();
         // Rows that come last still have their fewest rounds ahead.
-        is_least || !is_over_share && row.next() + self.needs() <= left
+        let is_spare = row.next() + self.needs() <= left;
+        match row.is_out {
+            true => is_spare && row.runs > 0,
+            false => is_least || !is_over_share && is_spare,
+        }
     }
 
     /// Adds a round of the rows that still fit.
@@ -184,8 +189,7 @@ impl Schedule {
             let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
             format!("time budget of {within} used up; {RUNS_MIN} runs need {takes}")
         };
-        let is_out = |row: &RowTime| row.is_out && row.runs == 0;
-        let rows = self.rows.iter().enumerate().filter(move |(_, row)| is_out(row));
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.runs == 0);
         rows.map(move |(number, row)| (number, reason(row)))
     }
 
@@ -208,12 +212,13 @@ impl Schedule {
         rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
     }
 
-    /// Keeps the most important rows that fit into `left`, and the first of them for a run.
+    /// Keeps the most important rows that fit into `left`, and the first of them for a run. A row
+    /// that was left out takes part again when its fewest runs fit.
     fn leave_out(&mut self, mut left: Duration) {
         let least = self.least();
         let mut is_kept = self.rows.iter().all(|row| row.runs == 0);
         let mut rows: Vec<&mut RowTime> =
-            self.rows.iter_mut().filter(|row| !row.is_out && row.runs < least).collect();
+            self.rows.iter_mut().filter(|row| row.runs < least).collect();
         rows.sort_by_key(|row| row.importance);
         for row in rows {
             let needs = row.next() * (least - row.runs);
@@ -221,7 +226,6 @@ impl Schedule {
             is_kept = false;
             left = if row.is_out { left } else { left.saturating_sub(needs) };
         }
-        self.order.retain(|turn| !self.rows[turn.row].is_out);
     }
 }
 
@@ -500,6 +504,24 @@ mod tests {
         assert_eq!(left.len() + runs.len(), 17);
         assert!(left.contains(&"made-up/0") && !left.contains(&"made-up/16"), "{left:?}");
         assert!(measured.left_out[0].1.starts_with("time budget of 1 min 00 s used up"));
+    }
+
+    #[test]
+    fn a_disk_that_is_faster_at_first_has_fewer_rounds_of_all_rows() {
+        // The first round is a burst.
+        let bursts: Seconds = |turn| if turn.round == 0 { 0.2 } else { 1.0 };
+        let (runs, measured, took_s) = made_up(&[bursts; 17], 0.6, None);
+        assert!(runs.iter().all(|runs| (3..=4).contains(runs)), "{runs:?}");
+        assert!(measured.left_out.is_empty() && took_s <= 85.0 * 0.64, "{took_s}");
+    }
+
+    #[test]
+    fn a_row_without_time_takes_part_again_when_a_stall_turns_out_to_be_one() {
+        // The most important two stall, so that three runs of the others don't seem to fit.
+        let stalls: Seconds = |turn| if turn.round == 0 && turn.row > 6 { 2.0 } else { 0.1 };
+        let (runs, measured, _) = made_up(&[stalls; 9], 0.18, within(10, true));
+        assert!(runs[..7].iter().all(|runs| *runs >= 3) && runs[8] >= 3, "{runs:?}");
+        assert!(measured.left_out.is_empty());
     }
 
     #[test]
