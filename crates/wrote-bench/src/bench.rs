@@ -8,7 +8,7 @@ use crate::rounds::measure_in_turn;
 use crate::scenario::Scenario;
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
-use crate::settings::{CALIBRATION_SAVES_BYTES, Common, STREAM_BS_BYTES};
+use crate::settings::{CALIBRATION_SMALL_BYTES_MAX, Common, STREAM_BS_BYTES};
 use crate::site::{SinceStart, Site};
 use std::fs::File;
 use std::path::Path;
@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
                 rank_files: side.request.rank_files,
             };
             let wanted = wanted(&side.plan(&place.room, None)?);
-            let speed = Calibration::of(wanted, &site, &side.request.common)?;
+            let speed = Calibration::of(&wanted, &site, &side.request.common)?;
             planned.push(side.plan(&place.room, Some(&speed))?);
             sites.push(site);
             speeds.push(speed);
@@ -269,8 +269,8 @@ impl<'a> Bench<'a> {
     ) -> Announcement {
         let ranks = u64::from(self.peers.ranks());
         let before = |(side, plans): (&Side, &Vec<Plan>)| match wanted(plans) {
-            Wanted::Stream => side.request.common.calibrated_bytes_max(),
-            Wanted::Flush => CALIBRATION_SAVES_BYTES,
+            wanted if !wanted.contains(&Wanted::Stream) => CALIBRATION_SMALL_BYTES_MAX,
+            _ => side.request.common.calibrated_bytes_max(),
         };
         let before: u64 = self.sides.iter().zip(planned).map(before).sum();
         let plans = || planned.iter().flatten();
@@ -418,9 +418,9 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
     Ok(planned)
 }
 
-/// Returns the part of the disk's speed that the plans want.
-fn wanted(planned: &[Plan]) -> Wanted {
-    planned.iter().map(|plan| plan.wants).max().unwrap_or(Wanted::Flush)
+/// Returns the parts of the disk's speed that the plans want.
+fn wanted(planned: &[Plan]) -> Vec<Wanted> {
+    planned.iter().map(|plan| plan.wants).collect()
 }
 
 /// Reports folders left by killed runs, and the command that removes them.

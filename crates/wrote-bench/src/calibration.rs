@@ -1,13 +1,13 @@
-//! The calibration: half a second that measures the disk's speed. The most bytes of a run follow
-//! from it; it predicts no run.
+//! The calibration: half a second that measures the disk's speed. The most bytes of a run and the
+//! announced time follow from it. On a slow disk it continues until what it measures lasts.
 
 use crate::settings::{
-    CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SAVES_BYTES, Common, STREAM_BS_BYTES,
+    CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SMALL_BYTES_MAX, Common, STREAM_BS_BYTES,
 };
 use crate::site::{Site, clear};
 use crate::stream::{self, Sizes};
-use std::fs::File;
-use std::io::{self, Write as _};
+use rustix::fs::syncfs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::findings::{Burst, FirstTouch};
@@ -15,38 +15,43 @@ use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::{target, watch};
 use wrote_result::Error;
 
-/// The maximum time of each part of the calibration, without a final flush.
+/// The maximum time of a stream, without a final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
 /// Shorter streams are not compared: their rates are too rough.
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
-/// The number of small flushed writes. Their median counts.
-const SAVES: usize = 5;
-const SAVES_MIN: usize = 3;
-/// The number of empty files. Their mean time counts.
-const FILES: u32 = 16;
-const SAVE_BYTES: usize = CALIBRATION_SAVES_BYTES as usize / SAVES;
+/// The time of a window of steps: a control group lets through at once what is due in so much.
+const WINDOW: Duration = Duration::from_millis(100);
+/// The most windows.
+const WINDOWS: u32 = 8;
+/// A window whose steps take longer by more than this factor than the one before ends a burst.
+const SLOWER: u32 = 2;
+/// The most pairs of short runs of a window, its most batches of small files, and the files of one.
+const RUNS: u32 = 16;
+const BATCHES: u32 = 10;
+const FILES: u32 = 50;
+/// The bytes of a short run and of a small file.
+const SMALL_BYTES: usize = 4 << 10;
+const SMALL_FILES: u32 = WINDOWS * (RUNS * 2 + BATCHES * FILES);
+const _: () = assert!(SMALL_FILES as u64 * SMALL_BYTES as u64 <= CALIBRATION_SMALL_BYTES_MAX);
 
-/// The time of a run outside its clock, but for flushes: its data, its files and its threads.
+/// The time of a run outside its clock for its data and its memory. A short run has none of them.
 pub(crate) const BESIDE: Duration = Duration::from_millis(20);
-/// The flushes outside a run's clock, of its folder and of what it removes.
-const BESIDE_FLUSHES: u32 = 4;
-/// The assumed time of a flush without a calibration, and of making a file.
-const USUAL_FLUSH: Duration = Duration::from_millis(5);
-const USUAL_CREATE: Duration = Duration::from_micros(100);
 
 /// Returns the time to add to a run for what is outside its clock.
-pub(crate) fn beside(speed: Option<&Calibration>) -> Duration {
-    BESIDE + speed.map_or(USUAL_FLUSH, |speed| speed.flush) * BESIDE_FLUSHES
+pub(crate) fn beside(speed: Option<&Calibration>, makes_files: bool) -> Duration {
+    speed.unwrap_or(&Calibration::UNKNOWN).beside[usize::from(makes_files)]
 }
 
-/// The part of a disk's speed that a plan wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The part of a disk's speed that a plan wants to know, besides the time of a short run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The time of a flush.
+    /// Nothing more.
     Flush,
-    /// The rate of a stream too.
+    /// The times of many small files.
+    Files,
+    /// The rate of a stream.
     Stream,
 }
 
@@ -59,8 +64,10 @@ pub struct Calibration {
     pub written_bytes: u64,
     /// The time of one small write with its flush.
     pub flush: Duration,
-    /// The time of making an empty file.
-    pub create: Duration,
+    /// The times of making a small file, of writing it to the device, and of removing it.
+    pub file: [Duration; 3],
+    /// The time of a run outside its clock: on a file that is there, and on one that it makes.
+    pub beside: [Duration; 2],
     /// The bytes that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
     /// The rates of new blocks and of written ones.
@@ -72,8 +79,9 @@ impl Calibration {
     pub(crate) const UNKNOWN: Calibration = Calibration {
         bytes_per_s: f64::INFINITY,
         written_bytes: 0,
-        flush: USUAL_FLUSH,
-        create: USUAL_CREATE,
+        flush: Duration::from_millis(5),
+        file: [Duration::from_micros(100); 3],
+        beside: [BESIDE, BESIDE.saturating_mul(2)],
         burst: None,
         first_touch: None,
     };
@@ -83,23 +91,34 @@ impl Calibration {
     /// # Errors
     ///
     /// [`Error::Failed`] if a write or flush failed.
-    pub(crate) fn of(wanted: Wanted, site: &Site, common: &Common) -> Result<Calibration, Error> {
+    pub(crate) fn of(wanted: &[Wanted], site: &Site, common: &Common) -> Result<Self, Error> {
         let most = |time: Duration| {
             let times_per_s = site.least(1.0 / time.as_secs_f64().max(1e-9))?;
             Ok::<_, Error>(Duration::from_secs_f64(1.0 / times_per_s))
         };
-        let (flush, create) = (most(save(site)?)?, most(create(site)?)?);
-        if wanted == Wanted::Flush {
-            let written_bytes = CALIBRATION_SAVES_BYTES;
-            return Ok(Calibration { written_bytes, flush, create, ..Calibration::UNKNOWN });
+        let mut speed = Calibration::UNKNOWN;
+        if wanted.contains(&Wanted::Stream) {
+            speed = write_stream(site, common)?;
+            speed.bytes_per_s = site.least(speed.bytes_per_s)?;
         }
-        let Stream { bytes_per_s, bytes, burst, first_touch } = write_stream(site, common)?;
-        let limits = || watch::limits(site.device());
-        let burst = burst.or_else(|| stream::of_limit(&limits(), bytes_per_s));
-        let bytes_per_s = burst.as_ref().map_or(bytes_per_s, |burst| burst.bytes_per_s);
-        let bytes_per_s = site.least(bytes_per_s)?;
-        let written_bytes = bytes + CALIBRATION_SAVES_BYTES;
-        Ok(Calibration { bytes_per_s, written_bytes, flush, create, burst, first_touch })
+        let [first, new, _, written] = lasting(RUNS, || {
+            speed.written_bytes += 2 * SMALL_BYTES as u64;
+            short_runs(site)
+        })?;
+        // Where operations are limited, any flush waits for earlier ones: of the file, its data, or
+        // the folder.
+        speed.flush = most(first.min((first + new) / 3))?;
+        speed.beside = [most(written)?, BESIDE + most(first + new)?];
+        if wanted.contains(&Wanted::Files) {
+            let times = lasting(BATCHES, || {
+                speed.written_bytes += u64::from(FILES) * SMALL_BYTES as u64;
+                files(site)
+            })?;
+            for (of, time) in speed.file.iter_mut().zip(times) {
+                *of = most(time / FILES)?;
+            }
+        }
+        Ok(speed)
     }
 
     /// Returns the time to write these bytes as a stream; none if no stream was measured.
@@ -108,58 +127,81 @@ impl Calibration {
     }
 }
 
-/// Returns the median time of a small write with its flush.
-fn save(site: &Site) -> Result<Duration, Error> {
-    let path = site.file("calibration", 0);
-    let failed = |error: io::Error| Error::Failed(format!("{}: {error}", path.display()));
-    let mut file = File::create_new(&path).map_err(failed)?;
-    let (began, mut times) = (Instant::now(), Vec::new());
-    // A single stall is not the disk's flush.
-    while times.len() < SAVES && (times.len() < SAVES_MIN || began.elapsed() < TIME) {
-        let before = Instant::now();
-        file.write_all(&[0xa5; SAVE_BYTES]).and_then(|()| file.sync_data()).map_err(failed)?;
-        times.push(before.elapsed());
+/// Takes steps until they take no longer than before, and returns the mean times of their parts in
+/// the last window.
+///
+/// Thus a burst at the start is over, and a stall is not what lasts.
+fn lasting<const N: usize>(
+    steps_max: u32,
+    mut step: impl FnMut() -> Result<[Duration; N], Error>,
+) -> Result<[Duration; N], Error> {
+    let (mut before, mut means) = (Duration::ZERO, [Duration::ZERO; N]);
+    for _ in 0..WINDOWS {
+        let (mut steps, mut window) = (0, Duration::ZERO);
+        means = [Duration::ZERO; N];
+        while steps < steps_max && window < WINDOW {
+            for (sum, part) in means.iter_mut().zip(step()?) {
+                *sum += part;
+                window += part;
+            }
+            steps += 1;
+        }
+        means = means.map(|sum| sum / steps);
+        if !before.is_zero() && window / steps <= before * SLOWER {
+            break;
+        }
+        before = window / steps;
     }
-    clear([&path], site.scratch.path())?;
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
+    Ok(means)
 }
 
-/// Returns the mean time of making an empty file.
-fn create(site: &Site) -> Result<Duration, Error> {
-    let paths = site.files("calibration", FILES);
-    let began = Instant::now();
+/// Makes two short runs on one file. Returns the time of a write with its flush and the time
+/// beside, of the first run, which makes and removes the file, and of the second.
+fn short_runs(site: &Site) -> Result<[Duration; 4], Error> {
+    let (files, began) = (site.files("calibration", 1), Instant::now());
+    let one = Sizes::one(SMALL_BYTES as u64);
+    let first = write_once(&one, &files, site)?.elapsed;
+    let begin = Instant::now();
+    let again = write_once(&one, &files, site)?.elapsed;
+    let second = begin.elapsed();
+    clear(&files, site.scratch.path())?;
+    Ok([first, began.elapsed() - second - first, again, second - again])
+}
+
+/// Makes small files, writes them to the device, and removes them.
+fn files(site: &Site) -> Result<[Duration; 3], Error> {
+    let (paths, began) = (site.files("calibration", FILES), Instant::now());
     for path in &paths {
-        File::create_new(path).map_err(Error::at(path, "create"))?;
+        fs::write(path, [0xa5; SMALL_BYTES]).map_err(Error::at(path, "write"))?;
     }
-    let each = began.elapsed() / FILES;
-    clear(&paths, site.scratch.path())?;
-    Ok(each)
-}
-
-struct Stream {
-    bytes_per_s: f64,
-    /// Written in all.
-    bytes: u64,
-    burst: Option<Burst>,
-    first_touch: Option<FirstTouch>,
+    let made = began.elapsed();
+    let folder = site.scratch.path();
+    File::open(folder).and_then(|folder| Ok(syncfs(folder)?)).map_err(Error::at(folder, "sync"))?;
+    let written = began.elapsed();
+    for path in &paths {
+        fs::remove_file(path).map_err(Error::at(path, "unlink"))?;
+    }
+    Ok([made, written - made, began.elapsed() - written])
 }
 
 /// Measures a stream. The flush at its end shows the device's speed where the file system refuses
 /// direct I/O. Its first part is then written once more, over the same blocks.
 ///
-/// If the first write takes as long as a stream may, it is the stream: a full queue might take a
-/// minute.
-fn write_stream(site: &Site, common: &Common) -> Result<Stream, Error> {
+/// If the first write takes as long as a stream may, also again, it is the stream: a full queue
+/// might take a minute.
+fn write_stream(site: &Site, common: &Common) -> Result<Calibration, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = common.calibration_bytes_max().min(target::room_bytes(site.target) / 2);
-    let one = Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None };
+    let one = Sizes::one(bs_bytes);
     let files = site.files("calibration", 1);
-    let first = write_once(&one, &files, site)?;
+    let mut first = write_once(&one, &files, site)?;
+    if first.elapsed >= TIME {
+        first = Written { bytes: 2 * bs_bytes, ..write_once(&one, &files, site)? };
+    }
     clear(&files, site.scratch.path())?;
     if first.elapsed >= TIME {
-        let (bytes_per_s, bytes) = (first.bytes_per_s(), first.bytes);
-        return Ok(Stream { bytes_per_s, bytes, burst: None, first_touch: None });
+        let (bytes_per_s, written_bytes) = (first.bytes_per_s() / 2.0, first.bytes);
+        return Ok(Calibration { bytes_per_s, written_bytes, ..Calibration::UNKNOWN });
     }
     let size_bytes = (bytes / bs_bytes).max(1) * bs_bytes;
     let iodepth = common.iodepth.unwrap_or(IODEPTH);
@@ -175,11 +217,16 @@ fn write_stream(site: &Site, common: &Common) -> Result<Stream, Error> {
         first_bytes_per_s: written.bytes_per_s(),
         again_bytes_per_s: again.bytes_per_s(),
     });
-    Ok(Stream {
-        bytes_per_s: written.bytes_per_s(),
-        bytes: first.bytes + written.bytes + again.map_or(0, |again| again.bytes),
-        burst: written.burst,
+    // A stall in one part must not hide the limit.
+    let fastest = again.as_ref().map_or(0.0, Written::bytes_per_s).max(written.bytes_per_s());
+    let burst = written.burst;
+    let burst = burst.or_else(|| stream::of_limit(&watch::limits(site.device()), fastest));
+    Ok(Calibration {
+        bytes_per_s: burst.map_or(written.bytes_per_s(), |burst| burst.bytes_per_s),
+        written_bytes: first.bytes + written.bytes + again.map_or(0, |again| again.bytes),
+        burst,
         first_touch,
+        ..Calibration::UNKNOWN
     })
 }
 
@@ -204,4 +251,56 @@ fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, 
     let group = site.run_jobs(&job.on_each(files, None), permissions, &mut ())?;
     let burst = stream::find(&group.jobs[0].trail);
     Ok(Written { bytes: group.written_bytes(), elapsed: group.elapsed, burst })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes steps of these milliseconds, and repeats the last. Returns what lasts, and how many
+    /// steps that took.
+    fn lasts(steps: &[f64]) -> (f64, usize) {
+        let mut taken = 0;
+        let [lasts, none] = lasting(1000, || {
+            taken += 1;
+            let ms = steps[taken.min(steps.len()) - 1];
+            Ok([Duration::from_secs_f64(ms / 1e3), Duration::ZERO])
+        })
+        .unwrap();
+        assert_eq!(none, Duration::ZERO);
+        (lasts.as_secs_f64() * 1e3, taken)
+    }
+
+    #[test]
+    fn a_steady_pace_is_found_within_two_windows() {
+        for ms in [0.5, 2.0, 40.0, 150.0] {
+            let (found, steps) = lasts(&[ms]);
+            assert!((found / ms - 1.0).abs() < 0.01, "{found} of {ms}");
+            assert!(ms * steps as f64 <= 300.0, "{steps} steps of {ms}");
+        }
+    }
+
+    #[test]
+    fn a_burst_at_the_start_is_not_what_lasts() {
+        for burst in [3, 30, 90, 150] {
+            let (found, _) = lasts(&[vec![1.0; burst], vec![38.0]].concat());
+            assert!((found - 38.0).abs() < 1.0, "{found} after {burst}");
+        }
+    }
+
+    #[test]
+    fn operations_let_through_in_batches_have_their_mean_time() {
+        // Flushes on a disk of 150 operations per second, in slices of 0.1 s.
+        let of_a_slice = [[2.5, 0.6, 106.0], [1.7, 16.0, 94.0], [2.6, 11.0, 98.0]].concat();
+        let (found, _) = lasts(&of_a_slice.repeat(9));
+        assert!((30.0..45.0).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn a_stall_is_not_what_lasts() {
+        for before in [0, 10, 30, 60] {
+            let (found, _) = lasts(&[vec![2.0; before], vec![900.0, 2.0]].concat());
+            assert!(found < 2.1, "{found} after {before}");
+        }
+    }
 }

@@ -141,11 +141,7 @@ pub struct RowSpec {
 impl RowSpec {
     /// Returns the planned part of a round.
     pub(crate) fn share(&self, speed: Option<&Calibration>) -> Duration {
-        let beside = match self.makes_files {
-            true => calibration::beside(speed),
-            false => calibration::BESIDE,
-        };
-        self.time + self.beside + beside
+        self.time + self.beside + calibration::beside(speed, self.makes_files)
     }
 }
 

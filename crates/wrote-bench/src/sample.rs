@@ -171,7 +171,7 @@ impl Asked {
             timed: Peers::ALONE,
             rank_files: self.request().rank_files,
         };
-        let speed = Calibration::of(planned.wants, &site, &self.request().common)?;
+        let speed = Calibration::of(&[planned.wants], &site, &self.request().common)?;
         planned = self.planned(Some(&speed)).remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
         measure(&mut planned, speed, &site, &mut ticker)

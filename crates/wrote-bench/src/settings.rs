@@ -12,8 +12,8 @@ const WEAR_BYTES: u64 = 10_000_000_000;
 /// The most bytes of a calibration's stream, and of its part that is written once more.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
-/// The most bytes of its small flushed writes: five of 4 KiB.
-pub(crate) const CALIBRATION_SAVES_BYTES: u64 = 5 * (4 << 10);
+/// The most bytes of its short runs and small files.
+pub(crate) const CALIBRATION_SMALL_BYTES_MAX: u64 = 17 << 20;
 /// The default block size of a stream. The cost of a call is negligible, and latency is still
 /// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
@@ -101,12 +101,12 @@ impl Common {
         }
     }
 
-    /// Returns the most bytes that a calibration writes: a few small writes, a block, a stream, and
-    /// its first part once more.
+    /// Returns the most bytes that a calibration writes: short runs and small files, a block, a
+    /// stream, and its first part once more.
     pub(crate) fn calibrated_bytes_max(&self) -> u64 {
         let first = self.calibration_bytes_max();
         let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
-        CALIBRATION_SAVES_BYTES + bs_bytes + first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
+        CALIBRATION_SMALL_BYTES_MAX + 2 * bs_bytes + first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
     }
 
     /// Returns the most bytes of a calibration's stream.

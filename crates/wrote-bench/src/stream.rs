@@ -55,6 +55,11 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
+    /// Returns the sizes of a single write.
+    pub(crate) fn one(bs_bytes: u64) -> Sizes {
+        Sizes { bs_bytes, size_bytes: bs_bytes, iodepth: 1, numjobs: 1, rate: None }
+    }
+
     pub(crate) fn file_bytes(&self) -> u64 {
         self.size_bytes / u64::from(self.numjobs)
     }

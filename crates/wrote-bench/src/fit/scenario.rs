@@ -113,7 +113,7 @@ impl Runs {
             let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
             // As long as a run, the burst is used up before it.
             let runs = if request.sustained.is_some() { 2 * runs } else { runs };
-            (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None))
+            (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None, true))
         };
         let run = of_each(time).clamp(RUN[0], RUN[1]);
         Runs {
@@ -199,7 +199,7 @@ impl Runs {
 
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
     fn check_time(&self, before: Duration) -> Result<(), Error> {
-        let each = RUN[0] + calibration::beside(None);
+        let each = RUN[0] + calibration::beside(None, true);
         let runs = RUNS_MIN.min(self.runs()) * self.rows.len() as u32;
         let least = before + (each * runs).div_f64(RUNS_PART);
         let Some(asked) = self.request.time.filter(|time| *time < least) else { return Ok(()) };

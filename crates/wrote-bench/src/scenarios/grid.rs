@@ -249,7 +249,11 @@ impl Grid {
         };
         // Random operations are far slower than a stream, so their time ends them.
         let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.order.rw.random);
-        let time = whole.map_or(self.time, |speed| speed.time_of(all).min(self.time));
+        let time = whole.map_or(self.time, |speed| {
+            let in_flight =
+                cell.spec.bs_bytes_max() * u64::from(cell.spec.io.iodepth * self.numjobs);
+            speed.time_of(all).min(self.time + speed.time_of(in_flight))
+        });
         RowSpec { row: cell.row.clone(), time, bytes_max, ..RowSpec::default() }
     }
 

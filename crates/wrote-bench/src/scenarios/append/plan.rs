@@ -25,6 +25,8 @@ const RUN: Duration = Duration::from_millis(300);
 /// The usual time of a run of a usual way, and of the check of what any way wrote.
 const USUAL_RUN: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(50);
+/// Making a log takes as long as this many flushes.
+const OPENING_FLUSHES: u32 = 8;
 /// The messages of a run of a usual way, which takes them all from its queue before it ends.
 const USUAL_MESSAGES: u64 = 10_000;
 /// The most messages of a log's run, where a producer waits for each, and where none waits.
@@ -136,7 +138,7 @@ impl Amounts {
             RowSpec {
                 row: way.composed(target),
                 time: self.time_of(way, speed),
-                beside: CHECK,
+                beside: CHECK + speed.map_or(Duration::ZERO, |speed| self.beside(way, speed)),
                 bytes_max: bytes.saturating_add(first_bytes) + self.drained_bytes(way),
                 makes_files: true,
                 ..RowSpec::default()
@@ -168,6 +170,15 @@ impl Amounts {
                 RUN.min(speed.time_of(bytes))
             }
         }
+    }
+
+    /// Returns the time to open a log, to use up the burst, and to write what the log accepted in
+    /// its run where no producer waits for it.
+    fn beside(&self, way: &Way, speed: &Calibration) -> Duration {
+        let Some(promise) = way.promise() else { return Duration::ZERO };
+        let after = if promise.waits { 0 } else { self.messages_of(way) };
+        let bytes = after.saturating_mul(self.message_bytes_max(way)) + self.drained_bytes(way);
+        speed.flush * OPENING_FLUSHES + speed.time_of(bytes)
     }
 
     /// Returns the time after which a log's producers end, unless a number of messages ends them.

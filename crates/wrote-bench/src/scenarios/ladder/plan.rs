@@ -203,7 +203,7 @@ impl Amounts {
         let rows = self.ways.len().max(1) as u32;
         let slices: u32 = self.ways.iter().map(|way| self.slices(way.workload)).sum();
         let round = self.limit(within).until.saturating_sub(2 * calibration::TIME) / self.runs;
-        let each = round.saturating_sub(calibration::beside(speed) * rows) / slices.max(1);
+        let each = round.saturating_sub(calibration::beside(speed, true) * rows) / slices.max(1);
         each.clamp(SLICE, SLICE_MAX)
     }
 
@@ -351,9 +351,13 @@ impl Amounts {
         let wanted = ((bytes_per_s * time.as_secs_f64()) as u64).max(least * WRITES_MIN);
         let largest = self.largest_bytes(workload);
         let is_asked = self.common.size_bytes.is_some() || self.common.rate.is_some();
+        // A file that rows overwrite is filled in the blocks of a stream.
+        let block = self.least_bytes(Workload::Stream);
+        let is_block = block.is_multiple_of(least) && block <= wanted.min(largest);
+        let unit = if is_block { block } else { least };
         let size_bytes = match is_asked {
             true => largest,
-            false => (wanted / least).max(1).saturating_mul(least).min(largest),
+            false => (wanted / unit).max(1).saturating_mul(unit).min(largest),
         };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
         Sizes {

@@ -1,7 +1,7 @@
 //! The requested texts, the number of saves, and the space for them.
 
 use super::{NAME, SaveRow, State, named_size, rows};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use crate::scenario::Scenario as _;
 use crate::settings::positive;
@@ -79,7 +79,8 @@ impl Amounts {
         };
         let rows = self.rows.iter().map(spec).collect();
         let (runs, space_bytes, is_whole) = (self.runs, self.space_bytes(), self.slice.is_none());
-        Plan { runs, space_bytes, is_whole, ..Plan::new(NAME, QUESTION, rows, self) }
+        let plan = Plan::new(NAME, QUESTION, rows, self);
+        Plan { runs, space_bytes, is_whole, wants: Wanted::Files, ..plan }
     }
 
     fn space_bytes(&self) -> u64 {
@@ -105,9 +106,10 @@ impl Amounts {
         let flushes = [kind.sync() != Flush::None, kind.syncs_folder(row.state)];
         let flushes = flushes.into_iter().filter(|does| *does).count() as u32;
         let speed = speed.unwrap_or(&Calibration::UNKNOWN);
-        let save = speed.create + speed.flush * flushes;
+        let save = speed.file[0] + speed.flush * flushes;
         let each = self.rate.map_or(save, |rate| rate.mean_distance(row.size_bytes));
-        (each * self.saves_max()).min(self.slice.unwrap_or(Duration::MAX))
+        let slice = self.slice.map_or(Duration::MAX, |slice| slice.max(each * SAVES_MIN));
+        (each * self.saves_max()).min(slice)
     }
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {

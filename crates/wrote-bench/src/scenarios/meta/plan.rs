@@ -1,7 +1,7 @@
 //! The rows, the number of files, and the time.
 
-use super::{Create, FILE_BYTES, Kind, Meta, NAME, Unlink, WAYS, Way};
-use crate::calibration::Calibration;
+use super::{Create, FILE_BYTES, Kind, Meta, NAME, Read, Unlink, WAYS, Way};
+use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
 
-/// A run ends after this time, once it has had the fewest files, and so does the filling of the
-/// folder that tells how many files a run has.
+/// A run ends after this time, once it has had the fewest files. It has as many as this place
+/// makes, writes to the device, and removes in so much.
 pub(super) const RUN: Duration = Duration::from_millis(300);
 /// The most files of a run by default. On ext4 without a journal, each removed file slows creations
 /// for some minutes, also in the next benchmark.
@@ -18,9 +18,6 @@ pub(super) const FILES_MAX: u32 = 2_000;
 pub(super) const FILES_MIN: u32 = 50;
 /// The blocks of a file and its directory entry.
 const FILE_SPACE_BYTES: u64 = 8 << 10;
-/// Writing the files of a folder to the device takes as long as this many flushes: their inodes and
-/// their directory lie in many blocks.
-const SETTLED_FLUSHES: u32 = 20;
 /// The space of an empty file: inode and directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
 
@@ -29,10 +26,8 @@ pub(super) struct Files {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub asked: Option<u32>,
-    /// The most files of a run: as many as were asked for, else as this place creates in its time.
+    /// The most files of a run.
     pub count: u32,
-    /// The most files that this rank created in any folder.
-    pub made: u32,
     /// Folders that the plan created or found.
     pub folders: Vec<PathBuf>,
     /// The folders whose files have their content.
@@ -46,8 +41,7 @@ impl Files {
         let files = Files {
             runs: call.common.runs.unwrap_or(RUNS),
             asked: asked.meta_files,
-            count: asked.meta_files.unwrap_or(FILES_MAX),
-            made: 0,
+            count: asked.meta_files.unwrap_or(call.speed.map_or(FILES_MAX, fit)),
             folders: Vec::new(),
             filled: Vec::new(),
             ways,
@@ -57,21 +51,26 @@ impl Files {
 
     /// Returns the plan of the rows.
     pub fn plan(self, speed: Option<&Calibration>) -> Plan<'static> {
-        let time = speed.map_or(RUN, |speed| RUN.min(speed.create * self.count));
-        let settled = speed.unwrap_or(&Calibration::UNKNOWN).flush * SETTLED_FLUSHES;
-        let spec = |way: &Way| RowSpec {
-            row: way.composed(),
-            time,
-            is_last: way.kind == Unlink,
-            ..RowSpec::default()
+        let file = speed.unwrap_or(&Calibration::UNKNOWN).file;
+        let [made, written, removed] = file.map(|time| time * self.count);
+        let spec = |way: &Way| {
+            let (time, beside) = match way.kind {
+                // From the device.
+                Read => (written, Duration::ZERO),
+                Unlink => (removed, made + written),
+                _ => (made, Duration::ZERO),
+            };
+            let (row, is_last) = (way.composed(), way.kind == Unlink);
+            RowSpec { row, time: time.min(RUN), beside, is_last, ..RowSpec::default() }
         };
         let rows = self.ways.iter().map(spec).collect();
         Plan {
             runs: self.runs,
-            prepare: (time + settled) * self.untimed() as u32,
+            prepare: (made + written) * self.staying() as u32 + removed * self.emptied() as u32,
             is_whole: self.asked.is_some(),
             space_bytes: self.space_bytes(),
             prepared_bytes: self.written_bytes(),
+            wants: Wanted::Files,
             ..Plan::new(NAME, QUESTION, rows, self)
         }
     }
@@ -103,17 +102,21 @@ impl Files {
         self.folders_of(|kind| kind == Unlink) * u64::from(self.runs)
     }
 
-    /// Counts what is done with all files of a folder outside a run: the first removal has all
-    /// files made before it, then each folder is filled, and emptied at the end.
-    fn untimed(&self) -> u64 {
-        let made = self.folders_of(is_of_round) * u64::from(self.runs);
-        2 * self.staying() + 2 * self.removed() + made
+    /// Counts folders that are emptied at the end.
+    fn emptied(&self) -> u64 {
+        self.staying() + self.folders_of(is_of_round) * u64::from(self.runs) - self.removed()
     }
 
-    /// Counts persistent folders. One tells how many files a run has.
+    /// Counts persistent folders.
     fn staying(&self) -> u64 {
-        self.folders_of(|kind| !is_of_round(kind)) + u64::from(self.asked.is_none())
+        self.folders_of(|kind| !is_of_round(kind))
     }
+}
+
+/// Returns the files that a place makes, writes and removes in the time of a run.
+fn fit(speed: &Calibration) -> u32 {
+    let each: Duration = speed.file.iter().sum();
+    (RUN.div_duration_f64(each) as u32).clamp(FILES_MIN, FILES_MAX)
 }
 
 /// Returns whether each round has its own files: `create` makes them, and `unlink` removes them.

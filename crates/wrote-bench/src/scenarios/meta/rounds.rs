@@ -1,6 +1,6 @@
 //! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
 
-use super::plan::{FILES_MAX, FILES_MIN, Files, RUN, is_of_round};
+use super::plan::{FILES_MIN, Files, RUN, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
 use crate::plan::{OneRun, Prepared, Turn, Work};
 use crate::progress::Ticker;
@@ -20,21 +20,12 @@ use wrote_result::Error;
 use wrote_result::document::{Row, SourceCache};
 
 impl Work for Files {
-    /// Creates the files of a folder, which decides how many a run has.
+    /// Fills the persistent folders.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        self.made = self.count;
-        if self.asked.is_some() {
-            return Ok(Prepared::default());
+        let mut written_bytes = 0;
+        for way in self.ways.clone().iter().filter(|way| !is_of_round(way.kind)) {
+            written_bytes += Folder::ready(way, 0, self, site)?.1;
         }
-        let first = self.ways[0];
-        let folder = Folder::make(&first, STAYING, self, site)?;
-        // What others wrote before is not of these files.
-        folder.settle()?;
-        self.made = folder.fill_some()?;
-        folder.settle()?;
-        self.count = site.least(self.made.into())? as u32;
-        self.filled.push(folder.path);
-        let written_bytes = u64::from(self.made) * FILE_BYTES;
         Ok(Prepared { written_bytes, ..Prepared::default() })
     }
 
@@ -82,7 +73,7 @@ impl Work for Files {
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.ways[row];
         match way.kind {
-            Rename => Folder::make(&way, STAYING, self, site)?.rename_back(self.made),
+            Rename => Folder::make(&way, STAYING, self, site)?.rename_back(self.count),
             _ => Ok(()),
         }
     }
@@ -93,7 +84,7 @@ impl Work for Files {
             return Ok(());
         }
         for path in std::mem::take(&mut self.folders) {
-            Folder::of(path.clone(), site).clear(self.made)?;
+            Folder::of(path.clone(), site).clear(self.count)?;
             let _ = fs::remove_dir(&path);
         }
         Ok(())
@@ -162,16 +153,6 @@ impl Folder {
 
     fn renamed(&self, number: u32) -> PathBuf {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
-    }
-
-    /// Creates files for the time of a run, and returns their number.
-    fn fill_some(&self) -> Result<u32, Error> {
-        let (began, mut files) = (Instant::now(), 0);
-        while files < FILES_MAX && (files == 0 || began.elapsed() < RUN) {
-            self.write(files..files + FILES_MIN, &self.data)?;
-            files += FILES_MIN;
-        }
-        Ok(files)
     }
 
     /// Creates missing files, and gives each the data.

@@ -134,16 +134,21 @@ fn all_creations_are_over_before_the_first_removal_and_every_second_round_is_bac
 }
 
 #[test]
-fn the_announced_time_is_that_of_making_as_many_files_or_of_the_slices() {
-    let time_s = |create_us, flush_ms| {
-        let (create, flush) = (Duration::from_micros(create_us), Duration::from_millis(flush_ms));
-        let speed = Calibration { create, flush, ..Calibration::UNKNOWN };
-        let plan = planned(&asked(&[NAME])).plan(Some(&speed));
-        plan.time(Some(&speed)).as_secs_f64()
+fn a_run_has_the_files_that_are_made_written_and_removed_in_its_time() {
+    let of = |file_us: [u64; 3]| {
+        let file = file_us.map(Duration::from_micros);
+        let speed = Calibration { file, ..Calibration::UNKNOWN };
+        let place = crate::sample::place(1 << 40, 1 << 39);
+        let files =
+            asked(&[NAME]).plan_at(Some(&speed), &place, |of, call| Ok(Files::new(&of.meta, call)));
+        let files = files.unwrap().unwrap();
+        (files.count, files.plan(Some(&speed)).time(Some(&speed)).as_secs_f64())
     };
-    let [fast, slow, far] = [time_s(20, 0), time_s(50, 20), time_s(5000, 5)];
-    assert!((3.0..6.0).contains(&fast), "{fast}");
-    assert!(slow > 3.0 * fast && far > 25.0, "{slow} {far}");
+    let [fast, slow, disk] = [of([20, 20, 20]), of([20, 200, 80]), of([20, 12_000, 40])];
+    assert_eq!([fast.0, slow.0, disk.0], [FILES_MAX, 1000, 50]);
+    // Two folders stay, and in each round two are filled and emptied.
+    assert!((2.0..6.0).contains(&fast.1) && (5.0..9.0).contains(&slow.1), "{fast:?} {slow:?}");
+    assert!((9.0..13.0).contains(&disk.1), "{disk:?}");
 }
 
 #[test]
