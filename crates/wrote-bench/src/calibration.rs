@@ -218,9 +218,10 @@ fn write_stream(site: &Site, common: &Common) -> Result<Calibration, Error> {
         again_bytes_per_s: again.bytes_per_s(),
     });
     // A stall in one part must not hide the limit.
-    let fastest = again.as_ref().map_or(0.0, Written::bytes_per_s).max(written.bytes_per_s());
-    let burst = written.burst;
-    let burst = burst.or_else(|| stream::of_limit(&watch::limits(site.device()), fastest));
+    let limits = watch::limits(site.device());
+    let of_limit = |part: &Written| stream::of_limit(&limits, part.bytes, part.elapsed);
+    let burst = written.burst.or_else(|| of_limit(&written));
+    let burst = burst.or_else(|| again.as_ref().and_then(of_limit));
     Ok(Calibration {
         bytes_per_s: burst.map_or(written.bytes_per_s(), |burst| burst.bytes_per_s),
         written_bytes: first.bytes + written.bytes + again.map_or(0, |again| again.bytes),

@@ -26,8 +26,8 @@ const FIRST_RUNS_MIN: usize = 3;
 const LASTS_NS_MIN: u64 = 100_000_000;
 /// The kernel's throttling slice for control groups.
 const SLICE_S: f64 = 0.1;
-/// A short stream under a limit reaches between these multiples of it.
-const NEAR: std::ops::RangeInclusive<f64> = 0.7..=2.5;
+/// A stream under a limit reaches between these multiples of it, besides the burst.
+const NEAR: [f64; 2] = [0.7, 1.25];
 /// The most bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
@@ -169,10 +169,11 @@ pub(crate) fn most_bytes_per_s(limits: &[Limit]) -> Option<f64> {
 
 /// Returns the burst of a control group's limit on the device, if the stream came near that limit:
 /// the kernel lets two of its slices through at once (`blk-throttle`).
-pub(crate) fn of_limit(limits: &[Limit], bytes_per_s: f64) -> Option<Burst> {
+pub(crate) fn of_limit(limits: &[Limit], written_bytes: u64, time: Duration) -> Option<Burst> {
     let most = most_bytes_per_s(limits)?;
     let bytes = (most * 2.0 * SLICE_S) as u64;
-    NEAR.contains(&(bytes_per_s / most)).then(|| Burst {
+    let [least_bytes, most_bytes] = NEAR.map(|near| (near * most * time.as_secs_f64()) as u64);
+    (least_bytes..=most_bytes + bytes).contains(&written_bytes).then(|| Burst {
         bytes,
         bytes_per_s: most,
         is_left_out: drained_bytes(bytes) <= DRAINED_BYTES_MAX,
@@ -309,12 +310,14 @@ mod tests {
     fn a_known_limit_that_a_stream_came_near_to_has_a_burst_of_two_slices() {
         let limit = |of: &str, most| Limit { of: of.into(), most, from: "io.max".into() };
         let limits = [limit("read_bytes_per_s", 50e6), limit("write_bytes_per_s", 125e6)];
-        let burst = of_limit(&limits, 170e6).unwrap();
+        let of = |bytes, ms| of_limit(&limits, bytes, Duration::from_millis(ms));
+        let burst = of(45_000_000, 250).unwrap();
         assert_eq!((burst.bytes, burst.bytes_per_s, burst.is_left_out), (25_000_000, 125e6, true));
         // The disk is slower than the limit, or the limit does not apply.
-        assert_eq!(of_limit(&limits, 60e6), None);
-        assert_eq!(of_limit(&limits, 1e9), None);
-        assert_eq!(of_limit(&limits[..1], 50e6), None);
+        assert_eq!((of(15_000_000, 250), of(250_000_000, 250)), (None, None));
+        assert_eq!(of_limit(&limits[..1], 30_000_000, Duration::from_millis(250)), None);
+        // All within the burst.
+        assert_eq!(of(20_000_000, 30), Some(burst));
     }
 
     #[test]
