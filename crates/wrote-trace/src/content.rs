@@ -49,6 +49,11 @@ impl Content {
         self.is_cut
     }
 
+    /// Returns whether a crash may leave bytes that were durable once.
+    pub fn was_durable(&self) -> bool {
+        self.is_cut || !self.settled.is_empty()
+    }
+
     /// Returns whether some of these bytes were written and not flushed.
     pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
         self.dirty.overlaps(bytes)

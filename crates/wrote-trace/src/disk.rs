@@ -217,21 +217,54 @@ impl Disk {
             && !self.is_settled(&named.place, Promise::Seen)
     }
 
+    /// Returns whether each crash leaves a name of a file.
+    pub fn is_kept(&self, named: &Named) -> bool {
+        self.is_durable(&named.place, Promise::Seen)
+    }
+
     /// Returns whether each crash leaves a name and the names of all folders above it.
     fn is_durable(&self, place: &Place, promise: Promise) -> bool {
-        if !self.is_settled(place, promise) {
-            return false;
-        }
-        let mut next = Some(place.0);
-        for _ in 0..DEPTH_MAX {
-            let Some(folder) = next.and_then(|id| self.nodes.get(&id)) else { break };
-            let named = folder.names.last();
-            if named.is_some_and(|named| !self.is_settled(&named.place, promise)) {
-                return false;
-            }
-            next = folder.above().0;
-        }
-        true
+        self.places_to(place).all(|place| self.is_settled(place, promise))
+    }
+
+    /// Returns the folders that POSIX asks to be flushed for a name, the nearest first.
+    pub fn unflushed_folders(&self, named: &Named) -> Vec<PathBuf> {
+        let unflushed = |place: &&Place| !self.is_settled(place, Promise::Posix);
+        let places = self.places_to(&named.place).filter(unflushed);
+        places.map(|place| self.path_of(place.0)).collect()
+    }
+
+    /// Returns a name and the known names of all folders above it.
+    fn places_to<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = &'a Place> {
+        let above = |id: &Id| self.nodes.get(id)?.above().0;
+        let folders = std::iter::successors(Some(place.0), above).take(DEPTH_MAX);
+        let named = folders.filter_map(|id| self.nodes.get(&id)?.names.last());
+        std::iter::once(place).chain(named.map(|named| &named.place))
+    }
+
+    /// Returns the file that has a name.
+    pub fn named(&self, name: &Name) -> Option<FileId> {
+        let id = self.names.now(&self.known_place(name)?)?;
+        self.nodes.get(&id).map(|node| node.file)
+    }
+
+    /// Returns whether a removed name may come back.
+    pub fn may_return(&self, name: &Name) -> bool {
+        self.known_place(name).is_some_and(|place| self.names.may_return(&place))
+    }
+
+    /// Returns whether a crash may leave content under a name that a call is about to replace.
+    pub fn may_have_content(&self, name: &Name) -> bool {
+        let place = self.known_place(name).filter(|place| self.names.knows(place));
+        let Some(place) = place else { return true };
+        let node = self.names.durable(&place).map(|id| self.nodes.get(&id));
+        node.is_some_and(|node| {
+            node.is_none_or(|node| node.kind == Kind::Unknown || node.content.was_durable())
+        })
+    }
+
+    fn known_place(&self, name: &Name) -> Option<Place> {
+        Some((*self.ids.get(&name.folder)?, name.path.file_name()?.into()))
     }
 
     fn is_settled(&self, place: &Place, promise: Promise) -> bool {

@@ -4,7 +4,7 @@ pub mod kinds;
 
 use crate::account::{Account, Accounts};
 use crate::call::{Act, Call, FileId, How, Name, PlaceId, Point};
-use crate::disk::{Disk, Node, Promise};
+use crate::disk::{By, Disk, Node, Promise};
 use itertools::Itertools;
 use kinds::Kind;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use wrote::Survives;
 use wrote_result::document::Finding;
 use wrote_result::trace::Moment;
-use wrote_result::units::{self, some_of};
+use wrote_result::units;
 
 /// The number of writes to a file from which their size matters.
 const MANY_WRITES: u64 = 1000;
@@ -27,6 +27,8 @@ const EVIDENCE_MAX: usize = 20;
 /// The most removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 16;
 const NAMES_MAX: usize = 3;
+/// The most bytes of a lock file, which may hold the number of a process and its place.
+const LOCK_BYTES_MAX: u64 = 100;
 
 /// Examines each call before the disk processes it.
 #[derive(Debug, Default)]
@@ -37,15 +39,30 @@ pub struct Judge {
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
+    /// Rollback journals that were removed and may come back, until an answer.
+    journals: Vec<(Name, Point)>,
     /// Files that were not durable when the program communicated with the outside, with the first
     /// such time.
-    told_early: HashMap<FileId, Point>,
+    told_early: HashMap<FileId, Early>,
+    /// Whether a file became durable since the last answer.
+    has_saved: bool,
+}
+
+/// An answer before a file was durable.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    at: Point,
+    /// Whether something else was made durable for the answer. The file is then part of it only if
+    /// it is flushed at all.
+    is_beside: bool,
 }
 
 #[derive(Debug, Default)]
 struct Found {
     places: Vec<Place>,
     count: u64,
+    /// The part of `count` on files that `places` lacks.
+    others: u64,
 }
 
 #[derive(Debug)]
@@ -63,8 +80,23 @@ struct Facts {
     emptied: Option<(Point, u64)>,
     /// When a flush failed.
     failed: Option<Point>,
-    /// The end of a short write, and the missing bytes.
-    short: Option<(u64, u64)>,
+    short: Option<Short>,
+}
+
+/// A write that the kernel took in part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Short {
+    from: u64,
+    end: u64,
+    missing_bytes: u64,
+}
+
+impl Short {
+    /// Returns whether it still has to be continued after another write: not where that one
+    /// continues it or begins it anew.
+    fn is_open(&self, next: &Range<u64>) -> bool {
+        next.start != self.end && !(next.start <= self.from && next.end > self.from)
+    }
 }
 
 impl Judge {
@@ -85,7 +117,13 @@ impl Judge {
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = disk.has_durable(*file);
                 let emptied = was_durable.then_some((at, *size_bytes));
-                self.set(*file, Facts { emptied, ..self.facts(*file) });
+                self.set(*file, Facts { emptied, short: None, ..self.facts(*file) });
+            }
+            // The part that was written is cut off: the write is given up.
+            Act::Resize { file, to_bytes, .. }
+                if self.facts(*file).short.is_some_and(|short| *to_bytes < short.end) =>
+            {
+                self.set(*file, Facts { short: None, ..self.facts(*file) });
             }
             Act::Read { file, bytes }
                 if disk.file(*file).is_some_and(|known| known.content.is_dirty_in(bytes)) =>
@@ -105,7 +143,8 @@ impl Judge {
             Act::Flush { file, failed } => self.flush(disk, *file, at, failed.is_some()),
             Act::Rename { file, to, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
-                if replaces {
+                // Content that never was durable is not lost.
+                if replaces && disk.may_have_content(to) {
                     self.replace(disk, accounts, *file, to, at);
                 }
                 self.take_name(to, at);
@@ -114,8 +153,12 @@ impl Judge {
                 if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX =>
             {
                 self.unlinked.insert(name.path.clone(), at);
+                if is_of_commit(disk, accounts, *file, name) {
+                    self.journals.retain(|(of, _)| of != name && disk.may_return(of));
+                    self.journals.push((name.clone(), at));
+                }
             }
-            Act::Tell => self.tell(disk, at),
+            Act::Tell => self.tell(disk, accounts, at),
             _ => {}
         }
     }
@@ -123,13 +166,14 @@ impl Judge {
     /// Examines what the latest flush or durable write made durable.
     pub fn after(&mut self, disk: &Disk, call: &Call) {
         let saver = match call.act {
-            Act::Flush { .. } | Act::FlushAll { .. } => "flush",
+            Act::Flush { failed: None, .. } | Act::FlushAll { .. } => "flush",
             Act::Write { how: How { is_durable: true, .. }, .. } => "write",
             _ => return,
         };
+        self.has_saved = true;
         let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
         let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
-        for (file, told_at) in saved.collect::<Vec<_>>() {
+        for (file, Early { at: told_at, .. }) in saved.collect::<Vec<_>>() {
             let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
             let calls = [("answer", told_at), (saver, call.point())];
             let more = format!("durable {later} later");
@@ -146,9 +190,13 @@ impl Judge {
         asked_bytes: u64,
     ) {
         let Facts { emptied, failed, short } = self.facts(file);
-        let left = asked_bytes.saturating_sub(bytes.end - bytes.start);
-        let rest = (left > 0).then_some((bytes.end, left));
-        self.set(file, Facts { emptied: None, failed, short: rest });
+        let missing_bytes = asked_bytes.saturating_sub(bytes.end - bytes.start);
+        let rest = Short { from: bytes.start, end: bytes.end, missing_bytes };
+        // A write before it, of a header perhaps, tells nothing yet.
+        let undecided = short.filter(|short| bytes.end <= short.from);
+        let ignored = short.filter(|short| short.is_open(bytes) && undecided.is_none());
+        let short = (missing_bytes > 0).then_some(rest).or(undecided);
+        self.set(file, Facts { emptied: None, failed, short });
         if let Some((emptied_at, size_bytes)) = emptied {
             let more = format!("{} before", units::bytes(size_bytes));
             let calls = [("truncation", emptied_at), ("write", at)];
@@ -160,8 +208,8 @@ impl Judge {
             let calls = [("failed flush", failed), ("write", at)];
             self.add(&kinds::FLUSH_ERROR_IGNORED, disk.path(file), String::new(), &calls);
         }
-        if let Some((end, left)) = short.filter(|(end, _)| *end != bytes.start) {
-            let more = format!("{} at byte {end}", units::bytes(left));
+        if let Some(Short { end, missing_bytes, .. }) = ignored {
+            let more = format!("{} at byte {end}", units::bytes(missing_bytes));
             let calls = [("next write", at)];
             self.add(&kinds::SHORT_WRITE_IGNORED, disk.path(file), more, &calls);
         }
@@ -197,9 +245,22 @@ impl Judge {
         }
     }
 
-    fn tell(&mut self, disk: &Disk, at: Point) {
-        for file in disk.unsafe_files().filter(|file| !is_in_memory(disk, *file)) {
-            self.told_early.entry(file).or_insert(at);
+    fn tell(&mut self, disk: &Disk, accounts: &Accounts, at: Point) {
+        self.tell_journals(disk, Some(("answer", at)));
+        let early = Early { at, is_beside: std::mem::take(&mut self.has_saved) };
+        let has_content = |file: &FileId| has_content(disk, accounts, *file);
+        for file in disk.unsafe_files().filter(has_content) {
+            self.told_early.entry(file).or_insert(early);
+        }
+    }
+
+    /// Handles an answer or the end, after which a removed journal must not come back.
+    fn tell_journals(&mut self, disk: &Disk, told: Option<(&str, Point)>) {
+        for (name, at) in std::mem::take(&mut self.journals) {
+            if disk.may_return(&name) {
+                let calls: Vec<_> = [("unlink", at)].into_iter().chain(told).collect();
+                self.add(&kinds::JOURNAL_MAY_RETURN, name.path, String::new(), &calls);
+            }
         }
     }
 
@@ -234,20 +295,32 @@ impl Judge {
         files.retain(|(path, _)| is_meant(path));
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
         let untouched = Account::default();
+        self.tell_journals(disk, None);
         for found in self.found.values_mut() {
             found.places.retain(|place| is_meant(&place.path));
         }
         for (path, (file, known)) in files {
-            self.at_end(disk, file, known, &path, accounts.of(file).unwrap_or(&untouched));
+            let account = accounts.of(file).unwrap_or(&untouched);
+            self.at_end(disk, file, known, &path, account, folder);
         }
         for (path, at) in disk.removals().filter(|(path, _)| is_meant(path)).sorted() {
-            self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at)]);
+            if !self.has(&kinds::JOURNAL_MAY_RETURN, &path) {
+                self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at)]);
+            }
         }
         let found = self.found.into_iter().filter(|(_, found)| !found.places.is_empty());
         found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder, source)).collect()
     }
 
-    fn at_end(&mut self, disk: &Disk, file: FileId, known: &Node, at: &Path, account: &Account) {
+    fn at_end(
+        &mut self,
+        disk: &Disk,
+        file: FileId,
+        known: &Node,
+        at: &Path,
+        account: &Account,
+        folder: &Path,
+    ) {
         let path = || at.to_owned();
         let content = &known.content;
         let last_write = [("last write", account.last_write)];
@@ -272,8 +345,9 @@ impl Judge {
             let last_flush = [("last flush", account.last_flush)];
             self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &last_flush);
         }
-        if let Some(told_at) = self.told_early.remove(&file) {
-            let calls = [("answer", told_at)];
+        let early = self.told_early.remove(&file);
+        if let Some(early) = early.filter(|early| flushes > 0 || !early.is_beside) {
+            let calls = [("answer", early.at)];
             self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
         }
         let dirty = units::bytes(content.dirty_bytes());
@@ -285,6 +359,8 @@ impl Judge {
         let is_unflushed = content.dirty_bytes() > 0;
         if is_unflushed && account.direct_writes == account.writes {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
+        } else if is_unflushed && is_lock(at, content.dirty_bytes()) {
+            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &[]);
         } else if is_unflushed {
             let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
             self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
@@ -294,11 +370,21 @@ impl Judge {
             for (name, _) in disk.names_of(known).filter(|(_, named)| disk.may_lose(named)) {
                 self.add(&kinds::FOLDER_NOT_FLUSHED, name, String::new(), &[]);
             }
-        } else if account.writes > 0
-            && !content.is_dirty()
-            && disk.survives(file, Promise::Posix) < Survives::PowerLoss
-        {
-            self.add(&kinds::NAME_NOT_FLUSHED, path(), String::new(), &[]);
+        } else if content.is_dirty() {
+            self.add(&kinds::SIZE_NOT_FLUSHED, path(), String::new(), &[]);
+        } else if account.writes > 0 {
+            let kept = disk.names_of(known).filter(|(_, named)| disk.is_kept(named));
+            for (name, named) in kept {
+                let unflushed = disk.unflushed_folders(named);
+                let shown = |path: &PathBuf| format!("`{}`", shown_folder(path, folder));
+                let folders: Vec<String> = unflushed.iter().rev().map(shown).collect();
+                if !folders.is_empty() {
+                    let more = format!("flush {}", folders.join(", "));
+                    self.add(&kinds::NAME_NOT_FLUSHED, name, more, &[]);
+                }
+            }
+        } else if account.is_new && disk.survives(file, Promise::Seen) < Survives::OsCrash {
+            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &[]);
         }
     }
 
@@ -314,6 +400,8 @@ impl Judge {
         if found.places.len() < EVIDENCE_MAX {
             let calls = calls.iter().map(|(call, at)| ((*call).to_owned(), *at)).collect();
             found.places.push(Place { path, more, calls });
+        } else {
+            found.others += u64::from(found.places.iter().all(|place| place.path != path));
         }
     }
 }
@@ -350,9 +438,11 @@ impl Found {
         let files = self.places.iter().zip(&calls).rev().unique_by(|(place, _)| &place.path);
         let mut names: Vec<String> = files.map(named).collect();
         names.reverse();
-        let more = self.count.saturating_sub(self.places.len() as u64) as usize;
-        names.extend(std::iter::repeat_n(String::new(), more));
-        let text = format!("{}: {}. Do: {}.", some_of(&names, NAMES_MAX), kind.says, kind.remedy);
+        // Files without a kept place have no text, and are counted alone.
+        let more = names.len().saturating_sub(NAMES_MAX) as u64 + self.others;
+        names.truncate(NAMES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!("{}{more}: {}. Do: {}.", names.join(", "), kind.says, kind.remedy);
         let places: Vec<_> = self
             .places
             .iter()
@@ -369,6 +459,41 @@ fn shown(path: &Path, folder: &Path) -> String {
         path if path.is_empty() => "a file without a name".into(),
         path => path.into_owned(),
     }
+}
+
+fn shown_folder(path: &Path, folder: &Path) -> String {
+    if path == folder { ".".into() } else { shown(path, folder) }
+}
+
+/// Returns whether a file that is not durable may hold content of an acknowledged record.
+fn has_content(disk: &Disk, accounts: &Accounts, file: FileId) -> bool {
+    let Some(node) = disk.file(file).filter(|_| !is_in_memory(disk, file)) else { return false };
+    let content = &node.content;
+    let bytes = content.dirty_bytes();
+    let is_written = bytes > 0 || content.is_cut() || content.is_mapped;
+    let is_named = disk.names_of(node).any(|(_, named)| {
+        // Given to something that is whole, or written.
+        let is_empty = named.by == By::Made && accounts.of(file).is_none_or(|of| of.writes == 0);
+        !is_empty && !disk.is_kept(named)
+    });
+    (is_written || is_named) && !is_lock(&disk.path(file), bytes)
+}
+
+/// Returns whether a file says only that a program runs, or which one, by its name and bytes.
+fn is_lock(path: &Path, bytes: u64) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_named = ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end));
+    is_named && bytes <= LOCK_BYTES_MAX
+}
+
+/// Returns whether the removal of this file commits a transaction: `NAME-journal` has what was in
+/// `NAME` before (<https://sqlite.org/fileformat.html#the_rollback_journal>).
+fn is_of_commit(disk: &Disk, accounts: &Accounts, journal: FileId, name: &Name) -> bool {
+    let of = name.path.to_str().and_then(|path| path.strip_suffix("-journal"));
+    let of = of.and_then(|of| disk.named(&Name { path: of.into(), ..name.clone() }));
+    let [of, journal] = [of, Some(journal)].map(|file| file.and_then(|file| accounts.of(file)));
+    let since = journal.and_then(|journal| journal.first_write_ns);
+    since.zip(of).is_some_and(|(since, of)| of.writes > 0 && of.last_write.at_ns > since)
 }
 
 fn place_of(kind: &Kind) -> usize {

@@ -71,6 +71,17 @@ impl Names {
         self.entries.get(place).and_then(Entry::now)
     }
 
+    /// Returns the file that has a name after a crash that keeps no change.
+    pub fn durable(&self, place: &Place) -> Option<Id> {
+        self.entries.get(place)?.durable
+    }
+
+    /// Returns whether a durable name was removed and may come back.
+    pub fn may_return(&self, place: &Place) -> bool {
+        let entry = self.entries.get(place);
+        entry.is_some_and(|entry| entry.durable.is_some() && entry.now().is_none())
+    }
+
     /// Returns whether a name is or was known.
     pub fn knows(&self, place: &Place) -> bool {
         self.entries.contains_key(place)
@@ -116,8 +127,7 @@ impl Names {
     pub fn removals(&self) -> impl Iterator<Item = (&Place, Point)> {
         self.changes.values().filter_map(|change| {
             let (place, removal) = (change.names.first()?, change.removal?);
-            let entry = self.entries.get(place)?;
-            (entry.durable.is_some() && entry.now().is_none()).then_some((place, removal))
+            self.may_return(place).then_some((place, removal))
         })
     }
 

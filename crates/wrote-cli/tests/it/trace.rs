@@ -62,7 +62,7 @@ fn each_way_to_save_a_file_has_its_row_and_its_findings() {
         ("printf new > t; sync t; mv t a; sync .", "a", Replaced, SAFE, &[]),
         ("printf new > a", "a", Rewritten, CACHED, &["only-copy-overwritten", "never-flushed"]),
         ("printf new >> a; sync a", "a", Appended, SAFE, &[]),
-        ("truncate -s 1M a", "a", Appended, CACHED, &[]),
+        ("truncate -s 1M a", "a", Appended, CACHED, &["size-not-flushed"]),
         ("truncate -s 1 a", "a", Changed, CACHED, &["cut-not-flushed"]),
         (link, "l", Replaced, CACHED, &["folder-not-flushed"]),
         (&flushed_link, "l", Replaced, SAFE, &[]),

@@ -87,11 +87,18 @@ APPEND_RACES = Warning(
      another",
     "open the file with O_APPEND, or write by one descriptor"
 );
+JOURNAL_MAY_RETURN = Warning(
+    "journal-may-return",
+    "a rollback journal, removed to commit, and the folder not flushed; after a power cut it may \
+     be there again, and the next start undoes the commit",
+    "fsync the folder after the unlink; in SQLite PRAGMA synchronous=EXTRA does, or use \
+     journal_mode=WAL with synchronous=FULL"
+);
 NAME_NOT_FLUSHED = Info(
     "name-not-flushed",
-    "new, and the folder not flushed; POSIX does not promise the name, but on ext4, XFS and Btrfs \
-     the file's own flush kept it in every crash that was tried",
-    "fsync the folder after the file"
+    "new, and not every folder above it flushed; POSIX does not promise the name, but on ext4, XFS \
+     and Btrfs the file's own flush kept it in every crash that was tried",
+    "fsync these folders after the file"
 );
 UNLINK_NOT_FLUSHED = Info(
     "unlink-not-flushed",
@@ -102,6 +109,17 @@ CUT_NOT_FLUSHED = Info(
     "cut-not-flushed",
     "cut, and not flushed; after a power cut its old end may be there again",
     "fsync the file after ftruncate, if what reads it minds"
+);
+SIZE_NOT_FLUSHED = Info(
+    "size-not-flushed",
+    "resized without data (ftruncate, fallocate), and not flushed; after a power cut it may have \
+     its old size",
+    "fsync the file after that, if what reads it minds"
+);
+LOCK_NOT_FLUSHED = Info(
+    "lock-not-flushed",
+    "empty, or the lock of a process, and not flushed; after a power cut it may not exist",
+    "fsync the file or its folder, if what reads the folder minds"
 );
 READS_WHAT_IT_WROTE = Info(
     "reads-what-it-wrote",

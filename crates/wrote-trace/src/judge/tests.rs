@@ -199,7 +199,8 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
     assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
     assert_eq!(ids([found(OLD, "/data/a"), unlink(), flush(FOLDER)]), [""; 0]);
     // Like tar.
-    assert_eq!(ids([found(OLD, "/data/a"), unlink(), made(NEW, "/data/a")]), [""; 0]);
+    let again = [found(OLD, "/data/a"), unlink(), made(NEW, "/data/a"), write(NEW, 0..1)];
+    assert_eq!(ids(again.into_iter().chain([flush(NEW), flush(FOLDER)])), [""; 0]);
 }
 
 #[test]
@@ -223,11 +224,153 @@ fn durable_bytes_that_were_cut_may_come_back_until_a_flush() {
     let resize = |to_bytes| Act::Resize { file: OLD, from_bytes: 100, to_bytes };
     assert_eq!(ids([found(OLD, "/data/a"), resize(10)]), ["cut-not-flushed"]);
     assert_eq!(ids([found(OLD, "/data/a"), resize(10), flush(OLD)]), [""; 0]);
-    // No bytes are lost with space that was only reserved.
-    assert_eq!(ids([found(OLD, "/data/a"), resize(200)]), [""; 0]);
     let cut = Act::Resize { file: NEW, from_bytes: 10, to_bytes: 0 };
     let acts = [made(NEW, "/data/b"), flush(FOLDER), write(NEW, 0..10), cut];
+    assert_eq!(ids(acts), ["size-not-flushed"]);
+}
+
+#[test]
+fn a_file_that_grew_after_its_flush_is_told_with_the_reason() {
+    let resize = Act::Resize { file: OLD, from_bytes: 100, to_bytes: 200 };
+    let findings = Script::of([found(OLD, "/data/a"), resize.clone()]).findings();
+    assert_eq!((findings.len(), findings[0].severity), (1, Severity::Info));
+    assert!(findings[0].text.starts_with("a: resized without data"), "{findings:?}");
+    assert_eq!(ids([found(OLD, "/data/a"), resize, flush(OLD)]), [""; 0]);
+}
+
+#[test]
+fn an_empty_file_and_a_lock_are_told_as_such() {
+    let lock = [made(NEW, "/data/db.lock"), write(NEW, 0..5)];
+    assert_eq!(ids(lock.clone()), ["lock-not-flushed"]);
+    assert_eq!(ids([made(NEW, "/data/new")]), ["lock-not-flushed"]);
+    assert_eq!(ids([made(NEW, "/data/new"), flush(NEW), flush(FOLDER)]), [""; 0]);
+    let long = [made(NEW, "/data/Cargo.lock"), write(NEW, 0..LOCK_BYTES_MAX + 1)];
+    assert_eq!(ids(long), ["never-flushed"]);
+}
+
+/// A commit of SQLite in its default mode.
+fn committed() -> Vec<Act> {
+    vec![
+        found(OLD, "/data/s.db"),
+        made(NEW, "/data/s.db-journal"),
+        write(NEW, 0..100),
+        flush(NEW),
+        flush(FOLDER),
+        write(OLD, 0..100),
+        flush(OLD),
+        Act::Unlink { file: NEW, name: name("/data/s.db-journal") },
+    ]
+}
+
+#[test]
+fn a_rollback_journal_that_may_return_undoes_the_commit() {
+    let findings = Script::of(committed()).findings();
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(finding.id, "journal-may-return");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(ids(committed().into_iter().chain([flush(FOLDER)])), [""; 0]);
+}
+
+#[test]
+fn a_rollback_journal_that_may_return_is_judged_at_each_answer() {
+    let told = committed().into_iter().chain([Act::Tell]);
+    let findings = Script::of(told.chain([flush(FOLDER)])).findings();
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(finding.id, "journal-may-return");
+    let calls = &finding.evidence["places"][0]["calls"];
+    assert_eq!((&calls[0]["call"], &calls[1]["call"]), (&"unlink".into(), &"answer".into()));
+    let flushed = committed().into_iter().chain([flush(FOLDER), Act::Tell]);
+    assert_eq!(ids(flushed), [""; 0]);
+}
+
+#[test]
+fn a_removed_file_beside_an_unchanged_one_is_no_rollback_journal() {
+    let unchanged = committed()
+        .into_iter()
+        .filter(|act| !matches!(act, Act::Write { file: OLD, .. } | Act::Flush { file: OLD, .. }));
+    assert_eq!(ids(unchanged), ["unlink-not-flushed"]);
+    let mut other = committed();
+    other[0] = found(OLD, "/data/other");
+    assert_eq!(ids(other), ["unlink-not-flushed"]);
+}
+
+#[test]
+fn a_new_name_is_told_with_exactly_the_folders_to_be_flushed() {
+    let [base, buffer] = [2, 3].map(|inode| FileId { device: 1, inode });
+    let below = |folder, path: &str| Name { folder, path: path.into() };
+    let acts = || {
+        [
+            Act::MadeFolder { file: base, name: name("/data/base") },
+            Act::MadeFolder { file: buffer, name: below(base, "/data/base/buffer") },
+            Act::Made { file: NEW, name: Some(below(buffer, "/data/base/buffer/f")) },
+            write(NEW, 0..10),
+            flush(NEW),
+        ]
+    };
+    let text = |flushed: &[FileId]| {
+        let acts = acts().into_iter().chain(flushed.iter().map(|folder| flush(*folder)));
+        let findings = Script::of(acts).findings();
+        findings.first().map_or(String::new(), |finding| finding.text.clone())
+    };
+    let begins = |text: String, with: &str| assert!(text.starts_with(with), "{text}");
+    begins(text(&[]), "base/buffer/f (flush `.`, `base`, `base/buffer`): new");
+    begins(text(&[FOLDER]), "base/buffer/f (flush `base`, `base/buffer`): new");
+    begins(text(&[FOLDER, buffer]), "base/buffer/f (flush `base`): new");
+    assert_eq!(text(&[FOLDER, base, buffer]), "");
+}
+
+#[test]
+fn a_flushed_folder_is_not_asked_for_where_flushes_do_not_reach_the_device() {
+    let storage = crate::call::Storage::default();
+    let storage = Act::Storage { device: 1, storage };
+    let acts = [storage, made(NEW, "/data/a"), write(NEW, 0..10), flush(NEW), flush(FOLDER)];
     assert_eq!(ids(acts), [""; 0]);
+}
+
+#[test]
+fn content_that_never_was_durable_is_not_lost_by_a_rename() {
+    let replaces = rename(NEW, "/data/a.tmp", "/data/a", Some(OLD));
+    let new = [made(OLD, "/data/a"), write(OLD, 0..9)];
+    let again = [made(NEW, "/data/a.tmp"), write(NEW, 0..10), replaces];
+    let acts = new.into_iter().chain(again);
+    assert_eq!(ids(acts.clone()), ["never-flushed"]);
+    assert_eq!(ids(acts.chain([Act::FlushAll { device: None }])), [""; 0]);
+}
+
+#[test]
+fn files_beyond_those_kept_are_counted_once_they_are_others() {
+    let file = |number| FileId { device: 1, inode: 100 + number };
+    let of = |number: u64| {
+        let tmp = [made(file(number), "/data/tmp"), write(file(number), 0..3)];
+        let replaced = Some(if number == 0 { OLD } else { file(number - 1) });
+        tmp.into_iter().chain([rename(file(number), "/data/tmp", "/data/x", replaced)])
+    };
+    let acts = std::iter::once(found(OLD, "/data/x")).chain((0..40).flat_map(of));
+    let findings = Script::of(acts).findings();
+    assert!(findings[0].text.starts_with("x (3 B not flushed): replaced"), "{findings:?}");
+    assert_eq!(findings[0].evidence["count"], 40);
+}
+
+#[test]
+fn an_answer_is_not_of_locks_and_files_that_the_program_never_flushes_beside_others() {
+    let [lock, text] = [20, 21].map(|inode| FileId { device: 1, inode });
+    let begin = [
+        made(lock, "/data/server.pid"),
+        write(lock, 0..6),
+        found(text, "/data/server.log"),
+        write(text, 100..200),
+        found(OLD, "/data/wal"),
+    ];
+    let each = |at: u64| [write(OLD, at..at + 100), flush(OLD), Act::Tell];
+    let acts = || begin.clone().into_iter().chain((0..3).flat_map(|at| each(at * 100)));
+    assert_eq!(ids(acts()), ["never-flushed", "lock-not-flushed"]);
+    // The program wants a file to be safe that it flushes late.
+    let late = acts().chain([flush(text)]);
+    assert_eq!(ids(late), ["acknowledged-early", "lock-not-flushed"]);
+    let nothing_saved = begin.clone().into_iter().chain([Act::Tell]);
+    assert_eq!(ids(nothing_saved), ["acknowledged-early", "never-flushed", "lock-not-flushed"]);
+    let grown = Act::Resize { file: OLD, from_bytes: 100, to_bytes: 200 };
+    assert_eq!(ids([found(OLD, "/data/wal"), grown, Act::Tell, flush(OLD)]), [""; 0]);
 }
 
 #[test]
@@ -256,6 +399,28 @@ fn the_rest_of_a_short_write_is_to_be_written() {
     assert_eq!(ids(continued), [""; 0]);
     let left = [found(OLD, "/data/a"), short(100..160), write(OLD, 200..300), flush(OLD)];
     assert_eq!(ids(left), ["short-write-ignored"]);
+}
+
+#[test]
+fn a_short_write_may_be_begun_anew_or_given_up() {
+    let short = Act::Write {
+        file: OLD,
+        bytes: 100..160,
+        asked_bytes: 100,
+        how: How::default(),
+        is_race: false,
+    };
+    let after = |acts: &[Act]| {
+        let begin = [found(OLD, "/data/a"), short.clone()];
+        ids(begin.into_iter().chain(acts.to_vec()).chain([flush(OLD)]))
+    };
+    assert_eq!(after(&[write(OLD, 100..200)]), [""; 0]);
+    let cut = |to_bytes| Act::Resize { file: OLD, from_bytes: 160, to_bytes };
+    assert_eq!(after(&[cut(100), write(OLD, 300..400)]), [""; 0]);
+    assert_eq!(after(&[write(OLD, 0..50), write(OLD, 100..200)]), [""; 0]);
+    assert_eq!(after(&[write(OLD, 0..50), write(OLD, 300..400)]), ["short-write-ignored"]);
+    assert_eq!(after(&[cut(300), write(OLD, 300..400)]), ["short-write-ignored"]);
+    assert_eq!(after(&[]), [""; 0]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use wrote_result::document::{Finding, Severity};
 
 const ROOT: FileId = FileId { device: 1, inode: 1 };
 /// Names of files; those in a folder can be used while that exists. Some exist before.
-const NAMES: [&str; 7] = ["a", "b", "d/a", "new", "t", "e/a", "e/d/a"];
+const NAMES: [&str; 8] = ["a", "b", "d/a", "new", "t", "e/a", "e/d/a", "a-journal"];
 const FOUND: usize = 3;
 const FOLDERS: [&str; 4] = ["", "d", "e", "e/d"];
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -374,6 +374,9 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
             cuts(&replay).iter().any(|left| *left != told)
         }
         "flush-error-ignored" | "flush-retried" => (last..=end).any(differs),
+        "journal-may-return" => {
+            cuts(&after(record, last)).iter().any(|left| entry(left, path).is_some())
+        }
         "never-flushed" | "direct-taken-for-durable" | "folder-not-flushed" => differs(end),
         other => panic!("{other}: no state can show it"),
     }
