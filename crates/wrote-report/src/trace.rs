@@ -6,7 +6,7 @@ use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, remark};
 use itertools::Itertools;
 use wrote_result::document::{Severity, Survives};
 use wrote_result::stats::distinguishable;
-use wrote_result::trace::{End, File, How, Replay, Trace};
+use wrote_result::trace::{End, File, How, Replay, Trace, Verdict};
 use wrote_result::{quoted, units};
 
 /// The most files that a screen shows.
@@ -33,8 +33,9 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         .sorted_by_key(|file| (file.survives, std::cmp::Reverse(file.unflushed_bytes)))
         .take(files_max)
         .collect();
-    let mut notes: Vec<Note> =
-        trace.unseen.iter().map(|unseen| Note::from(unseen.clone())).collect();
+    // The verdict tells the others.
+    let unseen = trace.unseen.iter().filter(|unseen| !trace.unjudged.contains(unseen));
+    let mut notes: Vec<Note> = unseen.map(|unseen| Note::from(unseen.clone())).collect();
     let hidden = trace.files.len() - shown.len();
     if hidden > 0 {
         let files = units::counted(hidden as u64, "more file");
@@ -43,9 +44,6 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     if trace.removed_files > 0 {
         let files = units::counted(trace.removed_files, "file");
         notes.push(format!("{files} made and removed again").into());
-    }
-    if shown.iter().any(|file| file.is_mapped) {
-        notes.push(Note::from("mapped: what was written through memory is not seen"));
     }
     notes.extend(slowest(trace).map(|file| Note::from(time_of(trace, file))));
     notes.extend(trace.replays.iter().map(|replay| Note::from(replayed(trace, replay))));
@@ -90,6 +88,18 @@ pub fn verdict(trace: &Trace) -> String {
     let safe =
         trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count() as u64;
     let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
+    let warnings = units::counted(warnings as u64, "warning");
+    if !trace.unjudged.is_empty() {
+        let lost = trace.files.iter().filter(|file| file.verdict == Verdict::Lost).count();
+        let first = match lost {
+            0 => "Cannot be judged".into(),
+            lost => format!(
+                "At its end, {lost} of {} not survive a power cut; cannot be judged",
+                units::counted(count, "file") + if lost == 1 { " does" } else { " do" },
+            ),
+        };
+        return format!("{first}: {}; {warnings}.", trace.unjudged.join("; "));
+    }
     let files = match (safe, count) {
         (_, 0) => return "It wrote no file.".into(),
         (1, 1) => "At its end, what it wrote survives a power cut".into(),
@@ -101,7 +111,6 @@ pub fn verdict(trace: &Trace) -> String {
         (1, count) => format!("At its end, 1 of {count} files survives a power cut"),
         (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
     };
-    let warnings = units::counted(warnings as u64, "warning");
     format!("{files}; {warnings}.")
 }
 
@@ -172,9 +181,14 @@ fn table(trace: &Trace, files: &[&File]) -> Table {
     let path = |file: &File| path(trace, &file.path).into();
     let survives = |file: &File| {
         let tone = Tone::of_survives(Some(file.survives));
-        Text { tone, ..file.survives.to_string().into() }
+        let text = match file.verdict {
+            Verdict::Unknown if file.unjudged.is_some() => "unknown".into(),
+            _ => file.survives.to_string(),
+        };
+        Text { tone, ..text.into() }
     };
-    let differs = |file: &File| match file.survives_posix == file.survives {
+    let is_same = |file: &File| file.unjudged.is_some() || file.survives_posix == file.survives;
+    let differs = |file: &File| match is_same(file) {
         true => Text::default(),
         false => file.survives_posix.to_string().into(),
     };

@@ -48,8 +48,30 @@ pub struct Trace {
     pub replays: Vec<Replay>,
     /// Calls that could not be seen, ready to be shown.
     pub unseen: Vec<String>,
+    /// Whether all that was written survives a power loss, as the worst of the files has it.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// The reasons why files cannot be judged, ready to be shown. With any of them, the verdict is
+    /// not `survives`.
+    #[serde(default)]
+    pub unjudged: Vec<String>,
     /// Mistakes that lose data or time: warnings first. Each is explained in `docs/trace.md`.
     pub findings: Vec<Finding>,
+}
+
+/// Whether a power loss leaves what was written, so far as that was seen.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All of it.
+    Survives,
+    /// It cannot be judged.
+    #[default]
+    Unknown,
+    /// Bytes or a name may be gone.
+    Lost,
 }
 
 /// A sign to the outside that something is saved.
@@ -111,6 +133,7 @@ pub struct Watching {
 }
 
 /// A file that a program wrote.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
@@ -146,6 +169,13 @@ pub struct File {
     #[serde(with = "As::<DisplayFromStr>")]
     #[schemars(with = "SurvivesWord")]
     pub survives_posix: Survives,
+    /// Whether it survives a power loss. Of a file that cannot be judged, `survives` is the least
+    /// that is certain.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// Why it cannot be judged.
+    #[serde(default)]
+    pub unjudged: Option<String>,
 }
 
 /// The calls over time, for at most 16 files: of the least safe ones with the most calls, then of

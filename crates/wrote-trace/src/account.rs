@@ -174,7 +174,7 @@ impl Accounts {
                 account.is_resized = true;
             }
             Act::Map { file } => self.account(*file).is_changed = true,
-            Act::Flush { file, .. } => {
+            Act::Flush { file, .. } | Act::FlushRange { file, .. } => {
                 let account = self.account(*file);
                 account.flushes += 1;
                 account.last_flush = call.point();

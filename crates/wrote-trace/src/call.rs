@@ -66,7 +66,11 @@ impl Act {
     pub fn is_change(&self) -> bool {
         !matches!(
             self,
-            Act::Found { .. } | Act::Storage { .. } | Act::Map { .. } | Act::Read { .. }
+            Act::Found { .. }
+                | Act::Storage { .. }
+                | Act::Map { .. }
+                | Act::Cover { .. }
+                | Act::Read { .. }
         )
     }
 }
@@ -182,8 +186,13 @@ pub enum Act {
         /// Its size after that.
         to_bytes: u64,
     },
-    /// A writable shared mapping was created.
+    /// A shared mapping got write permission: the file may change unseen.
     Map {
+        /// The file.
+        file: FileId,
+    },
+    /// All that a file may have got unseen is being flushed, and no mapping is left.
+    Cover {
         /// The file.
         file: FileId,
     },
@@ -193,6 +202,13 @@ pub enum Act {
         file: FileId,
         /// The error number of a failed flush.
         failed: Option<i32>,
+    },
+    /// Some bytes of a file were flushed.
+    FlushRange {
+        /// The file.
+        file: FileId,
+        /// The bytes.
+        bytes: Range<u64>,
     },
     /// All files were flushed, or all of one device.
     FlushAll {

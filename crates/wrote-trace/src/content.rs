@@ -7,8 +7,10 @@ use std::ops::Range;
 /// The bytes of a file, by what became of them.
 #[derive(Debug, Default)]
 pub struct Content {
-    /// Whether it has a writable mapping, whose writes are not observed.
+    /// Whether it had a writable mapping, whose writes are not observed.
     pub is_mapped: bool,
+    /// Whether no flush covers all writes that were not observed.
+    pub is_loose: bool,
     /// Written bytes that are not durable.
     dirty: RangeSet<u64>,
     /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).
@@ -137,6 +139,18 @@ impl Content {
         self.is_cut = false;
     }
 
+    /// Makes some bytes durable. A change of size may need more.
+    pub fn flush_range(&mut self, bytes: &Range<u64>) {
+        let of_range = |range: &Range<u64>| range.start.max(bytes.start)..range.end.min(bytes.end);
+        let dirty: Vec<_> = self.dirty.overlapping(bytes).map(of_range).collect();
+        for range in dirty.into_iter().flat_map(|range| self.lost.gaps(&range).collect::<Vec<_>>())
+        {
+            self.dirty.remove(range.clone());
+            self.in_place.remove(range.clone());
+            self.settled.insert(range);
+        }
+    }
+
     /// Handles a flush that failed.
     pub fn lose(&mut self) {
         self.lost.clone_from(&self.dirty);
@@ -167,6 +181,7 @@ mod tests {
         Cut(Range<u64>),
         Insert(Range<u64>),
         Flush,
+        FlushRange(Range<u64>),
         Lose,
     }
 
@@ -181,6 +196,7 @@ mod tests {
             1 => range().prop_map(Step::Cut),
             1 => range().prop_map(Step::Insert),
             1 => Just(Step::Flush),
+            1 => range().prop_map(Step::FlushRange),
             1 => Just(Step::Lose),
         ]
     }
@@ -227,6 +243,13 @@ mod tests {
                     byte.is_settled = (byte.is_settled || byte.is_dirty) && !byte.is_lost;
                     byte.is_dirty = byte.is_lost;
                     byte.is_in_place = false;
+                }
+            }
+            Step::FlushRange(range) => {
+                content.flush_range(range);
+                for byte in bytes[ends(range)].iter_mut().filter(|byte| !byte.is_lost) {
+                    byte.is_settled |= byte.is_dirty;
+                    (byte.is_dirty, byte.is_in_place) = (false, false);
                 }
             }
             Step::Lose => {

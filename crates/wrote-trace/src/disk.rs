@@ -316,7 +316,13 @@ impl Disk {
             Act::Shift { file, at_byte, from_bytes, to_bytes } => {
                 self.alter(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
             }
-            Act::Map { file } => self.alter(*file, |content| content.is_mapped = true),
+            Act::Map { file } => self.alter(*file, |content| {
+                (content.is_mapped, content.is_loose) = (true, true);
+            }),
+            Act::Cover { file } => self.alter(*file, |content| content.is_loose = false),
+            Act::FlushRange { file, bytes } => {
+                self.alter(*file, |content| content.flush_range(bytes));
+            }
             Act::Flush { file, failed: None } => {
                 let id = self.known(*file);
                 self.alter(*file, Content::flush);

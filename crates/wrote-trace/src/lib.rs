@@ -46,6 +46,7 @@ use disk::{By, Disk, Promise};
 use itertools::Itertools;
 use judge::Judge;
 use record::Recorder;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -54,8 +55,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
 use watch::{Subject, Watched};
-use wrote_result::document::{Host, Program};
-use wrote_result::trace::{File, How, SCHEMA, Trace};
+use wrote_result::document::{Host, Program, Survives};
+use wrote_result::trace::{File, How, SCHEMA, Trace, Verdict};
+use wrote_result::units::some_of;
 
 /// A program to be traced.
 #[derive(Clone, Debug)]
@@ -194,7 +196,10 @@ impl Desk {
         let timeline = self.timelines.document(&self.disk, &is_under);
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
-        let files = files(&self.disk, &self.accounts, &is_under);
+        let files = files(&self.disk, &self.accounts, &is_under, watched.unjudged.first());
+        let unjudged = unjudged(&files, &folder, watched.unjudged);
+        let least = if unjudged.is_empty() { Verdict::Survives } else { Verdict::Unknown };
+        let verdict = files.iter().map(|file| file.verdict).fold(least, Verdict::max);
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
         Trace {
             schema: SCHEMA.into(),
@@ -213,18 +218,53 @@ impl Desk {
             timeline,
             replays: Vec::new(),
             unseen: watched.unseen.into_iter().collect(),
+            verdict,
+            unjudged,
             findings,
         }
     }
 }
 
-/// Returns the names that the program wrote or gave and that are still there, by path.
-fn files(disk: &Disk, accounts: &Accounts, is_meant: &dyn Fn(&Path) -> bool) -> Vec<File> {
+/// Returns what cannot be judged, and why: for `all` files, and for some.
+fn unjudged(files: &[File], folder: &Path, all: BTreeSet<String>) -> Vec<String> {
+    const SHOWN_MAX: usize = 3;
+    let mut reasons = BTreeMap::<_, Vec<_>>::new();
+    for file in files {
+        let path = Path::new(&file.path);
+        let path = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        let reason = file.unjudged.as_ref().filter(|reason| !all.contains(*reason));
+        reason.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(path.clone()));
+    }
+    let some = reasons.iter().map(|(why, files)| format!("{} ({why})", some_of(files, SHOWN_MAX)));
+    some.chain(all.iter().cloned()).collect()
+}
+
+/// Returns the names that the program wrote or gave and that are still there, by path. None of them
+/// certainly survives where calls were `unseen`.
+fn files(
+    disk: &Disk,
+    accounts: &Accounts,
+    is_meant: &dyn Fn(&Path) -> bool,
+    unseen: Option<&String>,
+) -> Vec<File> {
+    const STORES: &str = "stores through a shared mapping, which no later flush covers, are not \
+        seen";
     let of = |(file, known)| {
         let names = disk.names_of(known).filter(|(path, _)| is_meant(path));
         let rows = names.map(move |(path, named)| {
             let account = accounts.of(file)?;
             let is_linked = named.by == By::Linked;
+            let seen = disk.survives_as(known, named, Promise::Seen);
+            let unjudged = match known.content.is_loose {
+                true => Some(STORES),
+                false => unseen.map(String::as_str),
+            };
+            let unjudged = unjudged.filter(|_| seen == Survives::PowerLoss);
+            let (verdict, most) = match (seen, unjudged) {
+                (Survives::PowerLoss, None) => (Verdict::Survives, seen),
+                (Survives::PowerLoss, Some(_)) => (Verdict::Unknown, Survives::ProcessCrash),
+                _ => (Verdict::Lost, seen),
+            };
             let how = account.how().filter(|_| !(is_linked && known.has_other_names()));
             Some(File {
                 path: path.to_string_lossy().into_owned(),
@@ -237,8 +277,10 @@ fn files(disk: &Disk, accounts: &Accounts, is_meant: &dyn Fn(&Path) -> bool) -> 
                 how: how.or(is_linked.then_some(How::Linked))?,
                 is_mapped: known.content.is_mapped,
                 unflushed_bytes: known.content.dirty_bytes(),
-                survives: disk.survives_as(known, named, Promise::Seen),
-                survives_posix: disk.survives_as(known, named, Promise::Posix),
+                survives: most,
+                survives_posix: disk.survives_as(known, named, Promise::Posix).min(most),
+                verdict,
+                unjudged: unjudged.map(str::to_owned),
             })
         });
         rows.flatten()

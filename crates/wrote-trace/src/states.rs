@@ -456,7 +456,7 @@ fn shown(call: &Call, root: &Path) -> String {
         Act::Resize { to_bytes, .. } => format!("a resize to {to_bytes} bytes"),
         Act::Erase { bytes, .. } => format!("zeros over {} bytes", bytes.end - bytes.start),
         Act::Shift { to_bytes, .. } => format!("a shift to {to_bytes} bytes"),
-        Act::Flush { .. } | Act::FlushAll { .. } => "a flush".into(),
+        Act::Flush { .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => "a flush".into(),
         Act::Rename { to, .. } => format!("the rename to {}", path(to)),
         Act::Exchange { one, .. } => format!("the exchange of {}", path(&one.1)),
         Act::Link { name, .. } => format!("the link {}", path(name)),

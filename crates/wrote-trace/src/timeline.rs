@@ -150,7 +150,12 @@ impl Timelines {
                 let span = self.span(call, CallKind::Answer, 0);
                 self.clock.add(&mut self.answers, span);
             }
-            Act::Storage { .. } | Act::Found { .. } | Act::Map { .. } | Act::Read { .. } => {}
+            Act::FlushRange { file, .. } => self.add(*file, call, CallKind::Flush, 0),
+            Act::Storage { .. }
+            | Act::Found { .. }
+            | Act::Map { .. }
+            | Act::Cover { .. }
+            | Act::Read { .. } => {}
         }
     }
 

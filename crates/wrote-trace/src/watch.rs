@@ -3,6 +3,7 @@
 mod calls;
 mod descriptors;
 mod filter;
+mod maps;
 mod memory;
 mod places;
 mod ptrace;
@@ -66,6 +67,8 @@ pub struct Watched {
     pub leaves: bool,
     /// Calls that were not observed, described for display.
     pub unseen: BTreeSet<String>,
+    /// The unseen calls that may have changed any file.
+    pub unjudged: BTreeSet<String>,
     /// The places of the calls.
     pub places: Places,
 }
@@ -371,7 +374,9 @@ impl Watch<'_> {
         }
         self.watched.watching.stopped_calls += 1;
         let process = self.task(task).process;
-        let begin = self.reader.begin(process, task, entry);
+        let tasks = &self.tasks;
+        let tasks = &|| tasks.iter().map(|(task, of)| (*task, of.process)).collect();
+        let begin = self.reader.begin(process, task, entry, tasks);
         let is_awaited = matches!(begin, Begin::Await(_));
         let place = is_awaited.then(|| self.watched.places.at(process, task, &entry)).flatten();
         // The examination is not counted as time of the call.
@@ -386,10 +391,17 @@ impl Watch<'_> {
             Begin::Refuse if ptrace::refuse(task).is_ok() => {
                 "io_uring was refused, so that the program falls back to calls that are seen"
             }
-            Begin::Refuse => calls::IO_URING_UNSEEN,
-            Begin::Unseen(what) => what,
+            Begin::Refuse => return self.not_seen(calls::IO_URING_UNSEEN),
+            Begin::Unseen(what) => return self.not_seen(what),
         };
         self.watched.unseen.insert(unseen.into());
+        Until::Call
+    }
+
+    /// Lets a call run that may change any file unseen.
+    fn not_seen(&mut self, what: &str) -> Until {
+        self.watched.unseen.insert(what.into());
+        self.watched.unjudged.insert(what.into());
         Until::Call
     }
 

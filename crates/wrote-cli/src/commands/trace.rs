@@ -15,7 +15,7 @@ use std::time::Duration;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
 use wrote_report::{Content, write_json};
-use wrote_result::document::Program;
+use wrote_result::document::{Program, Severity};
 use wrote_result::trace::{End, Trace};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
@@ -86,7 +86,9 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
         trace.replays = replay::replays(jobs, stop)?;
     }
-    let (worst, end) = (trace.worst(), trace.end);
+    // Warnings too may be missing where something was not seen.
+    let worst = trace.worst().max((!trace.unjudged.is_empty()).then_some(Severity::Warning));
+    let end = trace.end;
     files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     let recorded = traced.record.map_err(Error::Failed);
     match (job, traced.jobs) {

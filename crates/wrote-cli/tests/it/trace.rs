@@ -5,6 +5,7 @@ mod kinds;
 mod left;
 mod places;
 mod programs;
+mod unknown;
 
 use crate::support::{printed, run_through, without_rights, wrote};
 use fixtures::{Finished, finish, folder, or_skip};
@@ -15,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wrote_result::document::{Document, Survives};
 use wrote_result::quoted;
-use wrote_result::trace::{File, How, Trace};
+use wrote_result::trace::{File, How, Trace, Verdict};
 
 /// Traces a script in a folder; the document is in a file beside it.
 fn traced(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
@@ -365,9 +366,12 @@ fn our_own_copy_survives_and_uses_io_uring_unseen_where_that_is_asked() {
     assert_eq!((row.survives, row.survives_posix), (SAFE, SAFE), "{trace:?}");
     assert_eq!(ids(&trace), [""; 0], "{trace:?}");
     assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
+    assert_eq!((trace.verdict, trace.unjudged.len()), (Verdict::Survives, 0), "{trace:?}");
     let trace = copied(&["--io-uring", "allow"]);
     assert!(!trace.unseen.iter().any(|unseen| unseen.contains("refused")), "{trace:?}");
-    assert!(trace.unseen.iter().any(|unseen| unseen == "writes by io_uring are not seen"));
+    assert_eq!(trace.unjudged, ["writes by io_uring are not seen"]);
+    assert_ne!(trace.verdict, Verdict::Survives, "{trace:?}");
+    assert!(trace.files.iter().all(|file| file.verdict != Verdict::Survives), "{trace:?}");
 }
 
 /// A shell that appends to a file for each line of its input.

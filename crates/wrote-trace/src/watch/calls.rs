@@ -2,12 +2,13 @@
 
 use super::descriptors::{Descriptor, Descriptors, Kind, name_of};
 use super::filter::newer;
+use super::maps::{self, Mapping};
 use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
 use crate::wanted::{Sign, Wanted};
 use libc::pid_t;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -29,14 +30,50 @@ pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 /// effect, if it succeeds.
 #[derive(Debug)]
 pub enum Begun {
-    Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
-    Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool },
-    Read { descriptor: i32, at: At },
-    Clone { descriptor: i32 },
-    Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
-    WriteBack { file: FileId },
-    MakeFolder { path: PathBuf },
-    MakeLink { path: PathBuf, to: PathBuf },
+    Open {
+        path: Option<PathBuf>,
+        size_before: Option<u64>,
+        empties: bool,
+    },
+    Write {
+        descriptor: i32,
+        asked_bytes: u64,
+        at: At,
+        is_durable: bool,
+    },
+    Read {
+        descriptor: i32,
+        at: At,
+    },
+    Clone {
+        descriptor: i32,
+    },
+    Allocate {
+        descriptor: i32,
+        mode: i32,
+        bytes: Range<u64>,
+        from_bytes: u64,
+        is_new: bool,
+    },
+    WriteBack {
+        file: FileId,
+    },
+    MakeFolder {
+        path: PathBuf,
+    },
+    MakeLink {
+        path: PathBuf,
+        to: PathBuf,
+    },
+    /// Write permission for these addresses.
+    Protect {
+        memory: Range<u64>,
+    },
+    /// A flush, which covers all that these files may have got unseen until their moments.
+    Flush {
+        act: Act,
+        covers: Vec<(FileId, u64)>,
+    },
     Sure(Act),
     NewSession,
 }
@@ -73,6 +110,9 @@ pub enum Begin {
     Unseen(&'static str),
 }
 
+/// Returns all tasks, each with its process.
+type Tasks<'a> = &'a dyn Fn() -> Vec<(pid_t, pid_t)>;
+
 /// Decodes calls.
 #[derive(Debug)]
 pub struct Reader {
@@ -81,6 +121,12 @@ pub struct Reader {
     /// The files seen last.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
+    /// Files that may have changed unseen since their last flush, each with the moment of the last
+    /// mapping.
+    unseen: HashMap<FileId, u64>,
+    moment: u64,
+    /// Whether a mapping may get write permission later.
+    may_protect: bool,
     /// Files and devices first seen in the current call, to be reported before it.
     news: Vec<Act>,
 }
@@ -93,6 +139,9 @@ impl Reader {
             descriptors: Descriptors::new(streams_of, files_max),
             met: HashSet::new(),
             devices: HashSet::new(),
+            unseen: HashMap::new(),
+            moment: 0,
+            may_protect: false,
             news: Vec::new(),
         }
     }
@@ -158,12 +207,12 @@ impl Reader {
     }
 
     /// Decodes a call at its start.
-    pub fn begin(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Begin {
-        self.begun(process, task, entry).unwrap_or(Begin::Pass)
+    pub fn begin(&mut self, process: pid_t, task: pid_t, entry: Entry, tasks: Tasks) -> Begin {
+        self.begun(process, task, entry, tasks).unwrap_or(Begin::Pass)
     }
 
     /// `None` for a call that is irrelevant or will fail.
-    fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry) -> Option<Begin> {
+    fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry, tasks: Tasks) -> Option<Begin> {
         let (number, [a, b, c, d, e, f]) = newer(entry.number, entry.arguments);
         let path = |folder: u64, address: u64| path(task, folder as i32, address);
         let begun = match number {
@@ -237,19 +286,28 @@ impl Reader {
                     Kind::Folder => flushed.file,
                     _ => self.regular(process, a)?,
                 };
-                Begun::Sure(Act::Flush { file, failed: None })
+                self.flush(Act::Flush { file, failed: None }, |of| of == file, tasks)
             }
             libc::SYS_sync_file_range => Begun::WriteBack { file: self.regular(process, a)? },
-            libc::SYS_sync => Begun::Sure(Act::FlushAll { device: None }),
+            libc::SYS_sync => self.flush(Act::FlushAll { device: None }, |_| true, tasks),
             libc::SYS_syncfs => {
-                let of = self.descriptors.get(process, a as i32)?;
-                Begun::Sure(Act::FlushAll { device: Some(of.file.device) })
+                let device = self.descriptors.get(process, a as i32)?.file.device;
+                let act = Act::FlushAll { device: Some(device) };
+                self.flush(act, |of| of.device == device, tasks)
             }
             libc::SYS_msync if c as i32 & libc::MS_SYNC != 0 => {
-                Begun::Sure(Act::Flush { file: mapped_file(process, a)?, failed: None })
+                self.flush_mapping(task, a..a.saturating_add(b))?
             }
-            libc::SYS_mmap if c as i32 & libc::PROT_WRITE != 0 => {
-                Begun::Sure(Act::Map { file: self.regular(process, e)? })
+            libc::SYS_mmap => {
+                let file = self.regular(process, e)?;
+                if c as i32 & libc::PROT_WRITE == 0 {
+                    self.may_protect |= self.descriptors.get(process, e as i32)?.is_writable;
+                    return None;
+                }
+                Begun::Sure(Act::Map { file })
+            }
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect if self.may_protect => {
+                Begun::Protect { memory: a..a.saturating_add(b) }
             }
             libc::SYS_renameat => self.rename(path(a, b)?, path(c, d)?, 0)?,
             libc::SYS_renameat2 => self.rename(path(a, b)?, path(c, d)?, e as u32)?,
@@ -277,6 +335,48 @@ impl Reader {
             _ => return None,
         };
         Some(Begin::Await(begun))
+    }
+
+    /// A flush of all bytes of the files that are `meant`. It covers what they have got unseen,
+    /// unless a process can still write to them: that may be after the flush.
+    fn flush(&self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
+        let mut covers: Vec<_> = self.unseen.iter().map(|(file, at)| (*file, *at)).collect();
+        covers.retain(|(file, _)| is_meant(*file));
+        let mut examined = HashSet::new();
+        for (task, process) in if covers.is_empty() { Vec::new() } else { tasks() } {
+            if !examined.contains(&process) {
+                let (mappings, has_memory) = maps::writable(task);
+                let is_mapped = |file| mappings.iter().any(|mapping| mapping.may_be_of(file));
+                covers.retain(|(file, _)| !is_mapped(*file));
+                examined.extend(has_memory.then_some(process));
+            }
+        }
+        Begun::Flush { act, covers }
+    }
+
+    /// `MS_SYNC` of these addresses. Without write permission it may do nothing: the kernel skips
+    /// mappings of files that were opened to be read.
+    fn flush_mapping(&mut self, task: pid_t, memory: Range<u64>) -> Option<Begun> {
+        let (mappings, _) = maps::writable(task);
+        let is_meant = |of: &&Mapping| of.memory.contains(&memory.start);
+        let first = mappings.iter().find(is_meant)?;
+        let mut bytes = first.bytes(&memory);
+        for next in mappings.iter().filter(|next| next.file == first.file) {
+            let more = next.bytes(&memory);
+            bytes.end = if more.start == bytes.end { more.end } else { bytes.end };
+        }
+        let (file, found) = (first.file, fs::metadata(&first.path).ok()?);
+        Some(Begun::Sure(match bytes.start == 0 && bytes.end >= found.len() {
+            true => Act::Flush { file, failed: None },
+            false => Act::FlushRange { file, bytes },
+        }))
+    }
+
+    /// A file may change unseen from now on.
+    fn loosen(&mut self, file: FileId) -> Act {
+        self.moment += 1;
+        self.unseen.insert(file, self.moment);
+        Act::Map { file }
     }
 
     /// Whether a descriptor has not written: if it empties the file, that is as an open with
@@ -390,9 +490,11 @@ impl Reader {
     /// Returns the effect of a call, given its result.
     pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
         match (begun, result) {
-            (Begun::Sure(Act::Flush { file, .. }), Err(number)) => {
-                Some(Act::Flush { file, failed: Some(number) })
-            }
+            (
+                Begun::Sure(Act::Flush { file, .. } | Act::FlushRange { file, .. })
+                | Begun::Flush { act: Act::Flush { file, .. }, .. },
+                Err(number),
+            ) => Some(Act::Flush { file, failed: Some(number) }),
             // It takes the file's error from the flush after it.
             (
                 Begun::WriteBack { file },
@@ -471,6 +573,26 @@ impl Reader {
                     _ => resize(file, from_bytes, to_bytes, false)?,
                 }
             }
+            Begun::Protect { memory } => {
+                let (mappings, _) = maps::writable(process);
+                for mapping in mappings {
+                    if mapping.memory.start < memory.end && memory.start < mapping.memory.end {
+                        let act = self.loosen(mapping.file);
+                        self.news.push(act);
+                    }
+                }
+                return None;
+            }
+            Begun::Flush { act, covers } => {
+                for (file, at) in covers {
+                    if self.unseen.get(&file) == Some(&at) {
+                        self.unseen.remove(&file);
+                        self.news.push(Act::Cover { file });
+                    }
+                }
+                act
+            }
+            Begun::Sure(Act::Map { file }) => self.loosen(file),
             Begun::Sure(act) => act,
             Begun::MakeFolder { path } => {
                 let file = FileId::of(&fs::metadata(&path).ok()?);
@@ -528,19 +650,6 @@ fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
         (Some(parent), Some(name)) => Some(parent.canonicalize().ok()?.join(name)),
         _ => whole.canonicalize().ok(),
     }
-}
-
-fn mapped_file(process: pid_t, address: u64) -> Option<FileId> {
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
-    let of_line = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        let (from, to) = fields.next()?.split_once('-')?;
-        let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).ok());
-        (from?..to?).contains(&address).then_some(())?;
-        let path = line.find('/').map(|at| &line[at..])?;
-        fs::metadata(path).ok().map(|found| FileId::of(&found))
-    };
-    maps.lines().find_map(of_line)
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct Descriptor {
     pub kind: Kind,
     /// How it is written.
     pub how: How,
+    /// Whether it may write.
+    pub is_writable: bool,
     /// Whether each write goes to the file's end (`O_APPEND`).
     pub appends: bool,
     /// Whether it has written.
@@ -203,6 +205,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
     Ok(Descriptor {
         file: FileId::of(&found),
         kind,
+        is_writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
         // O_SYNC includes O_DSYNC.
         appends: flags & libc::O_APPEND != 0,
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },

@@ -44,6 +44,8 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls.extend([
         (libc::SYS_openat, When::Has(2, CHANGES)),
         (libc::SYS_mmap, When::Has(3, libc::MAP_SHARED as u32)),
+        (libc::SYS_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
+        (libc::SYS_pkey_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
         (libc::SYS_fcntl, When::Is(1, libc::F_SETFL as u32)),
         (libc::SYS_ioctl, When::Is(1, FICLONE)),
         (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),

@@ -1,0 +1,64 @@
+//! The shared mappings that a process may write through, read from `/proc`.
+
+use crate::call::FileId;
+use libc::pid_t;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A shared mapping of a file with write permission.
+#[derive(Debug)]
+pub struct Mapping {
+    /// The addresses.
+    pub memory: Range<u64>,
+    /// The file.
+    pub file: FileId,
+    /// The path that leads to it.
+    pub path: PathBuf,
+    /// Where in the file it begins.
+    pub at_byte: u64,
+    /// The inode as the kernel lists it. Btrfs and old overlays list another device than
+    /// `stat(2)`.
+    inode: u64,
+}
+
+impl Mapping {
+    /// Whether it may be of this file.
+    pub fn may_be_of(&self, file: FileId) -> bool {
+        self.file == file || self.inode == file.inode
+    }
+
+    /// Returns which bytes of the file these addresses are; empty if none.
+    pub fn bytes(&self, memory: &Range<u64>) -> Range<u64> {
+        let place = |address: u64| {
+            address.clamp(self.memory.start, self.memory.end) - self.memory.start + self.at_byte
+        };
+        place(memory.start)..place(memory.end)
+    }
+}
+
+/// Returns the mappings of a process or thread, and whether it has any memory: a thread that has
+/// ended before its process has none.
+pub fn writable(task: pid_t) -> (Vec<Mapping>, bool) {
+    let maps = fs::read(format!("/proc/{task}/maps")).unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
+    (maps.lines().filter_map(|line| mapping(task, line)).collect(), !maps.is_empty())
+}
+
+/// Reads a line such as `7f00-7f10 rw-s 00000000 08:01 12  /a`.
+fn mapping(task: pid_t, line: &str) -> Option<Mapping> {
+    let mut fields = line.split_ascii_whitespace();
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let is_meant = matches!(fields.next()?.as_bytes(), [_, b'w', _, b's', ..]);
+    let (at_byte, device) = is_meant.then_some((fields.next()?, fields.next()?))?;
+    let (major, minor) = device.split_once(':')?;
+    let inode: u64 = fields.next()?.parse().ok()?;
+    let path = line.find('/').map_or("", |at| &line[at..]);
+    let path = PathBuf::from(format!("/proc/{task}/root{path}"));
+    let device = libc::makedev(hexadecimal(major)? as u32, hexadecimal(minor)? as u32);
+    // A removed file, which may have other names, is no longer at its path.
+    let file = fs::metadata(&path).map_or(FileId { device, inode }, |found| FileId::of(&found));
+    let memory = hexadecimal(start)?..hexadecimal(end)?;
+    Some(Mapping { memory, file, path, at_byte: hexadecimal(at_byte)?, inode })
+}
