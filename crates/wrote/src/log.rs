@@ -54,3 +54,4 @@ pub use sealed::Segment;
 pub(crate) use state::Goal;
 pub use state::LogStats;
 pub use ticket::Ticket;
+pub(crate) use wait::Gate;

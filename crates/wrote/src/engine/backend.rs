@@ -35,8 +35,8 @@ pub(super) trait Files {
     fn close(&mut self, slot: u32);
     /// Resolves paths below the folder's path relative to it.
     fn enter(&mut self, folder: Folder);
-    /// Returns whether `path` refers to the file.
-    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool>;
+    /// Returns the file's length if `path` refers to it.
+    fn len_at(&self, slot: u32, path: &Path) -> io::Result<Option<u64>>;
     /// Makes later transfers of the file bypass the page cache or not.
     fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()>;
     /// Flushes the file system of the file, all files and names.

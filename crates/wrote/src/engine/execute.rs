@@ -730,8 +730,13 @@ impl Engine {
 
     /// Returns whether `path` still refers to the file, whose name may have been removed or reused.
     pub(crate) fn is_named(&self, file: FileId, path: &Path) -> Result<bool, Error> {
+        Ok(self.len_at(file, path)?.is_some())
+    }
+
+    /// Returns the length of an ordinary file if `path` still refers to it.
+    pub(crate) fn len_at(&self, file: FileId, path: &Path) -> Result<Option<u64>, Error> {
         self.check_process()?;
-        self.backend.files.is_named(self.slot(file), path).tried(path, Action::Examine)
+        self.backend.files.len_at(self.slot(file), path).tried(path, Action::Examine)
     }
 
     /// Finds where a write to the name `path` goes, following symbolic links like `open(2)`, and

@@ -58,8 +58,8 @@ impl Files for KernelFiles {
         self.within = Some(folder);
     }
 
-    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
-        self.place(path).leads_to(self.file(slot))
+    fn len_at(&self, slot: u32, path: &Path) -> io::Result<Option<u64>> {
+        self.place(path).len_of(self.file(slot))
     }
 
     /// Changes the flag of the open file description, and so also of a ring's registered file

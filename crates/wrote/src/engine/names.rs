@@ -75,8 +75,8 @@ impl Folder {
 
     /// Returns whether its path still refers to it.
     pub(crate) fn is_at_its_path(&self) -> io::Result<bool> {
-        let leads_to = |held| PlaceOfName::new(None, &self.path).leads_to(held);
-        self.held.as_ref().map_or(Ok(true), leads_to)
+        let Some(held) = &self.held else { return Ok(true) };
+        Ok(PlaceOfName::new(None, &self.path).len_of(held)?.is_some())
     }
 }
 
@@ -125,27 +125,28 @@ impl<'a> PlaceOfName<'a> {
         statat(self.folder, self.name, flags)
     }
 
-    /// Returns whether the name refers to this file. A failing disk gives an error for each name,
-    /// which does not mean that the name is gone.
-    pub(super) fn leads_to(self, file: impl AsFd) -> io::Result<bool> {
-        let own = identity(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?;
+    /// Returns the length of this file if the name refers to it. A failing disk gives an error for
+    /// each name, which does not mean that the name is gone.
+    pub(super) fn len_of(self, file: impl AsFd) -> io::Result<Option<u64>> {
+        let (own, _) = identity(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?;
         match identity(self.folder, self.name, AtFlags::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            named => Ok(own == named?),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok((named, len)) => Ok((own == named).then_some(len)),
         }
     }
 }
 
-/// Returns device and inode, and queries nothing else: after a look at a file's times, the first
+/// Returns device and inode, and the length, and queries nothing else: after a look at a file's times, the first
 /// write updates them (multigrain timestamps, Linux 6.13). A log checks after each flush, and ext4
 /// without a journal would then write the inode with each flush.
 fn identity(
     folder: BorrowedFd<'_>,
     name: &Path,
     flags: AtFlags,
-) -> rustix::io::Result<(u32, u32, u64)> {
-    let found = statx(folder, name, flags, StatxFlags::INO)?;
-    Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
+) -> rustix::io::Result<((u32, u32, u64), u64)> {
+    let found = statx(folder, name, flags, StatxFlags::INO | StatxFlags::SIZE)?;
+    Ok(((found.stx_dev_major, found.stx_dev_minor, found.stx_ino), found.stx_size))
 }
 
 /// Returns whether both refer to one file.
@@ -433,7 +434,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let file = File::create(&path).unwrap();
-        let leads = |path: &Path| PlaceOfName::new(None, path).leads_to(&file);
+        let leads =
+            |path: &Path| PlaceOfName::new(None, path).len_of(&file).map(|len| len.is_some());
         assert!(leads(&path).unwrap());
         for gone in [folder.path().join("nothing"), path.join("below")] {
             assert!(!leads(&gone).unwrap());

@@ -465,9 +465,10 @@ impl Files for SimFiles {
     /// There are no folders that could be renamed.
     fn enter(&mut self, _folder: Folder) {}
 
-    fn is_named(&self, slot: u32, path: &Path) -> io::Result<bool> {
+    fn len_at(&self, slot: u32, path: &Path) -> io::Result<Option<u64>> {
         let disk = self.disk();
-        Ok(disk.names.file(path) == Some(self.file(&disk, slot)))
+        let found = disk.names.file(path).filter(|found| *found == self.file(&disk, slot));
+        Ok(found.map(|file| disk.files[file].cached.len() as u64))
     }
 
     fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {

@@ -80,11 +80,14 @@ impl PlainFile {
         // A flush of the first round is none of earlier lines that were already gone.
         let was_dirty = self.is_dirty;
         for _ in 0..TRIES {
-            if !self.is_at_its_path()? {
-                self.has_lost |= was_dirty && self.is_removed();
-                self.reopen().map_err(Trouble::Fails)?;
-            }
-            let begin = self.len()?;
+            let begin = match self.len_at_its_path()? {
+                Some(len) => len,
+                None => {
+                    self.has_lost |= was_dirty && self.is_removed();
+                    self.reopen().map_err(Trouble::Fails)?;
+                    self.len()?
+                }
+            };
             self.has_lost |= was_dirty && begin < self.end;
             let end = self.write(begin, lines)?;
             if flush && self.is_dirty {
@@ -92,11 +95,12 @@ impl PlainFile {
                 self.is_dirty = false;
             }
             // Only after the write: a program that renames the file later takes the lines along.
-            let len = self.len()?;
-            if len >= end && self.is_at_its_path()? {
+            let found = self.len_at_its_path()?;
+            if let Some(len) = found.filter(|len| *len >= end) {
                 (self.end, self.ends_line) = (len, len == end);
                 return Ok(std::mem::take(&mut self.has_lost));
             }
+            let len = found.map_or_else(|| self.len(), Ok)?;
             self.has_lost |= was_dirty && len < begin;
             (self.end, self.ends_line) = (self.end.min(len), false);
         }
@@ -200,8 +204,9 @@ impl PlainFile {
         stat.is_some_and(|stat| stat.st_nlink == 0)
     }
 
-    fn is_at_its_path(&self) -> Result<bool, Trouble> {
-        self.engine.is_named(self.file, &self.path).map_err(Trouble::Fails)
+    /// Returns the length of the file; `None` if the path does not lead to it.
+    fn len_at_its_path(&self) -> Result<Option<u64>, Trouble> {
+        self.engine.len_at(self.file, &self.path).map_err(Trouble::Fails)
     }
 
     fn len(&self) -> Result<u64, Trouble> {

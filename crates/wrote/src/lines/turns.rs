@@ -13,12 +13,13 @@ use super::plain::{PlainFile, Trouble, absolute};
 use super::state::{Batch, LineGoal, State, Task};
 use crate::error::{Tried, errno_of};
 use crate::fork::Process;
-use crate::log::{Aim, Promises, Waiting};
+use crate::log::{Aim, Gate, Promises, Waiting};
 use crate::{Action, Disk, Error, Survives, SyncPolicy};
 use rustix::fs::fdatasync;
 use rustix::io::retry_on_intr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
@@ -50,7 +51,12 @@ pub(crate) struct Shared {
     /// disk to one of two flushes, and the other one must not acknowledge anything (W2).
     flushing: Mutex<()>,
     /// Callers that wait for a batch, by the lowest bit of its number.
-    gates: [Condvar; 2],
+    gates: [Gate; 2],
+    /// The lines that are written, and durable, up to the first loss: what a caller whose gate
+    /// opens reads without the lock, for which all of them would wait.
+    reached: [AtomicU64; 2],
+    /// Also the state's number, for a thread that gathers.
+    appended: AtomicU64,
     /// Producers that wait for room in the buffer.
     room: Condvar,
     /// Calls the background thread.
@@ -77,6 +83,8 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
         file: Mutex::new(Some(file)),
         flushing: Mutex::default(),
         gates: Default::default(),
+        reached: Default::default(),
+        appended: AtomicU64::new(0),
         room: Condvar::new(),
         bell: Condvar::new(),
         thread: Mutex::new(None),
@@ -121,7 +129,7 @@ impl Shared {
                 return Err(error.clone());
             }
             state = match is_full && !state.is_taken {
-                true => self.turn(state, false),
+                true => self.turn_again(state, false),
                 false => self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
@@ -131,11 +139,12 @@ impl Shared {
         }
         state.appended += lines.len() as u64;
         let appended = state.appended;
+        self.appended.store(appended, Ordering::Relaxed);
         let is_batch = state.buffer.len() >= self.buffer_bytes / BATCHES;
         // The producers of a flushed file wait for their own lines.
         let writes = waits && self.sync != SyncPolicy::Always;
         if is_batch && writes && !state.is_taken && state.lack.is_none() {
-            drop(self.turn(state, false));
+            self.turn(state, false);
         } else if is_batch || state.is_asleep {
             state.is_asleep = false;
             self.bell.notify_one();
@@ -148,9 +157,7 @@ impl Shared {
         let mut bytes = 0;
         for line in lines {
             let line = line.as_ref();
-            // Without an early end this is compiled to vector instructions.
-            let is_torn = |torn, &byte: &u8| torn | (byte == b'\n') | (byte == 0);
-            if line.iter().fold(false, is_torn) {
+            if has_an_end(line) {
                 let because = "a line has no line feed and no NUL in it";
                 return Err(Error::refused(&self.path, because));
             }
@@ -176,23 +183,34 @@ impl Shared {
 
     /// Waits until `look` returns a value, which is there after turns that write, and flush if
     /// `flush`. The first `end` lines belong to it.
-    fn wait_until<T>(
+    fn wait_until(
         &self,
         LineGoal { end, is_durable: flush }: LineGoal,
-        mut look: impl FnMut(&mut State) -> Option<T>,
-    ) -> T {
-        let mut state = self.lock();
-        loop {
+        mut look: impl FnMut(&mut State) -> Option<Result<(), Error>>,
+    ) -> Result<(), Error> {
+        // Nothing is lost of lines that are reached, so `look` would find the same.
+        while self.reached[usize::from(flush)].load(Ordering::Acquire) < end {
+            let mut state = self.lock();
             if let Some(found) = look(&mut state) {
                 return found;
             }
-            state = if state.is_taken {
+            if state.is_taken {
                 let batch = state.batches + usize::from(end > state.begun);
-                self.gates[batch % 2].wait(state).unwrap_or_else(PoisonError::into_inner)
+                self.sleep(state, batch);
             } else {
-                self.turn(state, flush)
-            };
+                self.turn(state, flush);
+            }
         }
+        Ok(())
+    }
+
+    /// Sleeps until the gate of the batch opens. It is looked at under the lock, under which a turn
+    /// ends before it opens a gate: so none is missed.
+    fn sleep(&self, state: MutexGuard<'_, State>, batch: usize) {
+        let gate = &self.gates[batch % 2];
+        let seen = gate.look();
+        drop(state);
+        gate.sleep(seen);
     }
 
     /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
@@ -253,7 +271,7 @@ impl Shared {
         }
         state.is_closed = true;
         self.bell.notify_all();
-        drop(self.wake(state));
+        self.wake(state);
         let thread = locked(&self.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -285,7 +303,7 @@ impl Shared {
                 let flush = wants_flush || self.sync == SyncPolicy::Always;
                 let done = if flush { state.durable } else { state.written };
                 if done < state.appended && !state.is_taken {
-                    state = self.turn(state, flush);
+                    state = self.turn_again(state, flush);
                 }
             }
             let wants_more = state.tasks.values().any(|task| task.goal.end > state.begun);
@@ -311,7 +329,7 @@ impl Shared {
 
     /// Writes what there is, and flushes it while producers append and other threads have the turn.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let mut state = self.turn(state, false);
+        let mut state = self.turn_again(state, false);
         let end = state.written;
         state.flushes_since = Some(Instant::now());
         drop(state);
@@ -330,25 +348,39 @@ impl Shared {
         drop(flushing);
         self.room.notify_all();
         if !is_flushed || state.failed.is_some() {
-            return self.wake(state);
+            self.wake(state);
+            return self.lock();
         }
         // Another program may have cut lines off during the flush.
         while state.is_taken {
-            state = self.gates[(state.batches + 1) % 2]
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let next = state.batches + 1;
+            self.sleep(state, next);
+            state = self.lock();
         }
-        let mut state = self.turn(state, false);
+        let mut state = self.turn_again(state, false);
         if state.failed.is_none() {
             state.durable = state.durable.max(end);
         }
-        self.wake(state)
+        self.wake(state);
+        self.lock()
+    }
+
+    /// Takes the turn, and locks the state again.
+    fn turn_again<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        flush: bool,
+    ) -> MutexGuard<'a, State> {
+        self.turn(state, flush);
+        self.lock()
     }
 
     /// Takes the turn: writes all lines, and flushes the file if `flush`.
-    fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) -> MutexGuard<'a, State> {
+    fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) {
         let flush = flush || self.sync == SyncPolicy::Always;
         state.is_taken = true;
+        // Until the batch begins, all lines belong to it.
+        (state.batches, state.begun) = (state.batches + 1, u64::MAX);
         if flush {
             state = self.gather(state);
         }
@@ -361,7 +393,7 @@ impl Shared {
                 (lines, state.appended)
             }
         };
-        (state.batches, state.begun) = (state.batches + 1, end);
+        state.begun = end;
         // All lines so far belong into the file as it is.
         let reopens = flush && state.reopens && end == state.appended;
         drop(state);
@@ -391,47 +423,38 @@ impl Shared {
             }
         };
         state.is_taken = false;
-        let state = self.wake(state);
-        match panicked {
-            Some(panicked) => {
-                drop(state);
-                resume_unwind(panicked)
-            }
-            None => state,
+        self.wake(state);
+        if let Some(panicked) = panicked {
+            resume_unwind(panicked);
         }
     }
 
     /// Lets the producers whose lines have just become durable share this flush.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        while state.gathering.is_armed() {
-            let waiting = state.appended - state.durable;
-            if !state.gathering.is_waiting(waiting, Instant::now()) {
-                break;
-            }
-            let pause = state.gathering.pause();
+        if state.gathering.is_armed() {
+            // Without the lock, which the producers need.
+            let (mut gathering, durable) = (std::mem::take(&mut state.gathering), state.durable);
             drop(state);
-            pause();
+            let waiting = || self.appended.load(Ordering::Relaxed) - durable;
+            while gathering.is_waiting(waiting(), Instant::now()) {
+                gathering.pause()();
+            }
             state = self.lock();
+            state.gathering = gathering;
         }
         state
     }
 
     /// Wakes everyone whose goal is reached, and one caller that takes the next turn; all of them
-    /// after an error, and after the end.
-    fn wake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// after an error, and after the end. None of them finds the lock held.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
         let is_over = state.failed.is_some() || state.lack.is_some() || state.is_closed;
-        self.gates[state.batches % 2].notify_all();
-        let next = &self.gates[(state.batches + 1) % 2];
-        if is_over {
-            next.notify_all();
-            self.room.notify_all();
-        } else {
-            next.notify_one();
+        let batches = state.batches;
+        let State { tasks, written, durable, lost, .. } = &mut *state;
+        if lost.is_empty() {
+            self.reached[0].store(*written, Ordering::Release);
+            self.reached[1].store(*durable, Ordering::Release);
         }
-        if state.tasks.is_empty() {
-            return state;
-        }
-        let State { tasks, written, durable, .. } = &mut *state;
         let is_reached = |task: &Task| {
             is_over || task.goal.end <= if task.goal.is_durable { *durable } else { *written }
         };
@@ -446,12 +469,19 @@ impl Shared {
             self.bell.notify_one();
         }
         drop(state);
+        self.gates[batches % 2].open();
+        let next = &self.gates[(batches + 1) % 2];
+        if is_over {
+            next.open();
+            self.room.notify_all();
+        } else {
+            next.call_one();
+        }
         for waker in woken {
             // It is the caller's code: if it panics, the panic hook reports it, and all others are
             // woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
-        self.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -486,7 +516,7 @@ impl Promises for Arc<Shared> {
         let mut found = outcome(&mut state);
         if found.is_none() && !self.has_thread && !state.is_taken {
             // On a simulated disk a poll does the work.
-            state = self.turn(state, goal.is_durable);
+            state = self.turn_again(state, goal.is_durable);
             found = outcome(&mut state);
         }
         if let Some(outcome) = found {
@@ -527,6 +557,13 @@ impl Promises for Arc<Shared> {
     }
 }
 
+/// Returns whether a line feed or a NUL is in the line. Without an early end, and as a function of
+/// its own, it is compiled to vector instructions.
+#[inline(never)]
+fn has_an_end(line: &[u8]) -> bool {
+    line.iter().fold(false, |found, &byte| found | (byte == b'\n') | (byte == 0))
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -550,9 +587,23 @@ mod tests {
             }
             let mut state = shared.lock();
             state.is_taken = false;
-            drop(shared.wake(state));
+            shared.wake(state);
             assert!(callers.into_iter().all(|caller| caller.join().unwrap().is_ok()));
         });
+    }
+
+    #[test]
+    fn callers_that_wait_for_earlier_lines_share_a_flush_that_gathers() {
+        let disk = Sim::new(1).disk();
+        let lines = Lines::options().sync(SyncPolicy::No).on(&disk).open("lines").unwrap();
+        lines.append(b"line").unwrap().wait().unwrap();
+        let mut state = lines.shared.lock();
+        state.gathering.note_flush(Duration::from_secs(1), 64, 0, Instant::now());
+        drop(state);
+        thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(|| lines.flush().unwrap())));
+        });
+        assert_eq!(lines.durable(), 1);
     }
 
     #[test]

@@ -112,19 +112,19 @@ pub(super) fn wake_one(waker: Waker) {
 /// One system call wakes them all (`futex(2)`). If woken one by one, the first thread would take
 /// the processor from the waking thread.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     opened: AtomicU32,
     sleepers: AtomicU32,
 }
 
 impl Gate {
     /// Returns the state for [`Gate::sleep`]. Call it before checking the awaited condition.
-    pub(super) fn look(&self) -> u32 {
+    pub(crate) fn look(&self) -> u32 {
         self.opened.load(Ordering::SeqCst)
     }
 
     /// Sleeps until the gate is opened, unless it was opened since `seen`. May wake without cause.
-    pub(super) fn sleep(&self, seen: u32) {
+    pub(crate) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // After an error the caller checks again: the gate was opened (EAGAIN), or a signal arrived
         // (EINTR).
@@ -132,11 +132,20 @@ impl Gate {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
+        self.wake(i32::MAX as u32);
+    }
+
+    /// Wakes one thread that sleeps, and lets those through that are about to.
+    pub(crate) fn call_one(&self) {
+        self.wake(1);
+    }
+
+    fn wake(&self, most: u32) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // It cannot fail for an address of this process.
-            let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, i32::MAX as u32);
+            let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, most);
         }
     }
 }
