@@ -184,7 +184,7 @@ impl PlainFile {
             return Ok(());
         }
         let opened = opened(&mut self.engine, &self.options, &self.path)?;
-        self.unlock();
+        unlock(&self.engine, self.file);
         self.engine.close_file(self.file)?;
         (self.file, self.folder) = (opened.file, opened.folder);
         (self.end, self.ends_line) = (self.engine.file_len(self.file)?, false);
@@ -212,19 +212,13 @@ impl PlainFile {
     fn len(&self) -> Result<u64, Trouble> {
         self.engine.file_len(self.file).map_err(Trouble::Fails)
     }
-
-    /// Releases the lock. Closing the file is not enough: a child process that another thread is
-    /// starting has a copy of the descriptor until its `execve(2)`.
-    fn unlock(&self) {
-        unlock(&self.engine, self.file);
-    }
 }
 
 impl Drop for PlainFile {
     fn drop(&mut self) {
         // A child process does not release its parent's lock.
         if self.process.is_this() {
-            self.unlock();
+            unlock(&self.engine, self.file);
         }
     }
 }
@@ -295,6 +289,8 @@ fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), E
     }
 }
 
+/// Releases the lock. Closing the file is not enough: a child process that another thread is
+/// starting has a copy of the descriptor until its `execve(2)`.
 fn unlock(engine: &Engine, file: FileId) {
     if let Some(descriptor) = engine.descriptor(file) {
         let _ = flock(descriptor, FlockOperation::Unlock);

@@ -129,7 +129,7 @@ impl Shared {
                 return Err(error.clone());
             }
             state = match is_full && !state.is_taken {
-                true => self.turn_again(state, false),
+                true => self.turn(state, false),
                 false => self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
@@ -144,7 +144,7 @@ impl Shared {
         // The producers of a flushed file wait for their own lines.
         let writes = waits && self.sync != SyncPolicy::Always;
         if is_batch && writes && !state.is_taken && state.lack.is_none() {
-            self.turn(state, false);
+            drop(self.turn(state, false));
         } else if is_batch || state.is_asleep {
             state.is_asleep = false;
             self.bell.notify_one();
@@ -154,15 +154,11 @@ impl Shared {
 
     /// Returns the length of the lines with their line feeds, if they are lines and fit.
     fn checked_bytes(&self, lines: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
-        let mut bytes = 0;
-        for line in lines {
-            let line = line.as_ref();
-            if has_an_end(line) {
-                let because = "a line has no line feed and no NUL in it";
-                return Err(Error::refused(&self.path, because));
-            }
-            bytes += line.len() + 1;
+        if lines.iter().any(|line| has_an_end(line.as_ref())) {
+            let because = "a line has no line feed and no NUL in it";
+            return Err(Error::refused(&self.path, because));
         }
+        let bytes = lines.iter().map(|line| line.as_ref().len() + 1).sum();
         if bytes > self.buffer_bytes {
             let because = format!(
                 "{bytes} bytes of lines do not fit into the buffer of {} \
@@ -182,23 +178,26 @@ impl Shared {
     }
 
     /// Waits until `look` returns a value, which is there after turns that write, and flush if
-    /// `flush`. The first `end` lines belong to it.
+    /// `flush`. The first `end` lines belong to it. Passes the number of attempts that had found the
+    /// disk full before.
     fn wait_until(
         &self,
         LineGoal { end, is_durable: flush }: LineGoal,
-        mut look: impl FnMut(&mut State) -> Option<Result<(), Error>>,
+        mut look: impl FnMut(&mut State, u64) -> Option<Result<(), Error>>,
     ) -> Result<(), Error> {
+        let mut lacks = None;
         // Nothing is lost of lines that are reached, so `look` would find the same.
         while self.reached[usize::from(flush)].load(Ordering::Acquire) < end {
             let mut state = self.lock();
-            if let Some(found) = look(&mut state) {
+            let lacks = *lacks.get_or_insert(state.lacks);
+            if let Some(found) = look(&mut state, lacks) {
                 return found;
             }
             if state.is_taken {
                 let batch = state.batches + usize::from(end > state.begun);
                 self.sleep(state, batch);
             } else {
-                self.turn(state, flush);
+                drop(self.turn(state, flush));
             }
         }
         Ok(())
@@ -216,10 +215,8 @@ impl Shared {
     /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
-        let (end, mut lacks) = (self.lock().appended, None);
-        let goal = LineGoal { end, is_durable: true };
-        self.wait_until(goal, |state| {
-            let lacks = *lacks.get_or_insert(state.lacks);
+        let goal = LineGoal { end: self.lock().appended, is_durable: true };
+        self.wait_until(goal, |state, lacks| {
             let outcome = state.outcome(goal, lacks)?;
             Some(outcome.and_then(|()| state.tell_all(&self.path)))
         })
@@ -230,7 +227,7 @@ impl Shared {
         self.process.check()?;
         self.lock().reopens = true;
         self.flush()?;
-        self.wait_until(LineGoal { end: u64::MAX, is_durable: true }, |state| {
+        self.wait_until(LineGoal { end: u64::MAX, is_durable: true }, |state, _| {
             match (&state.failed, state.reopens) {
                 (Some(error), _) => Some(Err(error.clone())),
                 (None, true) if state.is_closed => state.refusal(&self.path).map(Err),
@@ -271,7 +268,7 @@ impl Shared {
         }
         state.is_closed = true;
         self.bell.notify_all();
-        self.wake(state);
+        drop(self.wake(state));
         let thread = locked(&self.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -303,7 +300,7 @@ impl Shared {
                 let flush = wants_flush || self.sync == SyncPolicy::Always;
                 let done = if flush { state.durable } else { state.written };
                 if done < state.appended && !state.is_taken {
-                    state = self.turn_again(state, flush);
+                    state = self.turn(state, flush);
                 }
             }
             let wants_more = state.tasks.values().any(|task| task.goal.end > state.begun);
@@ -329,7 +326,7 @@ impl Shared {
 
     /// Writes what there is, and flushes it while producers append and other threads have the turn.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let mut state = self.turn_again(state, false);
+        let mut state = self.turn(state, false);
         let end = state.written;
         state.flushes_since = Some(Instant::now());
         drop(state);
@@ -348,8 +345,7 @@ impl Shared {
         drop(flushing);
         self.room.notify_all();
         if !is_flushed || state.failed.is_some() {
-            self.wake(state);
-            return self.lock();
+            return self.wake(state);
         }
         // Another program may have cut lines off during the flush.
         while state.is_taken {
@@ -357,26 +353,15 @@ impl Shared {
             self.sleep(state, next);
             state = self.lock();
         }
-        let mut state = self.turn_again(state, false);
+        let mut state = self.turn(state, false);
         if state.failed.is_none() {
             state.durable = state.durable.max(end);
         }
-        self.wake(state);
-        self.lock()
-    }
-
-    /// Takes the turn, and locks the state again.
-    fn turn_again<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-        flush: bool,
-    ) -> MutexGuard<'a, State> {
-        self.turn(state, flush);
-        self.lock()
+        self.wake(state)
     }
 
     /// Takes the turn: writes all lines, and flushes the file if `flush`.
-    fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) {
+    fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) -> MutexGuard<'a, State> {
         let flush = flush || self.sync == SyncPolicy::Always;
         state.is_taken = true;
         // Until the batch begins, all lines belong to it.
@@ -423,10 +408,8 @@ impl Shared {
             }
         };
         state.is_taken = false;
-        self.wake(state);
-        if let Some(panicked) = panicked {
-            resume_unwind(panicked);
-        }
+        let state = self.wake(state);
+        panicked.map_or(state, |panicked| resume_unwind(panicked))
     }
 
     /// Lets the producers whose lines have just become durable share this flush.
@@ -447,7 +430,7 @@ impl Shared {
 
     /// Wakes everyone whose goal is reached, and one caller that takes the next turn; all of them
     /// after an error, and after the end. None of them finds the lock held.
-    fn wake(&self, mut state: MutexGuard<'_, State>) {
+    fn wake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let is_over = state.failed.is_some() || state.lack.is_some() || state.is_closed;
         let batches = state.batches;
         let State { tasks, written, durable, lost, .. } = &mut *state;
@@ -469,19 +452,19 @@ impl Shared {
             self.bell.notify_one();
         }
         drop(state);
-        self.gates[batches % 2].open();
-        let next = &self.gates[(batches + 1) % 2];
-        if is_over {
-            next.open();
-            self.room.notify_all();
-        } else {
-            next.call_one();
+        self.gates[batches % 2].wake(Gate::ALL);
+        self.gates[(batches + 1) % 2].wake(if is_over { Gate::ALL } else { 1 });
+        match is_over {
+            true => self.room.notify_all(),
+            // One whose line does not fit takes the turn.
+            false => self.room.notify_one(),
         }
         for waker in woken {
             // It is the caller's code: if it panics, the panic hook reports it, and all others are
             // woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
+        self.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -494,11 +477,7 @@ impl Promises for Arc<Shared> {
     fn wait(&self, aim: &Aim) -> Result<(), Error> {
         self.process.check()?;
         let goal = LineGoal::of(aim);
-        let mut lacks = None;
-        self.wait_until(goal, |state| {
-            let lacks = *lacks.get_or_insert(state.lacks);
-            state.outcome_unless_lost(&self.path, goal, lacks)
-        })
+        self.wait_until(goal, |state, lacks| state.outcome_unless_lost(&self.path, goal, lacks))
     }
 
     fn poll(
@@ -516,7 +495,7 @@ impl Promises for Arc<Shared> {
         let mut found = outcome(&mut state);
         if found.is_none() && !self.has_thread && !state.is_taken {
             // On a simulated disk a poll does the work.
-            state = self.turn_again(state, goal.is_durable);
+            state = self.turn(state, goal.is_durable);
             found = outcome(&mut state);
         }
         if let Some(outcome) = found {
@@ -587,7 +566,7 @@ mod tests {
             }
             let mut state = shared.lock();
             state.is_taken = false;
-            shared.wake(state);
+            drop(shared.wake(state));
             assert!(callers.into_iter().all(|caller| caller.join().unwrap().is_ok()));
         });
     }

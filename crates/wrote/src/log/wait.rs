@@ -118,6 +118,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    pub(crate) const ALL: u32 = i32::MAX as u32;
+
     /// Returns the state for [`Gate::sleep`]. Call it before checking the awaited condition.
     pub(crate) fn look(&self) -> u32 {
         self.opened.load(Ordering::SeqCst)
@@ -132,16 +134,12 @@ impl Gate {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    pub(crate) fn open(&self) {
-        self.wake(i32::MAX as u32);
+    pub(super) fn open(&self) {
+        self.wake(Gate::ALL);
     }
 
-    /// Wakes one thread that sleeps, and lets those through that are about to.
-    pub(crate) fn call_one(&self) {
-        self.wake(1);
-    }
-
-    fn wake(&self, most: u32) {
+    /// Wakes at most so many threads that sleep, and lets those through that are about to.
+    pub(crate) fn wake(&self, most: u32) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // It cannot fail for an address of this process.
