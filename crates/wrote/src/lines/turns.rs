@@ -55,8 +55,8 @@ pub(crate) struct Shared {
     /// The lines that are written, and durable, up to the first loss: what a caller whose gate
     /// opens reads without the lock, for which all of them would wait.
     reached: [AtomicU64; 2],
-    /// Also the state's number, for a thread that gathers.
-    appended: AtomicU64,
+    /// The thread that waits for producers to return.
+    gathered: Condvar,
     /// Producers that wait for room in the buffer.
     room: Condvar,
     /// Calls the background thread.
@@ -84,7 +84,7 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
         flushing: Mutex::default(),
         gates: Default::default(),
         reached: Default::default(),
-        appended: AtomicU64::new(0),
+        gathered: Condvar::new(),
         room: Condvar::new(),
         bell: Condvar::new(),
         thread: Mutex::new(None),
@@ -139,7 +139,9 @@ impl Shared {
         }
         state.appended += lines.len() as u64;
         let appended = state.appended;
-        self.appended.store(appended, Ordering::Relaxed);
+        if state.gathering.is_complete(appended - state.durable) {
+            self.gathered.notify_one();
+        }
         let is_batch = state.buffer.len() >= self.buffer_bytes / BATCHES;
         // The producers of a flushed file wait for their own lines.
         let writes = waits && self.sync != SyncPolicy::Always;
@@ -414,18 +416,15 @@ impl Shared {
 
     /// Lets the producers whose lines have just become durable share this flush.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if state.gathering.is_armed() {
-            // Without the lock, which the producers need.
-            let (mut gathering, durable) = (std::mem::take(&mut state.gathering), state.durable);
-            drop(state);
-            let waiting = || self.appended.load(Ordering::Relaxed) - durable;
-            while gathering.is_waiting(waiting(), Instant::now()) {
-                gathering.pause()();
+        loop {
+            let (waiting, now) = (state.appended - state.durable, Instant::now());
+            if !state.gathering.is_waiting(waiting, now) {
+                return state;
             }
-            state = self.lock();
-            state.gathering = gathering;
+            let rest = state.gathering.rest(now);
+            let waited = self.gathered.wait_timeout(state, rest);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state
     }
 
     /// Wakes everyone whose goal is reached, and one caller that takes the next turn; all of them

@@ -61,7 +61,7 @@ impl Gathering {
         self.wait = Some(Wait { durable, expected, longest, until: now + longest, first: None });
     }
 
-    pub(crate) fn is_armed(&self) -> bool {
+    pub(super) fn is_armed(&self) -> bool {
         self.wait.is_some()
     }
 
@@ -85,8 +85,18 @@ impl Gathering {
         false
     }
 
+    /// Returns whether the next flush need not wait for more than the `waiting` records.
+    pub(crate) fn is_complete(&self, waiting: u64) -> bool {
+        self.wait.as_ref().is_some_and(|wait| waiting >= wait.expected)
+    }
+
+    /// Returns how much longer the next flush waits at most.
+    pub(crate) fn rest(&self, now: Instant) -> Duration {
+        self.wait.as_ref().map_or(Duration::ZERO, |wait| wait.until.saturating_duration_since(now))
+    }
+
     /// Returns the call that gives way to the producers that are awaited.
-    pub(crate) fn pause(&self) -> fn() {
+    pub(super) fn pause(&self) -> fn() {
         match &self.wait {
             Some(wait) if wait.longest >= SLEEPS_FROM => || std::thread::sleep(SLEEP),
             _ => std::thread::yield_now,
