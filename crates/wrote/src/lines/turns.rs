@@ -4,9 +4,9 @@
 //! The thread that wants something takes the turn where it is free, so that it needs no other
 //! thread: a producer whose line fills the buffer, or a caller that waits. Callers that wait while
 //! another thread has the turn sleep at one of two gates. The gate of the batch being written opens
-//! for all of them as the turn ends. From the gate of the next batch, one caller is called to take
-//! the next turn. For tasks, and for lines without a waiting caller, a background thread takes
-//! turns.
+//! for all of them as the turn ends, and they read without the lock that their lines are done. From
+//! the gate of the next batch, one caller is called to take the next turn. For tasks, and for lines
+//! without a waiting caller, a background thread takes turns.
 
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
@@ -180,8 +180,8 @@ impl Shared {
     }
 
     /// Waits until `look` returns a value, which is there after turns that write, and flush if
-    /// `flush`. The first `end` lines belong to it. Passes the number of attempts that had found the
-    /// disk full before.
+    /// `flush`. The first `end` lines belong to it. `look` is passed the number of attempts that
+    /// had found the disk full when the wait began.
     fn wait_until(
         &self,
         LineGoal { end, is_durable: flush }: LineGoal,
