@@ -137,9 +137,9 @@ impl<'a> PlaceOfName<'a> {
     }
 }
 
-/// Returns device and inode, and the length, and queries nothing else: after a look at a file's times, the first
-/// write updates them (multigrain timestamps, Linux 6.13). A log checks after each flush, and ext4
-/// without a journal would then write the inode with each flush.
+/// Returns device and inode, and the length, and queries nothing else: after a look at a file's
+/// times, the first write updates them (multigrain timestamps, Linux 6.13). A log checks after each
+/// flush, and ext4 without a journal would then write the inode with each flush.
 fn identity(
     folder: BorrowedFd<'_>,
     name: &Path,

@@ -205,8 +205,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Sleeps until the gate of the batch opens. It is looked at under the lock, under which a turn
-    /// ends before it opens a gate: so none is missed.
+    /// Sleeps until the gate of the batch opens. The gate's state is read under the lock, under
+    /// which a turn ends before it opens a gate: so no opening is missed.
     fn sleep(&self, state: MutexGuard<'_, State>, batch: usize) {
         let gate = &self.gates[batch % 2];
         let seen = gate.look();

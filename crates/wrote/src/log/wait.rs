@@ -138,7 +138,7 @@ impl Gate {
         self.wake(Gate::ALL);
     }
 
-    /// Wakes at most so many threads that sleep, and lets those through that are about to.
+    /// Wakes at most `most` sleeping threads, and lets those through that are about to sleep.
     pub(crate) fn wake(&self, most: u32) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
