@@ -108,6 +108,11 @@ impl CutPlace {
         CutPlace { header, batch, kept: Vec::new(), count: 0 }
     }
 
+    /// Returns the record at which the log is cut.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.header.first_sequence + u64::from(self.count)
+    }
+
     /// Adds a frame that stays.
     fn keep(&mut self, sequence: u64, frame: Frame) {
         record::copy(frame, &mut self.kept, self.header.seed(), sequence);

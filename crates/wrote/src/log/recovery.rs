@@ -10,7 +10,7 @@ use super::names::{self, SegmentNames};
 use super::rescue::end::{LogEnd, end};
 use super::rescue::scan::{self, EndScan};
 use super::retention::RetainedSegment;
-use super::segment::{Layout, OpenSegment, Start, clock_is_back, new_log_id, unix_ns};
+use super::segment::{self, Layout, OpenSegment, Start, clock_is_back, new_log_id, unix_ns};
 use super::state::LogStats;
 use super::walk::{Identity, Walk};
 use super::{aside, cut, prepare};
@@ -70,7 +70,7 @@ pub(super) fn recover(files: &LogFiles) -> Result<Recovery, Error> {
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
-    recover_named(files, &names::among(paths))
+    recover_named(files, &names::among(paths), 0)
 }
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
@@ -148,8 +148,13 @@ impl Recovery {
     }
 }
 
-/// Recovers the log of the segments with these names.
-pub(super) fn recover_named(files: &LogFiles, names: &SegmentNames) -> Result<Recovery, Error> {
+/// Recovers the log of the segments with these names. All records before `durable` are known to be
+/// durable, whatever its batches state. Nothing is cut off if one of them can't be read.
+pub(super) fn recover_named(
+    files: &LogFiles,
+    names: &SegmentNames,
+    durable: u64,
+) -> Result<Recovery, Error> {
     let mut segments = chain::read_headers(files, names)?;
     let Some(LogEnd { last, mut walk }) = end(files, &mut segments, true)? else {
         return begin_anew(files, &segments);
@@ -160,6 +165,9 @@ pub(super) fn recover_named(files: &LogFiles, names: &SegmentNames) -> Result<Re
     let EndScan { rest, later: rests, lost } = scan::behind(&mut walk, log_id, &later)?;
     if let Some(lost) = lost {
         return Err(lost);
+    }
+    if walk.sequence < durable {
+        return Err(segment::lost(&walk.input.path, walk.place, walk.sequence));
     }
     let ends = rests.iter().map(|rest| rest.end);
     let first_sequence = segments[0].header.map_or(0, |header| header.first_sequence);

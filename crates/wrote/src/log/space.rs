@@ -395,6 +395,7 @@ impl Space {
         place: CutPlace,
     ) -> Result<Start, Error> {
         let path = segment::path(state.terms.folder.path(), place.header.segment_id);
+        let next = place.next_sequence();
         let written = place.write(files, &path, state.terms.layout.capacity);
         written.map_err(|(is_done, error)| {
             if is_done {
@@ -403,19 +404,20 @@ impl Space {
             error
         })?;
         // From here on the log is cut, and an opening would delete what the cut removed.
-        let start = self.open_after_cut(engine, state, files);
+        let start = self.open_after_cut(engine, state, files, next);
         let mut counted = state.counted();
         counted.segments += 1;
         counted.flushes += 1;
         start.inspect_err(|error| state.fail(error.clone()))
     }
 
-    /// Completes a cut as an opening does, and continues where that would.
+    /// Completes a cut before record `next` as an opening does, and continues there.
     fn open_after_cut(
         &mut self,
         engine: &mut Engine,
         state: &LogState,
         files: &LogFiles,
+        next: u64,
     ) -> Result<Start, Error> {
         let layout = &state.terms.layout;
         if let Some(next) = self.ahead.take_waiting() {
@@ -424,7 +426,7 @@ impl Space {
         if let Some(before) = self.segment.take() {
             engine.close_file(before.file)?;
         }
-        let found = recover_named(files, &names::all(files)?)?;
+        let found = recover_named(files, &names::all(files)?, next)?;
         let active = found.active.as_ref().expect("a cut begins a segment");
         self.written_at_ns = active.written_at_ns;
         self.segment = Some(active.open(engine, layout, state.terms.is_direct())?);
@@ -613,6 +615,31 @@ mod tests {
             sim.operations() - before
         };
         assert_eq!(operations(false), operations(true));
+    }
+
+    #[test]
+    fn a_cut_whose_records_cannot_be_read_back_fails_the_log_and_loses_none() {
+        // W1
+        let [mut failed, mut refused, mut done] = [0; 3];
+        for seed in 0..20 {
+            for (operation, fault) in
+                (0..30).flat_map(|n| [(n, Fault::Rot), (n, Fault::Misdirected)])
+            {
+                let sim = Sim::new(seed);
+                let log = small().on(&sim.disk()).open(folder()).unwrap();
+                log.append_all(&[[b'r'; 400]; 6]).unwrap().1.until_durable().wait().unwrap();
+                sim.fault(sim.operations() + operation, fault);
+                let cut = log.truncate_from(5);
+                let appended = log.append(b"after").map(|ticket| ticket.sequence());
+                match (cut, appended) {
+                    (Ok(()), Ok(5)) => done += 1,
+                    (Err(Error::Damaged { .. }), Ok(6)) => refused += 1,
+                    (Err(Error::Damaged { .. }), Err(Error::Damaged { .. })) => failed += 1,
+                    other => panic!("seed {seed}, {fault:?} at {operation}: {other:?}"),
+                }
+            }
+        }
+        assert!(failed > 5 && done > 20, "{failed} failed, {refused} refused, {done} done");
     }
 
     #[test]
