@@ -141,6 +141,9 @@ pub enum Act {
         how: How,
         /// Whether they went over bytes that another descriptor had just written there.
         is_race: bool,
+        /// Whether they are zeros, as far as that was examined: many in one piece.
+        #[serde(default)]
+        is_zeros: bool,
     },
     /// Bytes were read.
     Read {

@@ -19,6 +19,8 @@ pub struct Content {
     in_place: RangeSet<u64>,
     /// Durable bytes with allocated blocks on disk.
     settled: RangeSet<u64>,
+    /// Zeros behind the data, which prepare space for it, and are not durable.
+    zeros: Range<u64>,
     /// Whether a size change is not durable.
     is_resized: bool,
     /// Whether one of those has cut durable bytes.
@@ -37,13 +39,13 @@ impl Content {
 
     /// Returns whether data or size have unflushed changes.
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty() || self.is_resized
+        !self.dirty.is_empty() || self.is_resized || !self.zeros.is_empty()
     }
 
     /// Returns whether all changes went to blocks that stay where they are.
     pub fn is_in_place(&self) -> bool {
         let has_gap = |range| self.in_place.gaps(range).next().is_some();
-        !self.is_resized && !self.dirty.iter().any(has_gap)
+        !self.is_resized && self.zeros.is_empty() && !self.dirty.iter().any(has_gap)
     }
 
     /// Returns whether durable bytes were cut, and no flush has made that durable.
@@ -58,12 +60,14 @@ impl Content {
 
     /// Returns whether some of these bytes were written and not flushed.
     pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
-        self.dirty.overlaps(bytes)
+        self.dirty.overlaps(bytes) || overlaps(&self.zeros, bytes)
     }
 
-    /// Returns the number of unflushed bytes.
+    /// Returns the number of unflushed bytes, without zeros behind durable data.
     pub fn dirty_bytes(&self) -> u64 {
-        self.dirty.iter().map(|range| range.end - range.start).sum()
+        let dirty: u64 = self.dirty.iter().map(|range| range.end - range.start).sum();
+        let zeros = if self.settled.is_empty() { self.zeros.clone() } else { 0..0 };
+        dirty + zeros.end - zeros.start
     }
 
     /// Returns whether the flush of some bytes failed that were not rewritten since.
@@ -77,9 +81,15 @@ impl Content {
     }
 
     /// Writes these bytes.
-    pub fn write(&mut self, bytes: Range<u64>, how: How) {
-        if bytes.is_empty() {
+    pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool) {
+        if bytes.is_empty() || is_zeros && how == How::default() && self.prepare(&bytes) {
             return;
+        }
+        if how.is_durable && bytes.end > self.zeros.start {
+            // It takes the size along, and a hole has zeros, too.
+            self.zeros.start = bytes.end.min(self.zeros.end);
+        } else if overlaps(&self.zeros, &bytes) {
+            self.mix();
         }
         self.lost.remove(bytes.clone());
         self.in_place.remove(bytes.clone());
@@ -96,6 +106,25 @@ impl Content {
         self.dirty.insert(bytes);
     }
 
+    /// Adds zeros where no bytes are, next to earlier zeros. Returns `false` elsewhere.
+    fn prepare(&mut self, bytes: &Range<u64>) -> bool {
+        let is_next = self.zeros.is_empty() || self.zeros.end == bytes.start;
+        let is_behind = is_next && !self.ranges().iter().any(|of| of.overlaps(bytes));
+        if is_behind {
+            let start = if self.zeros.is_empty() { bytes.start } else { self.zeros.start };
+            self.zeros = start..bytes.end;
+        }
+        is_behind
+    }
+
+    /// Takes the zeros for written bytes as any.
+    fn mix(&mut self) {
+        let zeros = std::mem::take(&mut self.zeros);
+        if !zeros.is_empty() {
+            self.dirty.insert(zeros);
+        }
+    }
+
     /// Changes the size. Bytes behind it are gone.
     pub fn resize(&mut self, to_bytes: u64) {
         self.erase(to_bytes..u64::MAX);
@@ -103,6 +132,7 @@ impl Content {
 
     /// Makes these bytes zeros, or cuts them off.
     pub fn erase(&mut self, bytes: Range<u64>) {
+        self.mix();
         self.is_resized = true;
         self.is_cut |= self.settled.overlaps(&bytes);
         self.ranges().into_iter().for_each(|ranges| ranges.remove(bytes.clone()));
@@ -110,6 +140,7 @@ impl Content {
 
     /// Cuts a range out or inserts one, so that the bytes behind it move.
     pub fn shift(&mut self, at_byte: u64, from_bytes: u64, to_bytes: u64) {
+        self.mix();
         self.is_resized = true;
         let cut_end = at_byte + from_bytes.saturating_sub(to_bytes);
         if cut_end > at_byte {
@@ -129,6 +160,7 @@ impl Content {
 
     /// Makes all durable but what an earlier flush has lost.
     pub fn flush(&mut self) {
+        self.mix();
         self.settled.extend(self.dirty.iter().cloned());
         for range in self.lost.iter() {
             self.settled.remove(range.clone());
@@ -141,6 +173,7 @@ impl Content {
 
     /// Makes some bytes durable. A change of size may need more.
     pub fn flush_range(&mut self, bytes: &Range<u64>) {
+        self.mix();
         let of_range = |range: &Range<u64>| range.start.max(bytes.start)..range.end.min(bytes.end);
         let dirty: Vec<_> = self.dirty.overlapping(bytes).map(of_range).collect();
         for range in dirty.into_iter().flat_map(|range| self.lost.gaps(&range).collect::<Vec<_>>())
@@ -153,8 +186,13 @@ impl Content {
 
     /// Handles a flush that failed.
     pub fn lose(&mut self) {
+        self.mix();
         self.lost.clone_from(&self.dirty);
     }
+}
+
+fn overlaps(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start.max(other.start) < one.end.min(other.end)
 }
 
 #[cfg(test)]
@@ -175,7 +213,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Write(Range<u64>, How),
+        Write(Range<u64>, How, bool),
         Resize(u64),
         Erase(Range<u64>),
         Cut(Range<u64>),
@@ -190,7 +228,8 @@ mod tests {
         let how = (any::<bool>(), any::<bool>());
         let how = how.prop_map(|(is_direct, is_durable)| How { is_direct, is_durable });
         prop_oneof![
-            4 => (range(), how).prop_map(|(bytes, how)| Step::Write(bytes, how)),
+            4 => (range(), how, any::<bool>())
+                .prop_map(|(bytes, how, is_zeros)| Step::Write(bytes, how, is_zeros)),
             1 => (0..20_u64).prop_map(Step::Resize),
             1 => range().prop_map(Step::Erase),
             1 => range().prop_map(Step::Cut),
@@ -204,8 +243,13 @@ mod tests {
     fn take(step: &Step, bytes: &mut Vec<Byte>, content: &mut Content) {
         let ends = |range: &Range<u64>| range.start as usize..range.end as usize;
         match step {
-            Step::Write(range, how) => {
-                content.write(range.clone(), *how);
+            Step::Write(range, how, is_zeros) => {
+                let zeros = content.zeros.clone();
+                content.write(range.clone(), *how, *is_zeros);
+                if how.is_durable {
+                    let holes = zeros.start.min(range.start)..zeros.end.min(range.start);
+                    bytes[ends(&holes)].iter_mut().for_each(|byte| byte.is_dirty = false);
+                }
                 let was_settled = bytes[ends(range)].iter().all(|byte| byte.is_settled);
                 for byte in &mut bytes[ends(range)] {
                     byte.is_dirty = !how.is_durable;
@@ -260,6 +304,28 @@ mod tests {
     }
 
     #[test]
+    fn zeros_behind_the_data_prepare_space_until_a_record_is_there() {
+        const DURABLE: How = How { is_direct: false, is_durable: true };
+        let mut content = Content::found(10);
+        content.write(10..20, How::default(), true);
+        content.write(20..30, How::default(), true);
+        assert!(content.is_dirty() && content.dirty_bytes() == 0);
+        content.write(10..15, DURABLE, false);
+        assert_eq!(content.zeros, 15..30);
+        content.write(15..30, DURABLE, false);
+        assert!(!content.is_dirty());
+        content.write(30..40, How::default(), true);
+        content.write(40..50, DURABLE, false);
+        assert!(!content.is_dirty(), "a hole has zeros, too");
+        content.write(0..10, How::default(), true);
+        assert_eq!(content.dirty_bytes(), 10, "zeros over data are data");
+        // All that a file has is its data.
+        let mut new = Content::default();
+        new.write(0..10, How::default(), true);
+        assert_eq!(new.dirty_bytes(), 10);
+    }
+
+    #[test]
     fn an_empty_file_has_no_bytes() {
         let found = Content::found(0);
         assert!(!found.is_dirty() && found.settled.is_empty());
@@ -274,7 +340,7 @@ mod tests {
                 let cut = |bytes: &[Byte]| bytes.iter().filter(|byte| byte.is_settled).count();
                 let (settled, was_cut) = (cut(&bytes), content.is_cut());
                 take(step, &mut bytes, &mut content);
-                let is_durable = matches!(step, Step::Write(_, How { is_durable: true, .. }));
+                let is_durable = matches!(step, Step::Write(_, How { is_durable: true, .. }, _));
                 let keeps = is_durable || matches!(step, Step::Flush);
                 prop_assert!(!(keeps && content.is_cut()));
                 if matches!(step, Step::Resize(_) | Step::Erase(_) | Step::Cut(_)) {
@@ -282,7 +348,10 @@ mod tests {
                     prop_assert_eq!(content.is_cut(), was_cut || cut(&bytes) < settled);
                 }
                 let dirty = bytes.iter().filter(|byte| byte.is_dirty);
-                prop_assert_eq!(content.dirty_bytes(), dirty.clone().count() as u64, "{:?}", step);
+                let zeros = content.zeros.end - content.zeros.start;
+                let counted = if content.settled.is_empty() { 0 } else { zeros };
+                let data = dirty.clone().count() as u64 - counted;
+                prop_assert_eq!(content.dirty_bytes(), data, "{:?}", step);
                 if keeps {
                     prop_assert_eq!(content.is_dirty(), dirty.clone().count() > 0);
                     prop_assert_eq!(content.is_in_place(), dirty.clone().all(|of| of.is_in_place));

@@ -299,8 +299,8 @@ impl Disk {
             Act::Made { file, name } => self.make(*file, name.as_ref(), Kind::File),
             Act::MadeLink { file, name, .. } => self.make(*file, Some(name), Kind::File),
             Act::MadeFolder { file, name } => self.make(*file, Some(name), Kind::Folder),
-            Act::Write { file, bytes, how, .. } => {
-                self.alter(*file, |content| content.write(bytes.clone(), *how));
+            Act::Write { file, bytes, how, is_zeros, .. } => {
+                self.alter(*file, |content| content.write(bytes.clone(), *how, *is_zeros));
                 if how.is_durable {
                     let id = self.known(*file);
                     self.keep_names(id);

@@ -226,7 +226,14 @@ impl Recorder {
         let is_durable = disk.file(file).is_some_and(|known| !known.content.is_dirty());
         let how = How { is_direct: false, is_durable };
         let asked_bytes = data.len() as u64;
-        let act = Act::Write { file, bytes: 0..asked_bytes, asked_bytes, how, is_race: false };
+        let act = Act::Write {
+            file,
+            bytes: 0..asked_bytes,
+            asked_bytes,
+            how,
+            is_race: false,
+            is_zeros: false,
+        };
         self.calls += 1;
         self.add(&Piece::Call(Call::new(at_ns, act)), &data)
     }
@@ -356,7 +363,7 @@ mod tests {
         let mut recorder = Recorder::begin(request)?;
         let file = FileId::of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
-        let act = Act::Write { file, bytes, asked_bytes, how, is_race: false };
+        let act = Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: false };
         recorder.see(&Disk::default(), &Call { data: b"new".into(), ..Call::new(7, act) });
         recorder.end().map(|()| path)
     }

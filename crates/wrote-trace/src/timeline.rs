@@ -277,7 +277,14 @@ mod tests {
 
     fn write(inode: u64) -> Act {
         let (bytes, how) = (0..10, How::default());
-        Act::Write { file: file(inode), bytes, asked_bytes: 10, how, is_race: false }
+        Act::Write {
+            file: file(inode),
+            bytes,
+            asked_bytes: 10,
+            how,
+            is_race: false,
+            is_zeros: false,
+        }
     }
 
     fn made(inode: u64, path: &str) -> Act {

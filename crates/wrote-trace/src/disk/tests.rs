@@ -34,7 +34,7 @@ fn see(disk: &mut Disk, act: Act) {
 
 fn write(file: u64, bytes: Range<u64>, how: How) -> Act {
     let asked_bytes = bytes.end - bytes.start;
-    Act::Write { file: id(file), bytes, asked_bytes, how, is_race: false }
+    Act::Write { file: id(file), bytes, asked_bytes, how, is_race: false, is_zeros: false }
 }
 
 fn flush(file: u64) -> Act {

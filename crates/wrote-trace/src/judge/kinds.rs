@@ -112,8 +112,8 @@ CUT_NOT_FLUSHED = Info(
 );
 SIZE_NOT_FLUSHED = Info(
     "size-not-flushed",
-    "resized without data (ftruncate, fallocate), and not flushed; after a power cut it may have \
-     its old size",
+    "resized without data (ftruncate, fallocate, zeros at its end), and not flushed; after a power \
+     cut it may have its old size",
     "fsync the file after that, if what reads it minds"
 );
 LOCK_NOT_FLUSHED = Info(

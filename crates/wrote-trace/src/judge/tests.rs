@@ -31,7 +31,7 @@ fn made(file: FileId, path: &str) -> Act {
 
 fn write(file: FileId, bytes: Range<u64>) -> Act {
     let asked_bytes = bytes.end - bytes.start;
-    Act::Write { file, bytes, asked_bytes, how: How::default(), is_race: false }
+    Act::Write { file, bytes, asked_bytes, how: How::default(), is_race: false, is_zeros: false }
 }
 
 fn flush(file: FileId) -> Act {
@@ -180,6 +180,7 @@ fn a_new_file_inherits_nothing_from_the_one_that_had_its_number() {
         asked_bytes: 100,
         how: How::default(),
         is_race: false,
+        is_zeros: false,
     };
     let again = [made(OLD, "/data/b"), write(OLD, 0..10), flush(OLD), flush(FOLDER)];
     assert_eq!(ids([found(OLD, "/data/a"), short].into_iter().chain(again)), [""; 0]);
@@ -394,11 +395,27 @@ fn the_rest_of_a_short_write_is_to_be_written() {
         asked_bytes: 100,
         how: How::default(),
         is_race: false,
+        is_zeros: false,
     };
     let continued = [found(OLD, "/data/a"), short(0..60), write(OLD, 60..100), flush(OLD)];
     assert_eq!(ids(continued), [""; 0]);
     let left = [found(OLD, "/data/a"), short(100..160), write(OLD, 200..300), flush(OLD)];
     assert_eq!(ids(left), ["short-write-ignored"]);
+}
+
+#[test]
+fn zeros_that_prepare_space_behind_records_are_not_of_the_answer() {
+    let put = |bytes: Range<u64>, is_zeros: bool| {
+        let asked_bytes = bytes.end - bytes.start;
+        let how = How { is_durable: !is_zeros, ..How::default() };
+        Act::Write { file: OLD, bytes, asked_bytes, how, is_race: false, is_zeros }
+    };
+    let begin = [found(OLD, "/data/wal"), put(100..5000, true)];
+    let record = |at: u64| [put(at..at + 100, false), Act::Tell];
+    let records = |count: u64| (1..=count).flat_map(move |at| record(at * 100));
+    assert_eq!(ids(begin.clone().into_iter().chain(records(49))), [""; 0]);
+    let left = begin.into_iter().chain(records(9));
+    assert_eq!(ids(left), ["size-not-flushed"]);
 }
 
 #[test]
@@ -409,6 +426,7 @@ fn a_short_write_may_be_begun_anew_or_given_up() {
         asked_bytes: 100,
         how: How::default(),
         is_race: false,
+        is_zeros: false,
     };
     let after = |acts: &[Act]| {
         let begin = [found(OLD, "/data/a"), short.clone()];
@@ -426,8 +444,14 @@ fn a_short_write_may_be_begun_anew_or_given_up() {
 #[test]
 fn direct_writes_are_not_taken_for_durable() {
     let direct = How { is_direct: true, is_durable: false };
-    let write =
-        |how| Act::Write { file: NEW, bytes: 0..4096, asked_bytes: 4096, how, is_race: false };
+    let write = |how| Act::Write {
+        file: NEW,
+        bytes: 0..4096,
+        asked_bytes: 4096,
+        how,
+        is_race: false,
+        is_zeros: false,
+    };
     assert_eq!(ids([made(NEW, "/data/a"), write(direct)]), ["direct-taken-for-durable"]);
     let durable = How { is_durable: true, ..direct };
     assert_eq!(ids([made(NEW, "/data/a"), write(durable), flush(FOLDER)]), [""; 0]);
@@ -440,7 +464,14 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     assert_eq!(findings[0].id, "acknowledged-early");
     assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
     let how = How { is_direct: false, is_durable: true };
-    let durable = Act::Write { file: OLD, bytes: 0..10, asked_bytes: 10, how, is_race: false };
+    let durable = Act::Write {
+        file: OLD,
+        bytes: 0..10,
+        asked_bytes: 10,
+        how,
+        is_race: false,
+        is_zeros: false,
+    };
     let findings = Script::of([found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, durable]);
     let findings = findings.findings();
     assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");

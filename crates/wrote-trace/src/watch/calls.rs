@@ -21,6 +21,8 @@ const ERASES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE | WR
 const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
 /// `linux/falloc.h`, since Linux 6.17.
 const WRITE_ZEROES: i32 = 0x80;
+/// The least bytes of a write that may prepare space.
+const SPACE_BYTES_MIN: u64 = 512;
 /// The most files that are remembered as seen.
 const MET_MAX: usize = 1 << 16;
 /// The note on a program that uses io_uring.
@@ -40,6 +42,7 @@ pub enum Begun {
         asked_bytes: u64,
         at: At,
         is_durable: bool,
+        is_zeros: bool,
     },
     Read {
         descriptor: i32,
@@ -230,8 +233,8 @@ impl Reader {
             libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
             libc::SYS_write => self
                 .tell(process, a, || memory::text(task, b, c))
-                .map_or_else(|| self.write(process, a, c, At::Position, 0), Some)?,
-            libc::SYS_pwrite64 => self.write(process, a, c, At::Byte(d), 0)?,
+                .map_or_else(|| self.write_piece(process, a, (b, c), At::Position), Some)?,
+            libc::SYS_pwrite64 => self.write_piece(process, a, (b, c), At::Byte(d))?,
             libc::SYS_writev => {
                 let pieces = memory::pieces(task, b, c)?;
                 let bytes = bytes_of(&pieces);
@@ -455,7 +458,22 @@ impl Reader {
         let descriptor = descriptor as i32;
         let is_durable = flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
         self.regular(process, descriptor as u64)?;
-        Some(Begun::Write { descriptor, asked_bytes, at, is_durable })
+        Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros: false })
+    }
+
+    /// Handles a write of one piece.
+    fn write_piece(
+        &mut self,
+        process: pid_t,
+        descriptor: u64,
+        (address, count): (u64, u64),
+        at: At,
+    ) -> Option<Begun> {
+        let mut begun = self.write(process, descriptor, count, at, 0)?;
+        if let Begun::Write { is_zeros, .. } = &mut begun {
+            *is_zeros = count >= SPACE_BYTES_MIN && memory::is_zeros(process, address, count);
+        }
+        Some(begun)
     }
 
     fn read(&mut self, process: pid_t, descriptor: u64, at: At) -> Option<Begun> {
@@ -539,7 +557,7 @@ impl Reader {
                 let start = start(read, process, descriptor, at, value)?;
                 Act::Read { file, bytes: start..start.saturating_add(value) }
             }
-            Begun::Write { descriptor, asked_bytes, at, is_durable } => {
+            Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros } => {
                 let written = self.descriptors.get(process, descriptor)?;
                 written.is_written = true;
                 let (file, how, appends) = (written.file, written.how, written.appends);
@@ -549,14 +567,15 @@ impl Reader {
                 let is_race = at == At::Position
                     && !appends
                     && self.descriptors.has_overwritten(process, descriptor, file, &bytes);
-                Act::Write { file, bytes, asked_bytes, how, is_race }
+                Act::Write { file, bytes, asked_bytes, how, is_race, is_zeros }
             }
             Begun::Clone { descriptor } => {
                 let size_bytes = size(process, descriptor)?;
                 let file = self.descriptors.get(process, descriptor)?.file;
                 let how = How::default();
                 let bytes = 0..size_bytes;
-                Act::Write { file, bytes, asked_bytes: size_bytes, how, is_race: false }
+                let asked_bytes = size_bytes;
+                Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: false }
             }
             Begun::Allocate { descriptor, mode, bytes, from_bytes, is_new } => {
                 let to_bytes = size(process, descriptor)?;

@@ -83,6 +83,20 @@ pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
+/// Returns whether these bytes can be read and are all zeros.
+pub fn is_zeros(task: pid_t, address: u64, count: u64) -> bool {
+    // Data has other bytes soon: the first read is short.
+    let (mut from, mut piece) = (0, 64);
+    while from < count {
+        let bytes = read(task, address + from, piece.min(count - from) as usize);
+        if !bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+            return false;
+        }
+        (from, piece) = (from + piece, TEXT_BYTES_MAX);
+    }
+    true
+}
+
 fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; count];
     let from = RemoteIoVec { base: address as usize, len: count };
