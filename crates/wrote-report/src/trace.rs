@@ -93,6 +93,9 @@ pub fn verdict(trace: &Trace) -> String {
         let lost = trace.files.iter().filter(|file| file.verdict == Verdict::Lost).count();
         let first = match lost {
             0 => "Cannot be judged".into(),
+            1 if count == 1 => {
+                "At its end, what it wrote does not survive a power cut; cannot be judged".into()
+            }
             lost => format!(
                 "At its end, {lost} of {} not survive a power cut; cannot be judged",
                 units::counted(count, "file") + if lost == 1 { " does" } else { " do" },

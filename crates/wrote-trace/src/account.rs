@@ -54,6 +54,8 @@ pub struct Account {
     pub is_changed: bool,
     /// Whether its size changed without a write.
     pub is_resized: bool,
+    /// Whether it was open to be written before the trace began.
+    pub was_open: bool,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,
 }
@@ -112,6 +114,7 @@ impl Account {
             Account { is_emptied: true, .. } => Some(How::Rewritten),
             Account { is_changed: true, .. } => Some(How::Changed),
             Account { writes: 1.., .. } | Account { is_resized: true, .. } => Some(How::Appended),
+            Account { was_open: true, .. } => Some(How::Changed),
             _ => None,
         }
     }
@@ -174,6 +177,7 @@ impl Accounts {
                 account.is_resized = true;
             }
             Act::Map { file } => self.account(*file).is_changed = true,
+            Act::Before { file } => self.account(*file).was_open = true,
             Act::Flush { file, .. } | Act::FlushRange { file, .. } => {
                 let account = self.account(*file);
                 account.flushes += 1;

@@ -69,6 +69,7 @@ impl Act {
             Act::Found { .. }
                 | Act::Storage { .. }
                 | Act::Map { .. }
+                | Act::Before { .. }
                 | Act::Cover { .. }
                 | Act::Read { .. }
         )
@@ -191,6 +192,11 @@ pub enum Act {
     },
     /// A shared mapping got write permission: the file may change unseen.
     Map {
+        /// The file.
+        file: FileId,
+    },
+    /// A file was open to be written when the program was joined.
+    Before {
         /// The file.
         file: FileId,
     },

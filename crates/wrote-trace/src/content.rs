@@ -4,13 +4,19 @@ use crate::call::How;
 use rangemap::RangeSet;
 use std::ops::Range;
 
+/// Reasons why writes were not observed.
+pub const STORES: &str =
+    "stores through a shared mapping, which no later flush covers, are not seen";
+pub const BEFORE: &str =
+    "what was written before the trace began, and not flushed since, is not known";
+
 /// The bytes of a file, by what became of them.
 #[derive(Debug, Default)]
 pub struct Content {
     /// Whether it had a writable mapping, whose writes are not observed.
     pub is_mapped: bool,
-    /// Whether no flush covers all writes that were not observed.
-    pub is_loose: bool,
+    /// The reason why there may be writes that were not observed and that no flush covers.
+    pub unseen: Option<&'static str>,
     /// Written bytes that are not durable.
     dirty: RangeSet<u64>,
     /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).

@@ -9,7 +9,7 @@
 //! [`Promise`].
 
 use crate::call::{Act, Call, FileId, Name, Point, Storage};
-use crate::content::Content;
+use crate::content::{BEFORE, Content, STORES};
 use crate::names::{Id, Names, Place};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -317,9 +317,10 @@ impl Disk {
                 self.alter(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
             }
             Act::Map { file } => self.alter(*file, |content| {
-                (content.is_mapped, content.is_loose) = (true, true);
+                (content.is_mapped, content.unseen) = (true, Some(STORES));
             }),
-            Act::Cover { file } => self.alter(*file, |content| content.is_loose = false),
+            Act::Before { file } => self.alter(*file, |content| content.unseen = Some(BEFORE)),
+            Act::Cover { file } => self.alter(*file, |content| content.unseen = None),
             Act::FlushRange { file, bytes } => {
                 self.alter(*file, |content| content.flush_range(bytes));
             }

@@ -197,6 +197,11 @@ impl Desk {
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
         let files = files(&self.disk, &self.accounts, &is_under, watched.unjudged.first());
+        let outputs = watched.outputs.iter().filter(|(_, path)| is_under(path));
+        watched.unjudged.extend(outputs.map(|(stream, path)| match stream {
+            Some(stream) => format!("{stream} (it went to {})", below(&folder, path).display()),
+            None => format!("{} (a block device)", path.display()),
+        }));
         let unjudged = unjudged(&files, &folder, watched.unjudged);
         let least = if unjudged.is_empty() { Verdict::Survives } else { Verdict::Unknown };
         let verdict = files.iter().map(|file| file.verdict).fold(least, Verdict::max);
@@ -225,13 +230,16 @@ impl Desk {
     }
 }
 
+fn below<'a>(folder: &Path, path: &'a Path) -> &'a Path {
+    path.strip_prefix(folder).unwrap_or(path)
+}
+
 /// Returns what cannot be judged, and why: for `all` files, and for some.
 fn unjudged(files: &[File], folder: &Path, all: BTreeSet<String>) -> Vec<String> {
     const SHOWN_MAX: usize = 3;
     let mut reasons = BTreeMap::<_, Vec<_>>::new();
     for file in files {
-        let path = Path::new(&file.path);
-        let path = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        let path = below(folder, Path::new(&file.path)).display().to_string();
         let reason = file.unjudged.as_ref().filter(|reason| !all.contains(*reason));
         reason.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(path.clone()));
     }
@@ -247,18 +255,13 @@ fn files(
     is_meant: &dyn Fn(&Path) -> bool,
     unseen: Option<&String>,
 ) -> Vec<File> {
-    const STORES: &str = "stores through a shared mapping, which no later flush covers, are not \
-        seen";
     let of = |(file, known)| {
         let names = disk.names_of(known).filter(|(path, _)| is_meant(path));
         let rows = names.map(move |(path, named)| {
             let account = accounts.of(file)?;
             let is_linked = named.by == By::Linked;
             let seen = disk.survives_as(known, named, Promise::Seen);
-            let unjudged = match known.content.is_loose {
-                true => Some(STORES),
-                false => unseen.map(String::as_str),
-            };
+            let unjudged = known.content.unseen.or(unseen.map(String::as_str));
             let unjudged = unjudged.filter(|_| seen == Survives::PowerLoss);
             let (verdict, most) = match (seen, unjudged) {
                 (Survives::PowerLoss, None) => (Verdict::Survives, seen),

@@ -154,6 +154,7 @@ impl Timelines {
             Act::Storage { .. }
             | Act::Found { .. }
             | Act::Map { .. }
+            | Act::Before { .. }
             | Act::Cover { .. }
             | Act::Read { .. } => {}
         }

@@ -13,6 +13,7 @@ use crate::call::{Call, PlaceId};
 use crate::front::{Front, status};
 use crate::wanted::Wanted;
 use calls::{Begin, Begun, Reader};
+pub use descriptors::Output;
 use filter::When;
 use libc::{c_int, c_long, pid_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -22,8 +23,8 @@ use ptrace::{Event, Until};
 use start::Limit;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,6 +70,8 @@ pub struct Watched {
     pub unseen: BTreeSet<String>,
     /// The unseen calls that may have changed any file.
     pub unjudged: BTreeSet<String>,
+    /// The outputs that are not judged.
+    pub outputs: BTreeSet<Output>,
     /// The places of the calls.
     pub places: Places,
 }
@@ -172,6 +175,11 @@ fn on_this_thread<D>(
     };
     if watch.asked.is_some() {
         seize_all(program)?;
+        let unseen = watch.reader.join(program);
+        for what in unseen {
+            watch.not_seen(what);
+        }
+        watch.see_news(0);
     }
     watch.run(stop)?;
     if let (false, Some(number)) = (watch.has_begun, watch.watched.end.code) {
@@ -266,6 +274,8 @@ struct Task {
     process: pid_t,
     /// The call in progress, when it began, and where.
     in_call: Option<(Begun, u64, Option<PlaceId>)>,
+    /// Whether it has made calls of another architecture.
+    is_foreign: bool,
 }
 
 impl Watch<'_> {
@@ -289,6 +299,7 @@ impl Watch<'_> {
     }
 
     fn finish(mut self) -> Watched {
+        self.watched.outputs = self.reader.outputs();
         self.watched.elapsed_s = self.started.elapsed().as_secs_f64();
         let left = self.remaining();
         self.watched.leaves = !left.is_empty();
@@ -366,6 +377,15 @@ impl Watch<'_> {
 
     fn begin(&mut self, task: pid_t) -> Until {
         let Ok(Some(entry)) = ptrace::entry(task) else { return Until::Call };
+        if entry.is_foreign {
+            let of = self.task(task);
+            let (process, is_known) = (of.process, std::mem::replace(&mut of.is_foreign, true));
+            if !is_known {
+                let program = fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default();
+                self.not_seen(&format!("32-bit calls of {} are not seen", program.display()));
+            }
+            return Until::Call;
+        }
         let is_asked = |(number, when): &(c_long, When)| {
             *number == entry.number && when.is_met(&entry.arguments)
         };
@@ -444,7 +464,7 @@ impl Watch<'_> {
         let process = self.task(task).process;
         self.reader.forget(process);
         self.watched.places.forget(process);
-        self.watched.unseen.extend(unseen_program(process));
+        self.watched.unseen.extend(unlike_alone(process));
     }
 
     fn gone(&mut self, task: pid_t, end: End) {
@@ -493,7 +513,11 @@ impl Watch<'_> {
         let watching = &mut self.watched.watching;
         self.tasks.entry(task).or_insert_with(|| {
             watching.tasks += 1;
-            Task { process: status(task, "Tgid:").unwrap_or(task), in_call: None }
+            Task {
+                process: status(task, "Tgid:").unwrap_or(task),
+                in_call: None,
+                is_foreign: false,
+            }
         })
     }
 }
@@ -508,17 +532,10 @@ fn names(processes: &BTreeSet<pid_t>) -> String {
     some_of(&processes.iter().map(name).collect::<Vec<_>>(), SHOWN_MAX)
 }
 
-/// Returns why a program's calls can't be observed, or why it runs differently than on its own.
-fn unseen_program(process: pid_t) -> Option<String> {
-    const CLASS_AT: usize = 4;
-    const CLASS_32: u8 = 1;
+/// Returns why a program runs differently than on its own.
+fn unlike_alone(process: pid_t) -> Option<String> {
     let link = format!("/proc/{process}/exe");
     let name = fs::read_link(&link).ok()?;
-    let mut begins = [0; CLASS_AT + 1];
-    File::open(&link).ok()?.read_exact(&mut begins).ok()?;
-    if begins[CLASS_AT] == CLASS_32 {
-        return Some(format!("calls of {}, a program of 32 bits, are not seen", name.display()));
-    }
     let found = fs::metadata(&link).ok()?;
     let is = |bit| found.mode() & bit != 0;
     let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());

@@ -382,9 +382,8 @@ fn appender(place: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Starts an appender and joins it; returns both once it is watched.
-fn joined(place: &Path, document: &Path) -> Result<(Child, Child), String> {
-    let mut process = appender(place);
+/// Joins a process that ends with its input; returns it and its tracer once it is watched.
+fn joined(mut process: Child, document: &Path) -> Result<(Child, Child), String> {
     let mut command = wrote(&["trace", "--format", "json", "-p"]);
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
@@ -419,7 +418,7 @@ fn await_file(path: &Path, bytes: &str) {
 fn a_program_that_runs_is_joined_and_watched_to_its_end() {
     let place = folder();
     let path = place.path().join("trace.json");
-    let (mut process, mut tracer) = or_skip!(joined(place.path(), &path));
+    let (mut process, mut tracer) = or_skip!(joined(appender(place.path()), &path));
     process.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
     assert!(process.wait().unwrap().success());
     assert_eq!(tracer.wait().unwrap().code(), Some(0));
@@ -434,7 +433,7 @@ fn a_program_that_runs_is_joined_and_watched_to_its_end() {
 fn a_program_that_is_left_runs_on_alone() {
     let place = folder();
     let path = place.path().join("trace.json");
-    let (mut process, mut tracer) = or_skip!(joined(place.path(), &path));
+    let (mut process, mut tracer) = or_skip!(joined(appender(place.path()), &path));
     let mut input = process.stdin.take().unwrap();
     let file_b = place.path().join("b");
     input.write_all(b"one\n").unwrap();

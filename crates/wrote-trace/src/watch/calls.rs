@@ -1,6 +1,6 @@
 //! Translates system calls that change files into their effects.
 
-use super::descriptors::{Descriptor, Descriptors, Kind, name_of};
+use super::descriptors::{Descriptor, Descriptors, Kind, Output, name_of};
 use super::filter::newer;
 use super::maps::{self, Mapping};
 use super::memory;
@@ -8,7 +8,7 @@ use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
 use crate::wanted::{Sign, Wanted};
 use libc::pid_t;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -27,6 +27,7 @@ const SPACE_BYTES_MIN: u64 = 512;
 const MET_MAX: usize = 1 << 16;
 /// The note on a program that uses io_uring.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
+const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
 /// A call in progress, with what is needed when it returns. Of a sure one the arguments tell the
 /// effect, if it succeeds.
@@ -147,6 +148,41 @@ impl Reader {
             may_protect: false,
             news: Vec::new(),
         }
+    }
+
+    /// Learns what a process may have written before it is watched: its files that are open to be
+    /// written, and its mappings. Returns how it writes unseen.
+    pub fn join(&mut self, process: pid_t) -> Vec<&'static str> {
+        let mut unseen = Vec::new();
+        let open = fs::read_dir(format!("/proc/{process}/fd"));
+        for entry in open.into_iter().flatten().flatten() {
+            let is_ring = fs::read_link(entry.path())
+                .is_ok_and(|to| to == Path::new("anon_inode:[io_uring]"));
+            unseen.extend(is_ring.then_some(IO_URING_UNSEEN));
+            let Ok(number) = entry.file_name().to_string_lossy().parse() else { continue };
+            let Some(file) = self.regular(process, number) else { continue };
+            if self.descriptors.get(process, number as i32).is_some_and(|of| of.is_writable) {
+                self.moment += 1;
+                self.unseen.insert(file, self.moment);
+                self.news.push(Act::Before { file });
+            }
+        }
+        self.may_protect = true;
+        for mapping in maps::writable(process).0 {
+            let Ok(found) = fs::metadata(&mapping.path) else { continue };
+            if found.is_file() {
+                self.meet(Some(&mapping.seen_here(process)), mapping.file, found.len());
+                let act = self.loosen(mapping.file);
+                self.news.push(act);
+            }
+        }
+        unseen.extend(maps::has_aio(process).then_some(AIO_UNSEEN));
+        unseen
+    }
+
+    /// Returns the outputs that were written to and are not judged.
+    pub fn outputs(&mut self) -> BTreeSet<Output> {
+        std::mem::take(&mut self.descriptors.outputs)
     }
 
     /// Forgets a process that has executed another program or ended.
@@ -334,7 +370,7 @@ impl Reader {
                 return Some(Begin::Unseen(IO_URING_UNSEEN));
             }
             libc::SYS_io_uring_setup => return Some(Begin::Refuse),
-            libc::SYS_io_setup => return Some(Begin::Unseen("writes by io_submit (kernel AIO)")),
+            libc::SYS_io_setup => return Some(Begin::Unseen(AIO_UNSEEN)),
             _ => return None,
         };
         Some(Begin::Await(begun))
@@ -457,7 +493,10 @@ impl Reader {
     ) -> Option<Begun> {
         let descriptor = descriptor as i32;
         let is_durable = flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
-        self.regular(process, descriptor as u64)?;
+        if self.regular(process, descriptor as u64).is_none() {
+            self.descriptors.note_output(process, descriptor);
+            return None;
+        }
         Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros: false })
     }
 
@@ -502,6 +541,9 @@ impl Reader {
                 is_outside && text().is_some_and(|text| sign.is_match(&text))
             }
         };
+        if tells {
+            self.descriptors.note_output(process, descriptor);
+        }
         tells.then_some(Begun::Sure(Act::Tell))
     }
 

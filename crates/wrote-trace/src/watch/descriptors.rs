@@ -5,8 +5,8 @@
 
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::Range;
@@ -40,9 +40,14 @@ pub struct Descriptor {
     pub path: Option<PathBuf>,
     /// Its size at the time of look-up, in bytes.
     pub size_bytes: u64,
+    /// Set until the first write to an output that is not judged.
+    output: Option<Box<Output>>,
     /// The `fdinfo`, kept open where possible because each write needs the position.
     info: Option<File>,
 }
+
+/// A file or device that is not judged: as which stream, and its path.
+pub type Output = (Option<&'static str>, PathBuf);
 
 /// File types, as far as they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub enum Kind {
     Regular,
     Folder,
     Socket,
+    /// A block device.
+    Disk,
     /// The target of the program's standard output or error; not a pipe between its children.
     Stream,
     /// Anything else, such as a pipe, a device or an in-memory file.
@@ -75,7 +82,9 @@ pub struct Descriptors {
     infos: usize,
     infos_max: usize,
     /// Files of the standard output and error at the start, which the program treats as streams.
-    streams: Vec<FileId>,
+    streams: [Option<FileId>; 2],
+    /// Files and devices that were written to and are not judged.
+    pub outputs: BTreeSet<Output>,
     /// The descriptors that write at their positions, by file, each with the bytes that it wrote
     /// without a gap.
     writers: HashMap<FileId, Vec<(pid_t, i32, Range<u64>)>>,
@@ -86,10 +95,11 @@ impl Descriptors {
     /// process may have `files_max` open files.
     pub fn new(process: pid_t, files_max: usize) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
-        let streams = (1..=2).filter_map(stream).map(|found| FileId::of(&found)).collect();
+        let streams = [1, 2].map(|number| stream(number).map(|found| FileId::of(&found)));
         let infos_max = files_max.saturating_sub(OTHER_FILES).min(INFOS_MAX);
         let (known, writers) = (HashMap::new(), HashMap::new());
-        Descriptors { known, infos: 0, infos_max, streams, writers }
+        let outputs = BTreeSet::new();
+        Descriptors { known, infos: 0, infos_max, streams, outputs, writers }
     }
 
     /// Returns the file of a process's descriptor; `None` if it is not open.
@@ -98,7 +108,13 @@ impl Descriptors {
             Entry::Occupied(known) => Some(known.into_mut()),
             Entry::Vacant(place) => {
                 let mut found = look_up(process, descriptor).ok()?;
-                if self.streams.contains(&found.file) {
+                let stream = self.streams.iter().position(|of| *of == Some(found.file));
+                if let (Kind::Regular | Kind::Disk, Some(path)) = (found.kind, &found.path) {
+                    let as_stream = stream.map(|at| ["standard output", "standard error"][at]);
+                    let is_aside = as_stream.is_some() || found.kind == Kind::Disk;
+                    found.output = is_aside.then(|| Box::new((as_stream, path.clone())));
+                }
+                if stream.is_some() {
                     found.kind = Kind::Stream;
                 }
                 // Files that are open longest keep theirs: those written in turn would lose all.
@@ -107,6 +123,12 @@ impl Descriptors {
                 Some(place.insert(found))
             }
         }
+    }
+
+    /// Notes a write to a descriptor, if its file is not judged.
+    pub fn note_output(&mut self, process: pid_t, descriptor: i32) {
+        let known = self.known.get_mut(&(process, descriptor));
+        self.outputs.extend(known.and_then(|known| known.output.take()).map(|output| *output));
     }
 
     /// Forgets the paths, which files may have lost since.
@@ -210,6 +232,7 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         appends: flags & libc::O_APPEND != 0,
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         is_written: false,
+        output: None,
         path: Some(path).filter(|_| is_named),
         size_bytes: found.len(),
         info,
@@ -243,6 +266,8 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
         Kind::Folder
     } else if file_type.is_socket() {
         Kind::Socket
+    } else if file_type.is_block_device() {
+        Kind::Disk
     } else {
         Kind::Other
     }

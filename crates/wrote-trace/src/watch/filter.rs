@@ -1,7 +1,7 @@
 //! The calls that change files, and the seccomp filter that stops a program only at them.
 //!
 //! Written by hand, because the existing crates kill programs of another architecture, which should
-//! run unobserved instead.
+//! run on, and be noted.
 
 use crate::wanted::{Sign, Wanted};
 use libc::{c_long, sock_filter};
@@ -105,7 +105,7 @@ pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
 
 /// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` on an
 /// architecture whose calls are not known.
-const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+pub const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
     Some(0xc000_00b7)
@@ -136,7 +136,8 @@ pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_AT),
         jump(JUMP_EQUAL, architecture, 1, 0),
-        pass,
+        // Other numbers mean other calls, as 32-bit ones: they are only noted.
+        stop,
         statement(LOAD, NUMBER_AT),
     ];
     for (number, when) in calls {

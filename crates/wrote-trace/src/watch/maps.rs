@@ -4,7 +4,7 @@ use crate::call::FileId;
 use libc::pid_t;
 use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A shared mapping of a file with write permission.
 #[derive(Debug)]
@@ -28,6 +28,12 @@ impl Mapping {
         self.file == file || self.inode == file.inode
     }
 
+    /// Returns the path without the root of a process.
+    pub fn seen_here(&self, process: pid_t) -> PathBuf {
+        let below = self.path.strip_prefix(format!("/proc/{process}/root"));
+        Path::new("/").join(below.unwrap_or(&self.path))
+    }
+
     /// Returns which bytes of the file these addresses are; empty if none.
     pub fn bytes(&self, memory: &Range<u64>) -> Range<u64> {
         let place = |address: u64| {
@@ -35,6 +41,12 @@ impl Mapping {
         };
         place(memory.start)..place(memory.end)
     }
+}
+
+/// Whether a process has a queue of kernel AIO.
+pub fn has_aio(process: pid_t) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    maps.lines().any(|line| line.contains("/[aio]"))
 }
 
 /// Returns the mappings of a process or thread, and whether it has any memory: a thread that has

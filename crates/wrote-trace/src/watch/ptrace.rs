@@ -2,6 +2,7 @@
 //!
 //! nix does not know signals above 31, which programs may use: it neither waits nor resumes here.
 
+use super::filter::ARCHITECTURE;
 use libc::{c_int, c_long, c_void, pid_t};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
@@ -41,6 +42,8 @@ pub enum Until {
 /// A call as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
+    /// Whether it is of another architecture, as of 32 bits.
+    pub is_foreign: bool,
     /// Its number.
     pub number: c_long,
     /// Its arguments.
@@ -155,7 +158,8 @@ pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
         }
     };
     let (instruction, stack) = (info.instruction_pointer, info.stack_pointer);
-    Ok(Some(Entry { number: number as c_long, arguments, instruction, stack }))
+    let is_foreign = ARCHITECTURE != Some(info.arch);
+    Ok(Some(Entry { is_foreign, number: number as c_long, arguments, instruction, stack }))
 }
 
 /// Returns the result of the call at whose end a task is: its value or error number.

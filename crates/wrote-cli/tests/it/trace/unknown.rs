@@ -1,10 +1,13 @@
 //! The verdict on a file that was changed unseen is `unknown`, with the reason.
 
-use super::{SAFE, file, ids, installed, python};
+use super::{SAFE, document, file, ids, installed, joined, python, traced};
 use crate::support::wrote;
 use fixtures::{finish, folder, or_skip};
 use std::fs;
-use wrote_result::trace::Verdict;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use wrote_result::trace::{Trace, Verdict};
 
 /// A file `b` of two flushed pages, and ways to map it.
 const MAPPED: &str = "\
@@ -90,4 +93,133 @@ fn what_cannot_be_judged_stands_in_the_table_the_last_line_and_the_page_and_fail
     let page = fs::read_to_string(place.path().join("page.html")).unwrap();
     assert!(page.contains(verdict) && page.contains(">unknown<"), "{page}");
     assert_eq!(run(&["--fail-on", "warning"]).code(), Some(1));
+}
+
+#[test]
+fn a_standard_stream_that_is_a_file_is_not_judged_and_is_named() {
+    let place = folder();
+    for (script, more, unjudged) in [
+        ("echo out", &[][..], "standard output (it went to stream)"),
+        ("echo out", &["--ack", "stdout"], "standard output (it went to stream)"),
+        ("true", &[], ""),
+        ("echo out", &["--under", "."], "standard output (it went to stream)"),
+        ("echo out", &["--under", "/proc"], ""),
+    ] {
+        let mut command = wrote(&["trace", "--format", "json", "--force", "-o", "trace.json"]);
+        command.args(more).args(["--", "sh", "-c", script]).current_dir(place.path());
+        let stream = fs::File::create(place.path().join("stream")).unwrap();
+        let status = command.stdout(stream).status().unwrap();
+        assert!(status.success(), "{script} {more:?}");
+        let trace = document(&place.path().join("trace.json"));
+        assert_eq!(trace.unjudged.join(", "), unjudged, "{script} {more:?}: {trace:?}");
+        let is_unknown = trace.verdict == Verdict::Unknown;
+        assert_eq!(is_unknown, !unjudged.is_empty(), "{script} {more:?}: {trace:?}");
+    }
+}
+
+/// Joins a program once it has made the file `ready`, and lets it end.
+fn left_to_end(mut command: Command, place: &Path) -> Result<Trace, String> {
+    let process = command.current_dir(place).stdin(Stdio::piped()).spawn().unwrap();
+    while !place.join("ready").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let path = place.join("joined.json");
+    let (mut process, mut tracer) = joined(process, &path)?;
+    drop(process.stdin.take());
+    assert!(process.wait().unwrap().success());
+    assert_eq!(tracer.wait().unwrap().code(), Some(0));
+    Ok(document(&path))
+}
+
+#[test]
+fn what_a_program_had_written_before_it_was_joined_is_judged_once_it_is_flushed() {
+    use Verdict::{Lost, Survives, Unknown};
+    or_skip!(installed("python3"));
+    for (work, log, map) in [
+        ("pass", Unknown, Unknown),
+        ("os.write(log, b'since')", Lost, Unknown),
+        ("os.fsync(log)", Survives, Unknown),
+        ("m.close(); os.sync()", Survives, Survives),
+    ] {
+        let place = folder();
+        let program = format!(
+            "{MAPPED}m = mapped(); m[0:3] = b'new'\n\
+             log = os.open('log', os.O_WRONLY | os.O_CREAT)\n\
+             os.write(log, b'before')\n\
+             read = os.open('log', os.O_RDONLY)\n\
+             open('ready', 'w').close()\n\
+             os.read(0, 1)\n\
+             {work}\n"
+        );
+        let mut command = Command::new("python3");
+        command.args(["-SEc", &program]);
+        let trace = or_skip!(left_to_end(command, place.path()));
+        let verdict = |name| file(&trace, name).verdict;
+        assert_eq!((verdict("log"), verdict("b")), (log, map), "{work}: {trace:?}");
+        assert_eq!(trace.verdict == Survives, (log, map) == (Survives, Survives), "{trace:?}");
+    }
+}
+
+/// Compiles a program in C that ends once its input does, after this work.
+fn compiled(place: &Path, work: &str) -> Result<Command, String> {
+    installed("cc")?;
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <string.h>\n#include <sys/mman.h>\n\
+         #include <sys/syscall.h>\n#include <unistd.h>\n\
+         int main(void) {{ char c; int b = open(\"b\", O_RDWR | O_CREAT, 0644); {work}\n\
+         close(open(\"ready\", O_WRONLY | O_CREAT, 0644)); read(0, &c, 1); return 0; }}\n"
+    );
+    fs::write(place.join("program.c"), source).unwrap();
+    let built =
+        finish(Command::new("cc").args(["-w", "-o", "program", "program.c"]).current_dir(place));
+    assert_eq!(built.code(), Some(0), "{built:?}");
+    Ok(Command::new(place.join("program")))
+}
+
+const AIO: &str = "long queue = 0; if (syscall(SYS_io_setup, 8, &queue)) return 7;";
+const RING: &str = "char params[120] = {0}; if (syscall(425, 8, params) < 0) return 7;";
+const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
+
+#[test]
+fn a_queue_of_the_kernel_leaves_no_file_that_is_called_safe_also_where_it_is_older_than_the_trace()
+{
+    for (work, unseen) in [(AIO, AIO_UNSEEN), (RING, "writes by io_uring are not seen")] {
+        let place = folder();
+        let mut program = or_skip!(compiled(place.path(), &format!("fsync(b); {work}")));
+        let alone = program.current_dir(place.path()).stdin(Stdio::null()).status().unwrap();
+        or_skip!(alone.success().then_some(()).ok_or("this kernel refuses such queues"));
+        let (trace, finished) =
+            traced(place.path(), "./program </dev/null", &["--io-uring", "allow"]);
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert_eq!(trace.unjudged, [unseen], "{trace:?}");
+        assert_eq!(trace.verdict, Verdict::Unknown, "{trace:?}");
+        fs::remove_file(place.path().join("ready")).unwrap();
+        let program = Command::new(place.path().join("program"));
+        let trace = or_skip!(left_to_end(program, place.path()));
+        assert_eq!(trace.unseen, [unseen], "{trace:?}");
+        assert_eq!(trace.unjudged.last().unwrap(), unseen, "{trace:?}");
+        assert_eq!(file(&trace, "b").verdict, Verdict::Unknown, "{trace:?}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_call_of_32_bits_in_a_program_of_64_is_noted_and_leaves_no_file_that_is_called_safe() {
+    let place = folder();
+    let work = "char *low = mmap(0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0); \
+        memcpy(low, \"new\", 3); long done; fsync(b); \
+        asm volatile(\"int $0x80\" : \"=a\"(done) : \"a\"(4), \"b\"(b), \"c\"(low), \"d\"(3) \
+        : \"memory\"); if (done != 3) return 7;";
+    let mut program = or_skip!(compiled(place.path(), work));
+    let alone = program.current_dir(place.path()).stdin(Stdio::null()).status();
+    or_skip!(match alone.map(|status| status.success()) {
+        Ok(true) => Ok(()),
+        _ => Err("this kernel runs no calls of 32 bits"),
+    });
+    let (trace, finished) = traced(place.path(), "./program </dev/null", &[]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert_eq!(fs::read(place.path().join("b")).unwrap(), b"new");
+    let note = format!("32-bit calls of {} are not seen", place.path().join("program").display());
+    assert_eq!(trace.unjudged, [note], "{trace:?}");
+    assert_eq!(trace.verdict, Verdict::Unknown, "{trace:?}");
 }
