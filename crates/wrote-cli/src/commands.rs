@@ -77,10 +77,9 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
     }
 }
 
-/// The exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad usage, 3 a
-/// fault that loses nothing or a verdict that is undecided, 128 and the signal's number when a
-/// signal ended the run. A command that had finished, or that runs until interrupted (`log tail
-/// -f`), has no line on a signal.
+/// The exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad usage, 3 to 5
+/// the command's own, 128 and the signal's number when a signal ended the run. A command that had
+/// finished, or that runs until interrupted (`log tail -f`), has no line on a signal.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
@@ -89,7 +88,7 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
         (None, Err(Error::Ended(code))) => (code, None),
-        (None, Err(Error::Harmless(text))) => (3, Some(text)),
+        (None, Err(Error::Coded(code, text))) => (code, Some(text)),
         (None, Err(error)) => (1, Some(error.to_string())),
     }
 }

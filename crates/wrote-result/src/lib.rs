@@ -61,9 +61,9 @@ pub enum Error {
     /// The request could not be done: exit 1.
     #[error("{0}")]
     Failed(String),
-    /// A check found a fault that loses nothing, or could not decide: exit 3.
-    #[error("{0}")]
-    Harmless(String),
+    /// A verdict, or a refusal, with an exit code of its own: 3 for a fault that loses nothing.
+    #[error("{1}")]
+    Coded(u8, String),
     /// A program run for the user ended with this exit code; it becomes ours.
     #[error("exit code {0}")]
     Ended(u8),

@@ -12,7 +12,20 @@ use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop};
 
+/// The exit codes of verdicts, and of a measurement that could not be made.
+const DOES_NOT_FIT: u8 = 1;
+const NOT_DECIDED: u8 = 3;
+const NO_RULE: u8 = 4;
+const NOT_RUN: u8 = 5;
+
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    done(arguments, stop, command).map_err(|error| match error {
+        Error::Failed(text) => Error::Coded(NOT_RUN, text),
+        error => error,
+    })
+}
+
+fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if arguments.list {
         return output::to_stdout(|out| write_list(&fit::all(), out));
     }
@@ -55,13 +68,15 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
     let verdict = FitVerdict::of_all(fits().filter_map(|fit| fit.verdict));
     let of_verdict = fits().filter(|fit| fit.verdict == verdict);
     let names = of_verdict.map(|fit| fit.program.as_str()).collect::<Vec<_>>().join(", ");
-    match verdict {
-        Some(FitVerdict::DoesNotFit) => Err(Error::Failed(format!("{path} does not suit {names}"))),
+    let (code, text) = match verdict {
+        Some(FitVerdict::Fits) => return Ok(()),
+        Some(FitVerdict::DoesNotFit) => (DOES_NOT_FIT, format!("{path} does not suit {names}")),
         Some(FitVerdict::Undecided) => {
-            Err(Error::Harmless(format!("whether {path} suits {names} is undecided")))
+            (NOT_DECIDED, format!("whether {path} suits {names} is undecided"))
         }
-        Some(FitVerdict::Fits) | None => Ok(()),
-    }
+        None => (NO_RULE, format!("no minimum is published for {names}")),
+    };
+    Err(Error::Coded(code, text))
 }
 
 fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
@@ -75,24 +90,34 @@ mod tests {
     use super::*;
     use wrote_result::document::Fit;
 
+    fn fit(program: &str, verdict: Option<FitVerdict>) -> Fit {
+        Fit { program: program.into(), version: "3.4".into(), verdict, rules: Vec::new() }
+    }
+
+    fn code(fits: &[Fit]) -> (u8, String) {
+        let document = Document { fit: Some(fits.to_vec()), ..Document::default() };
+        match judged(&document, "/data") {
+            Ok(()) => (0, String::new()),
+            Err(Error::Coded(code, text)) => (code, text),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     #[test]
     fn the_verdict_is_the_exit_code() {
-        let of = |verdict| {
-            let (program, version) = ("etcd".into(), "3.4".into());
-            let fit = Fit { program, version, verdict, rules: Vec::new() };
-            let document = Document { fit: Some(vec![fit]), ..Document::default() };
-            judged(&document, "/data")
-        };
-        assert!(of(None).is_ok() && of(Some(FitVerdict::Fits)).is_ok());
-        let failed = of(Some(FitVerdict::DoesNotFit));
-        assert!(matches!(failed, Err(Error::Failed(text)) if text == "/data does not suit etcd"));
-        assert!(matches!(of(Some(FitVerdict::Undecided)), Err(Error::Harmless(_))));
-        let (program, version) = ("redis".into(), "7".into());
-        let fits = Some(FitVerdict::Fits);
-        let other = Fit { program, version, verdict: fits, rules: Vec::new() };
-        let etcd =
-            Fit { program: "etcd".into(), verdict: Some(FitVerdict::DoesNotFit), ..other.clone() };
-        let document = Document { fit: Some(vec![other, etcd]), ..Document::default() };
-        assert_eq!(judged(&document, ".").unwrap_err().to_string(), ". does not suit etcd");
+        let of = |verdict| code(&[fit("etcd", verdict)]);
+        assert_eq!(of(Some(FitVerdict::Fits)).0, 0);
+        assert_eq!(of(Some(FitVerdict::DoesNotFit)), (1, "/data does not suit etcd".into()));
+        assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
+        assert_eq!(of(None), (4, "no minimum is published for etcd".into()));
+    }
+
+    #[test]
+    fn the_worst_of_several_programs_is_the_exit_code_and_is_named() {
+        let redis = fit("redis", Some(FitVerdict::Fits));
+        let etcd = fit("etcd", Some(FitVerdict::DoesNotFit));
+        let both = code(&[redis.clone(), etcd, fit("kafka", None)]);
+        assert_eq!(both, (1, "/data does not suit etcd".into()));
+        assert_eq!(code(&[redis, fit("kafka", None)]).0, 0, "no rule was broken");
     }
 }

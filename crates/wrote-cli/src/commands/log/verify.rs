@@ -37,10 +37,10 @@ fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let places = |count: usize| counted(count as u64, "place");
     match (verified.damage.len(), verified.garbage.len()) {
         (0, 0) => Ok(()),
-        (0, garbage) => Err(Error::Harmless(format!(
-            "{shown}: garbage in {}, no record is lost; {repair} removes it",
-            places(garbage)
-        ))),
+        (0, garbage) => {
+            let text = format!("{shown}: garbage in {}, no record is lost", places(garbage));
+            Err(Error::Coded(3, format!("{text}; {repair} removes it")))
+        }
         (damage, _) => Err(Error::Failed(format!(
             "{shown}: damaged in {}; {repair} keeps every record that is whole",
             places(damage)
