@@ -108,7 +108,9 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
             let name = row_name(program, pattern, neighbour);
             rows.iter().find(|row| row.name == name).copied()
         };
-        let Some(alone) = row_of(None) else { continue };
+        // A row that there was no time for leaves its rules undecided.
+        let missing = Row { name: row_name(program, pattern, None), ..Row::default() };
+        let alone = row_of(None).unwrap_or(&missing);
         for mut rule in asked {
             rule.row.clone_from(&alone.name);
             rule.judge(alone);
@@ -124,6 +126,6 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
             rules.push(rule);
         }
     }
-    let verdict = FitVerdict::of_all(rules.iter().filter_map(|rule| rule.verdict));
+    let verdict = FitVerdict::of_all(rules.iter().flat_map(FitRule::verdicts));
     Fit { program: program.name.clone(), version: program.version.clone(), verdict, rules }
 }

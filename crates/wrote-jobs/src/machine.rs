@@ -5,6 +5,7 @@ use std::path::Path;
 
 pub mod counters;
 pub mod doctor;
+pub mod foreign;
 pub mod held_memory;
 pub mod host;
 pub mod target;

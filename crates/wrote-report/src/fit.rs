@@ -16,6 +16,35 @@ use wrote_result::units;
 /// (cloud.google.com/compute/docs/disks/disk-symlinks), `scsi-0Google_PersistentDisk_DEVICE_NAME`.
 const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
 
+/// Classes of disks, with the least and the most durable writes of 4 KiB per second that public
+/// measurements found, one at a time. The classes overlap. docs/fit.md has the sources.
+const CLASSES: [(&str, f64, f64); 8] = [
+    ("a hard disk", 20.0, 120.0),
+    ("a consumer SATA SSD", 390.0, 1200.0),
+    ("a consumer NVMe drive", 140.0, 1700.0),
+    ("an SATA SSD with power-loss protection", 1360.0, 25_400.0),
+    ("an NVMe drive with power-loss protection", 7000.0, 40_500.0),
+    ("Optane", 18_600.0, 21_200.0),
+    ("a volume of AWS gp3", 357.0, 1129.0),
+    ("a managed disk of Azure", 230.0, 430.0),
+];
+
+/// Returns the classes of disks that flush as often as this one, by the fastest flushes of a row.
+fn classes(fit: &Fit, document: &Document) -> Option<String> {
+    let rows = fit.rules.iter().filter_map(|rule| document.row(&rule.row));
+    let rows = rows.filter(|row| row.survives == Some(Survives::PowerLoss));
+    let flush_ns = rows.filter_map(|row| row.flush_latency_ns).map(|flush| flush.p50).min()?;
+    let rate = 1e9 / flush_ns.max(1) as f64;
+    let near = CLASSES.iter().filter(|(_, least, most)| (*least..=*most).contains(&rate));
+    let near = near.map(|(class, ..)| *class).join(", ");
+    let told = match (near.is_empty(), rate > CLASSES[4].2) {
+        (false, _) => format!("consistent with {near}"),
+        (true, true) => "more than of any disk that was published: is it a cache's?".into(),
+        (true, false) => "of no class of disks that was published".into(),
+    };
+    Some(format!("{} flushes one after the other here: {told}", per_second(rate)))
+}
+
 /// The names of the programs that a result judges: `etcd`.
 pub fn programs(document: &Document) -> String {
     match document.fit.as_deref() {
@@ -33,8 +62,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     let mut blocks = match &fits[..] {
         [fit] => {
             let title = format!("{} {} on {place}", fit.program, fit.version);
-            let verdict = fit.verdict.map_or("no published rule", FitVerdict::words);
-            vec![Block::Heading(title, verdict.into()), Block::Table(table(fits))]
+            vec![Block::Heading(title, conditions(fit)), Block::Table(table(fits))]
         }
         _ => {
             let all = Table { on: On::Pages, ..table(fits) };
@@ -47,10 +75,59 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         }
     };
     let notes = burst(document).into_iter().map(Note::from);
+    let notes = notes.chain(undecided(fits, document).into_iter().map(Note::from));
     let notes = notes.chain(fits.iter().flat_map(|fit| notes_of(fit, document)));
     let notes = notes.unique_by(|note| note.text.clone());
     blocks.push(Block::notes(Style::Apart, notes));
     Some(Section::new(Role::Answer, "The verdict", "", blocks))
+}
+
+/// The verdict with the conditions that it holds under, and the rules that are broken: `fits normal
+/// load, not heavy load (500 appends per second: 326 /s here)`.
+fn conditions(fit: &Fit) -> String {
+    let Some(verdict) = fit.verdict else { return "no minimum is published".into() };
+    let loads = fit.rules.iter().filter(|rule| rule.verdict.is_some()).map(|rule| &rule.load);
+    let loads: Vec<&Option<String>> = loads.unique().collect();
+    let usual = if loads.len() > 1 { "normal load" } else { "alone" };
+    let alone = loads.iter().map(|load| {
+        let rules = fit.rules.iter().filter(|rule| rule.load == **load);
+        let judged = rules.map(|rule| (rule, rule.verdict, &rule.here));
+        ((*load).clone().unwrap_or_else(|| usual.into()), judged.collect::<Vec<_>>())
+    });
+    let beside = neighbours(std::slice::from_ref(fit)).into_iter().map(|neighbour| {
+        let of_rule = |rule| beside(rule, neighbour).map(|of| (rule, of.verdict, &of.here));
+        (format!("beside {neighbour}"), fit.rules.iter().filter_map(of_rule).collect())
+    });
+    let worst = |(name, judged): (String, Vec<(&FitRule, Option<FitVerdict>, &Interval)>)| {
+        let (rule, verdict, here) = judged.into_iter().rev().max_by_key(|of| of.1)?;
+        let why = match verdict? {
+            FitVerdict::Fits => String::new(),
+            _ => format!(" ({}: {} here)", rule.name, in_short(&rule.of, here)),
+        };
+        Some((verdict?, name, why))
+    };
+    let all: Vec<(FitVerdict, String, String)> = alone.chain(beside).filter_map(worst).collect();
+    if let [(_, _, why)] = &all[..] {
+        let repeat = format!(": {}", FitVerdict::REPEAT);
+        let repeat = if verdict == FitVerdict::Busy { repeat } else { String::new() };
+        return format!("{}{why}{repeat}", verdict.words());
+    }
+    let names = |verdict: FitVerdict| {
+        let of = all.iter().filter(|(of, ..)| *of == verdict);
+        let names = of.map(|(_, name, why)| format!("{name}{why}")).join(", ");
+        Some(names).filter(|names| !names.is_empty())
+    };
+    let not = names(FitVerdict::DoesNotFit);
+    let parts = [
+        match (names(FitVerdict::Fits), not) {
+            (Some(fits), Some(not)) => Some(format!("fits {fits}, not {not}")),
+            (Some(fits), None) => Some(format!("fits {fits}")),
+            (None, not) => not.map(|not| format!("does not fit {not}")),
+        },
+        names(FitVerdict::Undecided).map(|names| format!("undecided: {names}")),
+        names(FitVerdict::Busy).map(|names| format!("busy {names}: {}", FitVerdict::REPEAT)),
+    ];
+    parts.into_iter().flatten().join("; ")
 }
 
 /// Names the programs by their verdicts: `does not suit etcd; suits redis; 3 have no published
@@ -67,6 +144,7 @@ fn suited(fits: &[Fit]) -> String {
         names(FitVerdict::Fits, "suits"),
         names(FitVerdict::DoesNotFit, "does not suit"),
         names(FitVerdict::Undecided, "undecided:"),
+        names(FitVerdict::Busy, "busy, repeat:"),
         without,
     ];
     parts.into_iter().flatten().join("; ")
@@ -76,6 +154,7 @@ fn suited(fits: &[Fit]) -> String {
 struct Line<'a> {
     program: &'a str,
     rule: &'a FitRule,
+    verdict: Option<FitVerdict>,
 }
 
 fn program(lines: &[Line]) -> Column {
@@ -83,8 +162,13 @@ fn program(lines: &[Line]) -> Column {
 }
 
 fn rule(heading: &str, title: &str, lines: &[Line]) -> Column {
-    let rule = Column::words(heading, Keep::Always, lines, |of| &*of.rule.name);
+    let rule = Column::words(heading, Keep::Always, lines, |of| named(of.rule));
     rule.titled(title).flexible(13, 13)
+}
+
+/// A rule's name with its load.
+fn named(rule: &FitRule) -> String {
+    std::iter::once(&rule.name).chain(&rule.load).join(", ")
 }
 
 fn here(lines: &[Line]) -> Column {
@@ -95,8 +179,8 @@ fn here(lines: &[Line]) -> Column {
 /// The verdict, or these words without a rule.
 fn verdict(without: &'static str, lines: &[Line]) -> Column {
     let verdict = |of: &Line| {
-        let words = of.rule.verdict.map_or(without, FitVerdict::words);
-        Text { tone: tone(of.rule.verdict), ..words.into() }
+        let words = of.verdict.map_or(without, FitVerdict::words);
+        Text { tone: tone(of.verdict), ..words.into() }
     };
     Column::words("VERDICT", Keep::Always, lines, verdict).titled("Verdict")
 }
@@ -104,8 +188,8 @@ fn verdict(without: &'static str, lines: &[Line]) -> Column {
 /// Returns a row for each program: the rule that decides, or its first figure.
 fn overview(fits: &[Fit]) -> Table {
     let lines = fits.iter().filter_map(|fit| {
-        let rule = fit.rules.iter().find(|rule| rule.verdict == fit.verdict)?;
-        Some(Line { program: &fit.program, rule })
+        let rule = fit.rules.iter().find(|rule| rule.verdicts().max() == fit.verdict)?;
+        Some(Line { program: &fit.program, rule, verdict: fit.verdict })
     });
     let lines: Vec<Line> = lines.collect();
     let rules = rule("RULE OR FIGURE", "Rule or figure", &lines);
@@ -137,10 +221,10 @@ fn burst(document: &Document) -> Option<String> {
 
 /// Returns the table of all rules; of several programs it names each.
 fn table(fits: &[Fit]) -> Table {
-    let lines = fits
-        .iter()
-        .flat_map(|fit| fit.rules.iter().map(|rule| Line { program: &fit.program, rule }));
-    let lines: Vec<Line> = lines.collect();
+    let mut lines: Vec<Line> = Vec::new();
+    for Fit { program, rules, .. } in fits {
+        lines.extend(rules.iter().map(|rule| Line { program, rule, verdict: rule.verdict }));
+    }
     let mut columns = Vec::new();
     columns.extend((fits.len() > 1).then(|| program(&lines)));
     let says = |of: &Line| of.rule.says.clone().unwrap_or_default();
@@ -152,7 +236,7 @@ fn table(fits: &[Fit]) -> Table {
         let beside = |of: &Line| {
             let Some(beside) = beside(of.rule, neighbour) else { return Text::default() };
             let [whole, short] = [with_ends, in_short].map(|told| told(&of.rule.of, &beside.here));
-            Text { short: Some(short), ..whole.into() }
+            Text { short: Some(short), tone: tone(beside.verdict), ..whole.into() }
         };
         let beside = Column::figures(heading, Keep::Last, &lines, beside);
         columns.push(beside.titled(format!("Beside {neighbour}")));
@@ -175,7 +259,7 @@ fn beside<'a>(rule: &'a FitRule, neighbour: &str) -> Option<&'a Beside> {
 fn tone(verdict: Option<FitVerdict>) -> Tone {
     match verdict {
         Some(FitVerdict::Fits) => Tone::Green,
-        Some(FitVerdict::Undecided) => Tone::Yellow,
+        Some(FitVerdict::Undecided | FitVerdict::Busy) => Tone::Yellow,
         Some(FitVerdict::DoesNotFit) => Tone::Red,
         None => Tone::Plain,
     }
@@ -213,32 +297,33 @@ fn in_short(of: &str, here: &Interval) -> String {
     if here.median > 0.0 { shown(of, here.median) } else { with_ends(of, here) }
 }
 
-/// Returns the time that would decide, the neighbours' ratios, and the sources.
+/// Returns the neighbours' verdicts and ratios, and the sources.
 fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
-    let undecided = fit.rules.iter().filter_map(|rule| undecided(rule, document));
     let beside = fit.rules.iter().flat_map(|rule| {
         let worth = rule.verdict.is_some() || rule.of == "latency_p99_ns";
         let is_told = move |of: &&Beside| {
             let is_remedy = REMEDIES.contains(&&*of.neighbour);
-            worth && of.ratio.median > 0.0 && !(is_remedy && beside(rule, COPY).is_some())
+            worth
+                && (of.ratio.median > 0.0 || of.verdict.is_some())
+                && !(is_remedy && beside(rule, COPY).is_some())
         };
         rule.beside.iter().filter(is_told).map(|beside| ratio(rule, beside))
     });
     let is_one = document.fit.as_ref().is_some_and(|fits| fits.len() == 1);
     let is_without = is_one && fit.rules.iter().all(|rule| rule.says.is_none());
-    let no_rule = is_without.then(|| {
-        let program = &fit.program;
-        format!("No rule for {program}'s disk is published that we know: these are its figures.")
-    });
+    let no_rule = is_without.then(|| classes(fit, document)).flatten();
     let sources = fit.rules.iter().filter_map(|rule| {
         let (says, source) = (rule.says.as_ref()?, rule.source.as_ref()?);
-        Some(format!("{says}: {source}"))
+        let read = rule.date.as_ref().map(|date| format!("read {date}"));
+        let about = rule.kind.clone().into_iter().chain(read).join(", ");
+        let about = if about.is_empty() { about } else { format!(" ({about})") };
+        Some(format!("{says}{about}: {source}"))
     });
     let sources = sources.unique().map(|text| Note { on: On::Pages, ..text.into() });
     let remedies = fit.rules.iter().filter_map(remedies);
     let is_judged = fit.rules.iter().any(|rule| rule.verdict.is_some());
     let lost = fit.rules.iter().filter(|_| is_judged).find_map(|rule| lost(rule, document));
-    let told = lost.into_iter().chain(undecided).chain(beside).chain(remedies).chain(no_rule);
+    let told = lost.into_iter().chain(beside).chain(remedies).chain(no_rule);
     told.map(Note::from).chain(sources).collect()
 }
 
@@ -294,35 +379,44 @@ fn remedies(rule: &FitRule) -> Option<String> {
     Some(format!("Remedies for a copy, {}: {found}", rule.name))
 }
 
-fn undecided(rule: &FitRule, document: &Document) -> Option<String> {
-    if rule.verdict != Some(FitVerdict::Undecided) {
-        return None;
-    }
-    let name = &rule.name;
+/// Names the rules whose intervals hold the limit, with the time that decides all of them.
+fn undecided(fits: &[Fit], document: &Document) -> Option<String> {
+    let rules = fits.iter().flat_map(|fit| &fit.rules);
+    let rules = rules.filter(|rule| rule.verdict == Some(FitVerdict::Undecided));
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
-    let of_rule = document.row(&rule.row).map(elapsed_s)?;
-    Some(match rule.decided_after_s.filter(|_| of_rule > 0.0) {
-        Some(after_s) => {
-            // With the work between the runs.
-            let minutes = (document.elapsed_s * after_s / of_rule / 60.0).ceil();
-            format!(
-                "{name}: undecided, the interval holds the limit; at this spread --time \
-                 {minutes}min would decide it"
-            )
+    // With the work between the runs.
+    let needs_s = |rule: &FitRule| {
+        let of_rule_s = document.row(&rule.row).map(elapsed_s).filter(|s| *s > 0.0)?;
+        Some(document.elapsed_s * rule.decided_after_s? / of_rule_s)
+    };
+    let rules: Vec<(String, Option<f64>)> = rules
+        .map(|rule| (named(rule), needs_s(rule)))
+        .unique_by(|(name, _)| name.clone())
+        .collect();
+    let all = rules.iter().map(|(name, _)| name).join("; ");
+    let longest_s = rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max);
+    let close = rules.iter().filter(|(_, s)| s.is_none()).map(|(name, _)| name).join("; ");
+    let minutes = (longest_s / 60.0).ceil();
+    let longer = format!("--time {minutes}min");
+    let told = match (longest_s > 0.0, close.is_empty()) {
+        _ if rules.is_empty() => return None,
+        (true, true) => format!("at this spread {longer} would decide all"),
+        (true, false) => {
+            format!("at this spread {longer} would decide all but {close}, too close to tell")
         }
-        None => format!("{name}: undecided, the figure is too close to the limit to tell"),
-    })
+        (false, _) => "the figures are too close to their limits to tell".into(),
+    };
+    Some(format!("Undecided, as the interval holds the limit: {all}; {told}"))
 }
 
 fn ratio(rule: &FitRule, beside: &Beside) -> String {
     let verdict = beside.verdict.map(|verdict| format!("{}, ", verdict.words()));
-    format!(
-        "{} beside {}: {}{} alone",
-        rule.name,
-        beside.neighbour,
-        verdict.unwrap_or_default(),
-        times(&beside.ratio)
-    )
+    let told = match beside.ratio.median > 0.0 {
+        true => format!("{} alone", times(&beside.ratio)),
+        // Too few operations for a P99.
+        false => with_ends(&rule.of, &beside.here),
+    };
+    format!("{} beside {}: {}{told}", named(rule), beside.neighbour, verdict.unwrap_or_default())
 }
 
 /// A ratio with its interval: `18.8 (9.70-29.1) times that`, and of a rate that falls `480
@@ -346,6 +440,74 @@ fn times(ratio: &Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn judged(load: Option<&str>, here: f64, verdict: FitVerdict) -> FitRule {
+        let here = Interval { median: here, ci95_low: here, ci95_high: here };
+        let (of, verdict, load) = ("iops".into(), Some(verdict), load.map(Into::into));
+        FitRule { name: "500 per second".into(), of, verdict, here, load, ..FitRule::default() }
+    }
+
+    fn first_line(rules: Vec<FitRule>) -> String {
+        let verdict = FitVerdict::of_all(rules.iter().flat_map(FitRule::verdicts));
+        conditions(&Fit { program: "etcd".into(), version: "3".into(), verdict, rules })
+    }
+
+    #[test]
+    fn the_first_line_has_the_verdict_of_each_load_with_what_breaks_it() {
+        use FitVerdict::{Busy, DoesNotFit, Fits, Undecided};
+        let both = |normal, heavy| {
+            first_line(vec![judged(None, 326.0, normal), judged(Some("heavy load"), 326.0, heavy)])
+        };
+        let why = "heavy load (500 per second: 326 /s here)";
+        assert_eq!(both(Fits, DoesNotFit), format!("fits normal load, not {why}"));
+        assert_eq!(both(Fits, Undecided), format!("fits normal load; undecided: {why}"));
+        assert_eq!(both(Fits, Fits), "fits normal load, heavy load");
+        let busy = first_line(vec![judged(None, 326.0, Busy)]);
+        let said = "busy (500 per second: 326 /s here): repeat, or --beside to judge it so";
+        assert_eq!(busy, said);
+        assert_eq!(first_line(vec![FitRule::default()]), "no minimum is published");
+    }
+
+    #[test]
+    fn a_rule_that_breaks_beside_a_neighbour_is_in_the_first_line_though_it_fits_alone() {
+        let mut rule = judged(None, 900.0, FitVerdict::Fits);
+        let here = Interval { median: 0.56, ci95_low: 0.5, ci95_high: 0.6 };
+        let verdict = Some(FitVerdict::DoesNotFit);
+        rule.beside = vec![Beside { neighbour: "copy".into(), here, verdict, ..Beside::default() }];
+        assert_eq!(
+            first_line(vec![rule]),
+            "fits alone, not beside copy (500 per second: 0.56 /s here)"
+        );
+    }
+
+    #[test]
+    fn one_line_names_all_undecided_rules_and_the_time_that_decides_all() {
+        let mut rules = vec![judged(None, 1.0, FitVerdict::Undecided); 2];
+        (rules[1].name, rules[1].load) = ("backend".into(), Some("heavy load".into()));
+        let row = wrote_result::sample::row("etcd/wal", "power-loss", &[1e9]);
+        for (rule, decided_after_s) in rules.iter_mut().zip([60.0, 600.0]) {
+            rule.row.clone_from(&row.name);
+            let times = row.runs.iter().map(|run| run.elapsed_s).sum::<f64>();
+            rule.decided_after_s = Some(decided_after_s * times);
+        }
+        let mut document = Document { elapsed_s: 1.0, ..Document::default() };
+        document.scenarios.push(wrote_result::document::Scenario {
+            name: "fit".into(),
+            question: String::new(),
+            rows: vec![row],
+            knee: None,
+        });
+        let fit = Fit { program: "etcd".into(), version: "3".into(), verdict: None, rules };
+        let line = undecided(std::slice::from_ref(&fit), &document).unwrap();
+        assert!(
+            line.ends_with(
+                "500 per second; backend, heavy load; at this spread --time 10min would decide all"
+            ),
+            "{line}"
+        );
+        let none = Fit { rules: Vec::new(), ..fit };
+        assert_eq!(undecided(&[none], &document), None);
+    }
 
     #[test]
     fn a_remedy_helped_where_its_interval_is_below_the_copys() {

@@ -75,6 +75,12 @@ pub struct Rule {
     pub says: String,
     /// Its address.
     pub source: String,
+    /// `official`, by the program's makers, or `operator`.
+    pub kind: Option<String>,
+    /// When the source was read: `2026-11`.
+    pub date: Option<String>,
+    /// The load that it is for, where it is not the normal one: `heavy load`.
+    pub load: Option<String>,
 }
 
 impl Rule {
@@ -92,6 +98,9 @@ impl Rule {
             least: self.least.map(|least| least * times),
             says: Some(self.says.clone()),
             source: Some(self.source.clone()),
+            kind: self.kind.clone(),
+            date: self.date.clone(),
+            load: self.load.clone(),
             ..FitRule::default()
         }
     }

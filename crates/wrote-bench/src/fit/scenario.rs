@@ -18,6 +18,7 @@ use wrote::device::{self, Target};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::seed;
 use wrote_jobs::findings::{Burst, Evidence};
+use wrote_jobs::machine::foreign::{self, Foreign};
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
@@ -36,6 +37,9 @@ const RUNS_PART: f64 = 0.9;
 const BESIDE_TIMES: f64 = 2.2;
 /// The size of the file that uses up a burst before each run.
 const DRAIN_BYTES: u64 = 1 << 30;
+
+/// The time in which other programs' I/O is sampled, before and after a run.
+const SAMPLES: Duration = foreign::SAMPLE.saturating_mul(2);
 
 pub(super) struct Suits(pub FitRequest);
 
@@ -59,6 +63,10 @@ impl Scenario for Suits {
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
+        if let Some(few) = self.0.runs.filter(|runs| *runs < RUNS_MIN) {
+            let text = format!("--runs {few}: a verdict needs {RUNS_MIN} runs or more");
+            return Err(Error::Usage(text));
+        }
         let runs = Runs::new(&self.0);
         check_space(&self.0.path, runs.space_bytes(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
@@ -113,7 +121,8 @@ impl Runs {
             let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
             // As long as a run, the burst is used up before it.
             let runs = if request.sustained.is_some() { 2 * runs } else { runs };
-            (time.mul_f64(RUNS_PART) / runs).saturating_sub(calibration::beside(None, true))
+            let beside = calibration::beside(None, true) + SAMPLES;
+            (time.mul_f64(RUNS_PART) / runs).saturating_sub(beside)
         };
         let run = of_each(time).clamp(RUN[0], RUN[1]);
         Runs {
@@ -174,6 +183,7 @@ impl Runs {
             importance: place.map_or(0, |place| 1 + place) * self.rows.len() + number,
             time: self.time_of(number)
                 + self.request.sustained.map_or(Duration::ZERO, |_| self.run),
+            beside: SAMPLES,
             // Only its time ends a run, so the amount depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,
@@ -199,8 +209,8 @@ impl Runs {
 
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
     fn check_time(&self, before: Duration) -> Result<(), Error> {
-        let each = RUN[0] + calibration::beside(None, true);
-        let runs = RUNS_MIN.min(self.runs()) * self.rows.len() as u32;
+        let each = RUN[0] + calibration::beside(None, true) + SAMPLES;
+        let runs = RUNS_MIN * self.rows.len() as u32;
         let least = before + (each * runs).div_f64(RUNS_PART);
         let Some(asked) = self.request.time.filter(|time| *time < least) else { return Ok(()) };
         let (asked, enough) = (asked.as_secs_f64(), least.as_secs_f64().ceil());
@@ -243,26 +253,14 @@ impl Runs {
         (job.pace.runtime, job.pace.time_based) = (Some(self.run), true);
         stream::use_up(site, &[job])
     }
-}
 
-impl Work for Runs {
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        if self.request.runs.is_none() {
-            let sustained = self.request.sustained.unwrap_or_default();
-            self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
-        }
-        if let Some(path) = &self.request.neighbour_path {
-            self.elsewhere = Some(Scratch::make(path)?);
-        }
-        Ok(Prepared::default())
-    }
-
-    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let (pattern, neighbour) = (self.pattern(at.row), self.rows[at.row].2);
+    fn once(&mut self, row: &Row, at: Turn, site: &Site) -> Result<Repeated, Error> {
+        let (pattern, neighbour) = (self.pattern(at.row).clone(), self.rows[at.row].2);
         let job = &pattern.job;
         let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
         let drained_bytes = self.drain(site)?;
         let time = self.time_of(at.row);
+        let before = Foreign::sample(site.device());
         let work =
             || clocked(&site.timer()?, Usage::now, || running.run(time, u64::MAX, site.stop));
         let (done, mut run) = match neighbour {
@@ -272,6 +270,14 @@ impl Work for Runs {
                 neighbour.beside(&|number| folder.file(NAME, "neighbour", number), work)?
             }
         };
+        // Without its files, nothing of the run is left to write.
+        self.clear(at.row, site)?;
+        let foreign = before.zip(Foreign::sample(site.device()));
+        // Beside a neighbour, other I/O is what is asked about.
+        let foreign = foreign.filter(|_| neighbour.is_none());
+        let all_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
+        run.foreign_share =
+            foreign.map(|(before, after)| before.share(all_per_s).max(after.share(all_per_s)));
         run.bytes = done.counts.written_bytes;
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = done.transactions as f64 / run.elapsed_s;
@@ -287,6 +293,31 @@ impl Work for Runs {
         self.past.push(Past { row: at.row, before_bytes, bytes_per_s });
         self.written_bytes += run.written_bytes;
         Ok(run)
+    }
+}
+
+impl Work for Runs {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
+        if self.request.runs.is_none() {
+            let sustained = self.request.sustained.unwrap_or_default();
+            self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
+        }
+        if let Some(path) = &self.request.neighbour_path {
+            self.elsewhere = Some(Scratch::make(path)?);
+        }
+        Ok(Prepared::default())
+    }
+
+    /// Makes a run, and a second one in its place if other programs disturbed it. The schedule then
+    /// has time for fewer.
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let first = self.once(row, at, site)?;
+        if !first.rows[0].runs[0].is_disturbed() {
+            return Ok(first);
+        }
+        let mut again = self.once(row, at, site)?;
+        again.written_bytes += first.written_bytes;
+        Ok(again)
     }
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {

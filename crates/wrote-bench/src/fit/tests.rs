@@ -18,6 +18,16 @@ fn every_embedded_program_is_found_by_its_name() {
 }
 
 #[test]
+fn every_rule_has_its_kind_an_address_and_the_month_in_which_it_was_read() {
+    for rule in all().into_iter().flat_map(|program| program.rules) {
+        let kind = rule.kind.as_deref();
+        assert!(matches!(kind, Some("official" | "operator")), "{rule:?}");
+        assert!(rule.source.starts_with("https://"), "{rule:?}");
+        assert!(rule.date.as_ref().is_some_and(|date| date.starts_with("20")), "{rule:?}");
+    }
+}
+
+#[test]
 fn an_unknown_program_is_answered_with_the_near_one() {
     let refused = find("sqlit").unwrap_err().to_string();
     assert!(refused.ends_with("did you mean 'sqlite'?"), "{refused}");

@@ -74,6 +74,9 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
         Some(FitVerdict::Undecided) => {
             (NOT_DECIDED, format!("whether {path} suits {names} is undecided"))
         }
+        Some(FitVerdict::Busy) => {
+            (NOT_DECIDED, format!("{path} is busy, not judged for {names}: {}", FitVerdict::REPEAT))
+        }
         None => (NO_RULE, format!("no minimum is published for {names}")),
     };
     Err(Error::Coded(code, text))
@@ -109,6 +112,11 @@ mod tests {
         assert_eq!(of(Some(FitVerdict::Fits)).0, 0);
         assert_eq!(of(Some(FitVerdict::DoesNotFit)), (1, "/data does not suit etcd".into()));
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
+        let busy = of(Some(FitVerdict::Busy));
+        assert!(
+            busy.0 == 3 && busy.1.ends_with("for etcd: repeat, or --beside to judge it so"),
+            "{busy:?}"
+        );
         assert_eq!(of(None), (4, "no minimum is published for etcd".into()));
     }
 

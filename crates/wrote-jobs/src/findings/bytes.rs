@@ -141,6 +141,9 @@ pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
+    if let Some(rows) = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed)) {
+        return Some(disturbed(&rows));
+    }
     let own = evidence.rows.iter().filter(|row| counts(evidence) && moves_its_own_bytes_alone(row));
     let (rows, moved): (Vec<&Row>, Vec<Moved>) = own
         .filter_map(|row| Some((row, Moved::of(row)?)))
@@ -169,6 +172,24 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         .with("foreign_share", foreign_share)
         .with("foreign_bytes_per_s", foreign_bytes_per_s)
         .into()
+}
+
+/// The finding on rows with runs that other programs disturbed.
+fn disturbed(rows: &[&Row]) -> Finding {
+    let runs = || rows.iter().flat_map(|row| &row.runs);
+    let [all, disturbed] = [runs().count(), runs().filter(|run| run.is_disturbed()).count()];
+    let most = runs().filter_map(|run| run.foreign_share).fold(0.0, f64::max);
+    let text = format!(
+        "other programs used the disk beside {disturbed} of {all} runs, up to {:.0} % of the time \
+         ({}): find them with iotop, and measure again",
+        most * 100.0,
+        names(rows),
+    );
+    Finding::warning("busy-neighbour", text)
+        .about(rows)
+        .with("disturbed_runs", disturbed)
+        .with("runs", all)
+        .with("foreign_share_max", most)
 }
 
 /// Returns whether the device moves little more than a row's own bytes while no other process uses

@@ -318,6 +318,19 @@ fn a_device_that_moves_more_than_our_bytes_has_a_neighbour() {
 }
 
 #[test]
+fn a_row_that_flushes_has_a_neighbour_where_others_requests_were_queued_beside_its_runs() {
+    let target = target();
+    let mut row = row("small/fdatasync-each", "power-loss", &PLAIN);
+    let runs = row.runs.len();
+    row.runs.iter_mut().for_each(|run| run.foreign_share = Some(0.1));
+    assert!(found(&evidence(&target, &[row.clone()]), "busy-neighbour").is_none());
+    row.runs[0].foreign_share = Some(0.62);
+    let finding = found(&evidence(&target, &[row]), "busy-neighbour").unwrap();
+    let said = format!("beside 1 of {runs} runs, up to 62 % of the time (small/fdatasync-each)");
+    assert!(finding.text.contains(&said), "{}", finding.text);
+}
+
+#[test]
 fn a_journal_or_a_little_traffic_is_no_neighbour() {
     let target = target();
     let journal = row("small/o_dsync-each", "power-loss", &PLAIN);

@@ -9,9 +9,13 @@ use wrote::device::BlockDevice;
 const SECTOR_BYTES: u64 = 512;
 /// The places of the counters in a device's `stat` file.
 const READ_SECTORS: usize = 2;
+const READ_MS: usize = 3;
 const WRITES: usize = 4;
 const WRITTEN_SECTORS: usize = 6;
+const WRITE_MS: usize = 7;
+const IN_FLIGHT: usize = 8;
 const FLUSHES: usize = 15;
+const FLUSH_MS: usize = 16;
 
 /// The block layer's counters of one device, over all its users.
 ///
@@ -28,6 +32,10 @@ pub struct Counters {
     /// Flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks: a
     /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
     pub flushes: u64,
+    /// The milliseconds that reads, writes and flushes of the whole disk took, added up.
+    pub queued_ms: u64,
+    /// The requests that the disk had not completed.
+    pub in_flight: u64,
 }
 
 impl Counters {
@@ -51,16 +59,21 @@ impl Counters {
             written_bytes: own[WRITTEN_SECTORS].saturating_mul(SECTOR_BYTES),
             writes: own[WRITES],
             flushes: disks.get(FLUSHES).copied().unwrap_or(0),
+            queued_ms: disks[READ_MS] + disks[WRITE_MS] + disks.get(FLUSH_MS).unwrap_or(&0),
+            in_flight: disks[IN_FLIGHT],
         })
     }
 
-    /// Returns the difference to `earlier`; 0 if a counter went backwards.
+    /// Returns the difference to `earlier`; 0 if a counter went backwards. In flight are the
+    /// requests that were so at both times.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
             writes: self.writes.saturating_sub(earlier.writes),
             flushes: self.flushes.saturating_sub(earlier.flushes),
+            queued_ms: self.queued_ms.saturating_sub(earlier.queued_ms),
+            in_flight: self.in_flight.min(earlier.in_flight),
         }
     }
 }
@@ -101,10 +114,12 @@ mod tests {
             written_bytes: 1_776_288 * 512,
             writes: 9_616,
             flushes: 539,
+            queued_ms: 22_947 + 4103 + 18,
+            in_flight: 0,
         };
         let sys = sys(STAT, "1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 0 0\n");
         assert_eq!(Counters::read(sys.path(), 254, 0), Some(expected));
-        let expected = Counters { read_bytes: 4096, written_bytes: 8192, writes: 2, flushes: 539 };
+        let expected = Counters { read_bytes: 4096, written_bytes: 8192, writes: 2, ..expected };
         assert_eq!(Counters::read(sys.path(), 254, 1), Some(expected), "its disk's flushes");
     }
 

@@ -98,6 +98,7 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
         device_written_bytes: device(|run| run.device_written_bytes),
         device_writes: device(|run| run.device_writes),
         device_read_bytes: device(|run| run.device_read_bytes),
+        foreign_share: runs.iter().filter_map(|run| run.foreign_share).max_by(f64::total_cmp),
         max_rss_bytes: runs.iter().filter_map(|run| run.max_rss_bytes).max(),
         iodepth_reached: runs.iter().map(|run| run.iodepth_reached).max().unwrap_or(0),
         records: runs.iter().map(|run| run.records).reduce(|a, b| Some(a? + b?)).flatten(),

@@ -14,7 +14,8 @@ pub struct Fit {
     pub program: String,
     /// The version whose pattern was run.
     pub version: String,
-    /// The verdict over all of its published rules; none if there is no such rule.
+    /// The worst verdict of its published rules, alone and beside other work; none if there is no
+    /// such rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<FitVerdict>,
     /// Its rules, and figures without a rule.
@@ -42,6 +43,12 @@ pub struct FitRule {
     pub says: Option<String>,
     /// The address of the source.
     pub source: Option<String>,
+    /// The publisher: `official`, the program's makers, or `operator`.
+    pub kind: Option<String>,
+    /// When the source was read: `2026-11`.
+    pub date: Option<String>,
+    /// The load that the rule is for, where it is not the normal one: `heavy load`.
+    pub load: Option<String>,
     /// The figure on this disk, over the runs.
     pub here: Interval,
     /// The verdict; none without a limit.
@@ -71,30 +78,38 @@ pub struct Beside {
 }
 
 /// A verdict by an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FitVerdict {
     /// The whole interval keeps the limit.
     Fits,
-    /// The interval contains the limit, or there is only one run.
+    /// The interval contains the limit, or there are fewer than three runs.
     Undecided,
+    /// It does not fit or is undecided, while other programs used the disk beside most runs.
+    Busy,
     /// The whole interval breaks the limit.
     DoesNotFit,
 }
 
 impl FitVerdict {
+    /// The way out of a busy disk.
+    pub const REPEAT: &str = "repeat, or --beside to judge it so";
+
     /// Returns the words for it.
     pub fn words(self) -> &'static str {
         match self {
             FitVerdict::Fits => "fits",
             FitVerdict::Undecided => "undecided",
+            FitVerdict::Busy => "busy",
             FitVerdict::DoesNotFit => "does not fit",
         }
     }
 
     /// Returns the verdict of several rules together: the worst.
     pub fn of_all(verdicts: impl Iterator<Item = FitVerdict>) -> Option<FitVerdict> {
-        verdicts.max_by_key(|verdict| *verdict as u8)
+        verdicts.max()
     }
 }
 
@@ -102,6 +117,9 @@ impl FitVerdict {
 fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Option<Latency> {
     if of.starts_with("flush_") { flush } else { latency }
 }
+
+/// The fewest runs with a verdict.
+const RUNS_MIN: usize = 3;
 
 /// The most times longer that a measurement is advised to take.
 const LONGER_MAX: f64 = 1000.0;
@@ -126,8 +144,22 @@ impl FitRule {
         row.runs.iter().filter_map(of_run).collect()
     }
 
-    /// Judges the rule by the runs of its row.
+    /// Judges the rule by the runs of its row that no other program disturbed, if they are most of
+    /// them and enough. If not, by all: other programs only make a disk look worse, so a rule that
+    /// fits does so without them, and nothing else is known.
     pub fn judge(&mut self, row: &Row) {
+        let calm: Vec<Run> = row.runs.iter().filter(|run| !run.is_disturbed()).cloned().collect();
+        let disturbed = row.runs.len() - calm.len();
+        if disturbed > 0 && calm.len() > disturbed && calm.len() >= RUNS_MIN {
+            return self.judge_runs(&Row { runs: calm, ..row.clone() });
+        }
+        self.judge_runs(row);
+        if disturbed > 0 && self.verdict > Some(FitVerdict::Fits) {
+            (self.verdict, self.decided_after_s) = (Some(FitVerdict::Busy), None);
+        }
+    }
+
+    fn judge_runs(&mut self, row: &Row) {
         let few = FitRule::few(&self.of, row);
         self.here = FitRule::here(&self.of, row);
         self.verdict = self.verdict_of(&self.here, row.runs.len());
@@ -191,6 +223,11 @@ impl FitRule {
         self.decided_after_s = None;
     }
 
+    /// Returns its verdicts alone and beside each neighbour.
+    pub fn verdicts(&self) -> impl Iterator<Item = FitVerdict> {
+        self.verdict.into_iter().chain(self.beside.iter().filter_map(|beside| beside.verdict))
+    }
+
     fn verdict_of(&self, here: &Interval, runs: usize) -> Option<FitVerdict> {
         let (most, least) = (self.most, self.least);
         if most.is_none() && least.is_none() {
@@ -200,7 +237,7 @@ impl FitRule {
             most.is_none_or(|most| value < most) && least.is_none_or(|least| value >= least)
         };
         Some(match (is_within(here.ci95_low), is_within(here.ci95_high)) {
-            _ if runs < 2 => FitVerdict::Undecided,
+            _ if runs < RUNS_MIN => FitVerdict::Undecided,
             (true, true) => FitVerdict::Fits,
             (false, false) => FitVerdict::DoesNotFit,
             _ => FitVerdict::Undecided,
@@ -233,7 +270,7 @@ mod tests {
             elapsed_s: 2.0,
             ..Run::default()
         };
-        let all = flushes(p99s[0], count * p99s.len() as u64);
+        let all = flushes(p99s.first().copied().unwrap_or(0), count * p99s.len() as u64);
         Row { runs: p99s.iter().map(run).collect(), flush_latency_ns: all, ..Row::default() }
     }
 
@@ -253,8 +290,46 @@ mod tests {
         assert_eq!(judged(&[50, 51, 52]).verdict, Some(FitVerdict::Fits));
         assert_eq!(judged(&[150, 151, 152]).verdict, Some(FitVerdict::DoesNotFit));
         assert_eq!(judged(&[60, 90, 120]).verdict, Some(FitVerdict::Undecided));
-        // The variation of a single run is unknown.
-        assert_eq!(judged(&[50]).verdict, Some(FitVerdict::Undecided));
+    }
+
+    #[test]
+    fn fewer_than_three_runs_decide_nothing() {
+        for few in [&[][..], &[50], &[50, 50]] {
+            assert_eq!(judged(few).verdict, Some(FitVerdict::Undecided));
+        }
+    }
+
+    /// The verdict of runs with P99s beside these shares of foreign I/O.
+    fn beside_others(runs: &[(u64, f64)]) -> Option<FitVerdict> {
+        let mut row = row(&runs.iter().map(|(p99, _)| *p99).collect::<Vec<_>>());
+        for (run, (_, share)) in row.runs.iter_mut().zip(runs) {
+            run.foreign_share = Some(*share);
+        }
+        let of = "flush_p99_ns".into();
+        let mut rule = FitRule { of, most: Some(100.0), ..FitRule::default() };
+        rule.judge(&row);
+        rule.verdict
+    }
+
+    #[test]
+    fn a_disk_that_others_used_beside_most_runs_is_busy_and_never_does_not_fit() {
+        let (slow, calm) = ((900, 0.4), (900, 0.1));
+        assert_eq!(beside_others(&[slow; 5]), Some(FitVerdict::Busy));
+        assert_eq!(beside_others(&[slow, slow, slow, calm, calm]), Some(FitVerdict::Busy));
+        assert_eq!(beside_others(&[slow, calm, calm]), Some(FitVerdict::Busy), "two are too few");
+        assert_eq!(beside_others(&[(60, 0.4), (90, 0.0), (120, 0.4)]), Some(FitVerdict::Busy));
+        assert_eq!(beside_others(&[calm; 3]), Some(FitVerdict::DoesNotFit));
+    }
+
+    #[test]
+    fn a_rule_that_fits_beside_other_programs_fits_without_them() {
+        assert_eq!(beside_others(&[(50, 0.9); 3]), Some(FitVerdict::Fits));
+    }
+
+    #[test]
+    fn a_run_that_others_disturbed_does_not_count_where_most_were_calm() {
+        let calm = (50, 0.0);
+        assert_eq!(beside_others(&[calm, (900, 0.5), calm, calm]), Some(FitVerdict::Fits));
     }
 
     #[test]
@@ -305,10 +380,11 @@ mod tests {
 
     #[test]
     fn the_worst_rule_is_the_programs_verdict() {
-        use FitVerdict::{DoesNotFit, Fits, Undecided};
+        use FitVerdict::{Busy, DoesNotFit, Fits, Undecided};
         let of = |all: &[FitVerdict]| FitVerdict::of_all(all.iter().copied());
         assert_eq!(of(&[Fits, Undecided]), Some(Undecided));
-        assert_eq!(of(&[Fits, DoesNotFit, Undecided]), Some(DoesNotFit));
+        assert_eq!(of(&[Fits, Busy, Undecided]), Some(Busy));
+        assert_eq!(of(&[Fits, DoesNotFit, Busy]), Some(DoesNotFit));
         assert_eq!(of(&[]), None);
     }
 }

@@ -90,6 +90,10 @@ pub struct Run {
     pub device_writes: Option<u64>,
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
+    /// Other programs' part of the device's work just before and after the run, from 0 to 1: the
+    /// time in which their requests were in its queue, or their writes of all writes, if that is
+    /// more. Where the device has no counters: the time in which any task waited for I/O.
+    pub foreign_share: Option<f64>,
     /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
     /// in `serve` of the server's process. None if the kernel cannot reset the peak.
     pub max_rss_bytes: Option<u64>,
@@ -171,6 +175,16 @@ impl Add for Records {
             doubled: self.doubled + other.doubled,
             out_of_order: self.out_of_order + other.out_of_order,
         }
+    }
+}
+
+/// Other programs disturb a run above this share.
+const FOREIGN_SHARE_MAX: f64 = 0.1;
+
+impl Run {
+    /// Returns whether other programs used the disk beside it.
+    pub fn is_disturbed(&self) -> bool {
+        self.foreign_share.is_some_and(|share| share > FOREIGN_SHARE_MAX)
     }
 }
 
