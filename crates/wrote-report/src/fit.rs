@@ -85,47 +85,47 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
 /// The verdict with the conditions that it holds under, and the rules that are broken: `fits normal
 /// load, not heavy load (500 appends per second: 326 /s here)`.
 fn conditions(fit: &Fit) -> String {
-    let Some(verdict) = fit.verdict else { return "no minimum is published".into() };
-    let loads = fit.rules.iter().filter(|rule| rule.verdict.is_some()).map(|rule| &rule.load);
-    let loads: Vec<&Option<String>> = loads.unique().collect();
-    let usual = if loads.len() > 1 { "normal load" } else { "alone" };
-    let alone = loads.iter().map(|load| {
-        let rules = fit.rules.iter().filter(|rule| rule.load == **load);
-        let judged = rules.map(|rule| (rule, rule.verdict, &rule.here));
-        ((*load).clone().unwrap_or_else(|| usual.into()), judged.collect::<Vec<_>>())
-    });
-    let beside = neighbours(std::slice::from_ref(fit)).into_iter().map(|neighbour| {
-        let of_rule = |rule| beside(rule, neighbour).map(|of| (rule, of.verdict, &of.here));
-        (format!("beside {neighbour}"), fit.rules.iter().filter_map(of_rule).collect())
-    });
-    let worst = |(name, judged): (String, Vec<(&FitRule, Option<FitVerdict>, &Interval)>)| {
-        let (rule, verdict, here) = judged.into_iter().rev().max_by_key(|of| of.1)?;
-        let why = match verdict? {
-            FitVerdict::Fits => String::new(),
-            _ => format!(" ({}: {} here)", rule.name, in_short(&rule.of, here)),
+    let judged = || fit.rules.iter().filter(|rule| rule.verdict.is_some());
+    let neighbours = neighbours(std::slice::from_ref(fit));
+    let loads: Vec<Option<&str>> = judged().map(|rule| rule.load.as_deref()).unique().collect();
+    let usual = match (loads.len(), neighbours.len()) {
+        (0, _) => return "no minimum is published".into(),
+        (1, 0) => "",
+        (1, _) => "alone",
+        _ => "normal load",
+    };
+    let mut all: Vec<(FitVerdict, String)> = Vec::new();
+    let mut add = |name: &str, rules: Vec<(&FitRule, FitVerdict, &Interval)>| {
+        // The first of the worst.
+        let Some((rule, verdict, here)) = rules.into_iter().rev().max_by_key(|of| of.1) else {
+            return;
         };
-        Some((verdict?, name, why))
+        let why = format!("({}: {} here)", rule.name, in_short(&rule.of, here));
+        let why = if verdict == FitVerdict::Fits { String::new() } else { why };
+        all.push((verdict, format!("{name} {why}").trim().into()));
     };
-    let all: Vec<(FitVerdict, String, String)> = alone.chain(beside).filter_map(worst).collect();
-    if let [(_, _, why)] = &all[..] {
-        let repeat = format!(": {}", FitVerdict::REPEAT);
-        let repeat = if verdict == FitVerdict::Busy { repeat } else { String::new() };
-        return format!("{}{why}{repeat}", verdict.words());
+    for load in loads {
+        let rules = judged().filter(|rule| rule.load.as_deref() == load);
+        let rules = rules.filter_map(|rule| Some((rule, rule.verdict?, &rule.here)));
+        add(load.unwrap_or(usual), rules.collect());
     }
-    let names = |verdict: FitVerdict| {
-        let of = all.iter().filter(|(of, ..)| *of == verdict);
-        let names = of.map(|(_, name, why)| format!("{name}{why}")).join(", ");
-        Some(names).filter(|names| !names.is_empty())
+    for neighbour in neighbours {
+        let of = |rule| beside(rule, neighbour).and_then(|of| Some((rule, of.verdict?, &of.here)));
+        add(&format!("beside {neighbour}"), judged().filter_map(of).collect());
+    }
+    let names = |verdict: FitVerdict, words: &str| {
+        let mut of = all.iter().filter(|(of, _)| *of == verdict).map(|(_, name)| name).peekable();
+        of.peek()?;
+        Some(format!("{words} {}", of.join(", ")).trim().to_owned())
     };
-    let not = names(FitVerdict::DoesNotFit);
+    let fits = names(FitVerdict::Fits, "fits");
+    let not = if fits.is_some() { "not" } else { "does not fit" };
+    let not = names(FitVerdict::DoesNotFit, not);
+    let busy = names(FitVerdict::Busy, "busy");
     let parts = [
-        match (names(FitVerdict::Fits), not) {
-            (Some(fits), Some(not)) => Some(format!("fits {fits}, not {not}")),
-            (Some(fits), None) => Some(format!("fits {fits}")),
-            (None, not) => not.map(|not| format!("does not fit {not}")),
-        },
-        names(FitVerdict::Undecided).map(|names| format!("undecided: {names}")),
-        names(FitVerdict::Busy).map(|names| format!("busy {names}: {}", FitVerdict::REPEAT)),
+        Some(fits.into_iter().chain(not).join(", ")).filter(|told| !told.is_empty()),
+        names(FitVerdict::Undecided, "undecided"),
+        busy.map(|busy| format!("{busy}: {}", FitVerdict::REPEAT)),
     ];
     parts.into_iter().flatten().join("; ")
 }
@@ -393,17 +393,16 @@ fn undecided(fits: &[Fit], document: &Document) -> Option<String> {
         .map(|rule| (named(rule), needs_s(rule)))
         .unique_by(|(name, _)| name.clone())
         .collect();
-    let all = rules.iter().map(|(name, _)| name).join("; ");
-    let longest_s = rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max);
-    let close = rules.iter().filter(|(_, s)| s.is_none()).map(|(name, _)| name).join("; ");
-    let minutes = (longest_s / 60.0).ceil();
-    let longer = format!("--time {minutes}min");
-    let told = match (longest_s > 0.0, close.is_empty()) {
+    let names = |is_close: bool| {
+        let of = rules.iter().filter(|(_, s)| !is_close || s.is_none());
+        of.map(|(name, _)| name).join("; ")
+    };
+    let (all, close) = (names(false), names(true));
+    let minutes = (rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max) / 60.0).ceil();
+    let told = match (minutes > 0.0, close.is_empty()) {
         _ if rules.is_empty() => return None,
-        (true, true) => format!("at this spread {longer} would decide all"),
-        (true, false) => {
-            format!("at this spread {longer} would decide all but {close}, too close to tell")
-        }
+        (true, true) => format!("at this spread --time {minutes}min would decide all"),
+        (true, false) => format!("--time {minutes}min would decide all but {close}, too close"),
         (false, _) => "the figures are too close to their limits to tell".into(),
     };
     Some(format!("Undecided, as the interval holds the limit: {all}; {told}"))
@@ -460,7 +459,7 @@ mod tests {
         };
         let why = "heavy load (500 per second: 326 /s here)";
         assert_eq!(both(Fits, DoesNotFit), format!("fits normal load, not {why}"));
-        assert_eq!(both(Fits, Undecided), format!("fits normal load; undecided: {why}"));
+        assert_eq!(both(Fits, Undecided), format!("fits normal load; undecided {why}"));
         assert_eq!(both(Fits, Fits), "fits normal load, heavy load");
         let busy = first_line(vec![judged(None, 326.0, Busy)]);
         let said = "busy (500 per second: 326 /s here): repeat, or --beside to judge it so";
