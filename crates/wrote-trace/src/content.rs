@@ -114,11 +114,11 @@ impl Content {
 
     /// Adds zeros where no bytes are, next to earlier zeros. Returns `false` elsewhere.
     fn prepare(&mut self, bytes: &Range<u64>) -> bool {
-        let is_next = self.zeros.is_empty() || self.zeros.end == bytes.start;
+        let zeros = if self.zeros.is_empty() { bytes.clone() } else { self.zeros.clone() };
+        let is_next = (zeros.start..=zeros.end).contains(&bytes.start);
         let is_behind = is_next && !self.ranges().iter().any(|of| of.overlaps(bytes));
         if is_behind {
-            let start = if self.zeros.is_empty() { bytes.start } else { self.zeros.start };
-            self.zeros = start..bytes.end;
+            self.zeros = zeros.start..zeros.end.max(bytes.end);
         }
         is_behind
     }

@@ -56,7 +56,7 @@ use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
 use watch::{Subject, Watched};
 use wrote_result::document::{Host, Program, Survives};
-use wrote_result::trace::{File, How, SCHEMA, Trace, Verdict};
+use wrote_result::trace::{Ack, File, How, SCHEMA, Trace, Verdict};
 use wrote_result::units::some_of;
 
 /// A program to be traced.
@@ -190,10 +190,13 @@ impl Desk {
     }
 
     fn document(self, request: TraceRequest, mut watched: Watched, started_at: String) -> Trace {
+        const NO_ANSWER: &str = "no answer was seen (--ack): only the end was judged";
         let is_under = |path: &Path| is_under(&request, path);
         let folder = std::env::current_dir().unwrap_or_default();
         // Each takes memory for all files. The first two give back what they have read.
         let timeline = self.timelines.document(&self.disk, &is_under);
+        let is_answered = request.wanted.ack.kind() == Ack::Exit || !timeline.answers.is_empty();
+        watched.unseen.extend((!is_answered).then(|| NO_ANSWER.to_owned()));
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
         let files = files(&self.disk, &self.accounts, &is_under, watched.unjudged.first());

@@ -459,8 +459,9 @@ impl Watch<'_> {
     /// changes to the process's.
     fn executed(&mut self, task: pid_t, before: pid_t) {
         self.has_begun = true;
-        self.tasks.remove(&before);
-        self.tasks.remove(&task);
+        // It is counted already, with the thread that it was.
+        let was_known = [before, task].map(|task| self.tasks.remove(&task).is_some());
+        self.watched.watching.tasks -= u64::from(was_known.contains(&true));
         let process = self.task(task).process;
         self.reader.forget(process);
         self.watched.places.forget(process);

@@ -1,6 +1,7 @@
 //! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
 mod crash;
+mod found;
 mod kinds;
 mod left;
 mod places;

@@ -446,7 +446,10 @@ impl Reader {
     fn open(&mut self, path: Option<PathBuf>, flags: u64) -> Begun {
         let found = path.as_ref().and_then(|path| Some((path, fs::metadata(path).ok()?)));
         if let Some((path, found)) = found.as_ref().filter(|(_, found)| found.is_file()) {
-            self.meet(Some(path), FileId::of(found), found.len());
+            // A symbolic link, as `/proc/self/fd/N` is one, has another name than its file.
+            let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+            let own = if is_link { fs::canonicalize(path).ok() } else { Some(path.to_path_buf()) };
+            self.meet(own.as_deref(), FileId::of(found), found.len());
         }
         let size_before = found.map(|(_, found)| found.len());
         Begun::Open { path, size_before, empties: flags as i32 & libc::O_TRUNC != 0 }

@@ -3,10 +3,14 @@
 use super::shown;
 use crate::args::TraceCrashArgs;
 use crate::output;
+use itertools::Itertools;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
 use wrote_report::plain;
@@ -19,8 +23,12 @@ const FOLDER: &str = "DIR";
 const ANSWERS: &str = "WROTE_ANSWERS";
 /// The most failed states shown; the rest is counted.
 const SHOWN_MAX: u64 = 5;
-/// The kept bytes of a check's errors; the last line is shown.
-const STDERR_BYTES_MAX: usize = 4096;
+/// The kept bytes of each of a check's streams; one line is shown.
+const STREAM_BYTES_MAX: usize = 4096;
+/// The words in a line that tells an error, in lower case.
+const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fatal", "corrupt"];
+/// The time between two lines about the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> {
     let name = shown(&arguments.record);
@@ -30,7 +38,8 @@ pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> 
     if let Some(folder) = arguments.keep.as_deref().filter(|folder| folder.exists()) {
         return Err(Error::Usage(format!("--keep {}: exists already", shown(folder))));
     }
-    let mut run = Run { arguments, check, stop, failed: 0, made: 0, text: String::new() };
+    let (said_at, text) = (Instant::now(), String::new());
+    let mut run = Run { arguments, check, stop, failed: 0, made: 0, said_at, text };
     let count = states(&record, arguments.moments, &mut |state| run.take(&state))?;
     run.finish(count)
 }
@@ -41,6 +50,8 @@ struct Run<'a> {
     stop: &'a Stop,
     failed: u64,
     made: u64,
+    /// When the progress was last said.
+    said_at: Instant,
     text: String,
 }
 
@@ -48,6 +59,12 @@ impl Run<'_> {
     /// Makes a state and checks it. Returns whether to continue.
     fn take(&mut self, state: &State) -> Result<bool, Error> {
         self.stop.check()?;
+        if self.said_at.elapsed() >= PROGRESS_INTERVAL {
+            self.said_at = Instant::now();
+            let (number, most) = (state.number, self.arguments.moments);
+            let failed = self.failed;
+            crate::terminal::say(&format!("state {number} of {most} at most; {failed} failed"));
+        }
         if self.arguments.state.is_some_and(|wanted| wanted != state.number) {
             return Ok(true);
         }
@@ -113,10 +130,45 @@ fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))
     })?;
-    if !words.iter().any(|word| word == FOLDER) {
+    if words.iter().all(|word| pieces(word).len() == 1) {
         words.push(FOLDER.into());
     }
     Ok(words)
+}
+
+/// Splits a word where the folder's word stands, by itself or in a path.
+fn pieces(word: &str) -> Vec<&str> {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    let (mut pieces, mut from) = (Vec::new(), 0);
+    for (at, _) in word.match_indices(FOLDER) {
+        let after = at + FOLDER.len();
+        if !word[..at].ends_with(is_part) && !word[after..].starts_with(is_part) {
+            pieces.push(&word[from..at]);
+            from = after;
+        }
+    }
+    pieces.push(&word[from..]);
+    pieces
+}
+
+/// Puts the folder into a word.
+fn with_folder(word: &str, folder: &Path) -> OsString {
+    let pieces: Vec<&OsStr> = pieces(word).into_iter().map(OsStr::new).collect();
+    pieces.join(folder.as_os_str())
+}
+
+/// Returns the line of a check's output that tells the error: the last one that names it, or the
+/// last one. Lines of source and of a stack are indented.
+fn error_line(output: &str) -> Option<String> {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let tells = |line: &&str| {
+        let text = line.to_lowercase();
+        !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| text.contains(word))
+    };
+    let at = lines.iter().rposition(tells).or(lines.len().checked_sub(1))?;
+    // A panic in Rust has its message in the next line.
+    let next = lines.get(at + 1).filter(|_| lines[at].ends_with(':'));
+    Some([lines[at].trim()].into_iter().chain(next.map(|line| line.trim())).join(" "))
 }
 
 /// Runs a check on a state in a new folder. Returns how it failed.
@@ -129,18 +181,14 @@ fn check(
     let place = tempfile::Builder::new().prefix("wrote-crash-").tempdir();
     let made = place.and_then(|place| state.tree.make(place.path()).map(|()| Place(place, state)));
     let place = made.map_err(|error| Error::Failed(format!("a state: {error}")))?;
-    let mut command = Command::new(&words[0]);
-    for word in &words[1..] {
-        match word.as_str() {
-            FOLDER => command.arg(place.0.path()),
-            word => command.arg(word),
-        };
-    }
+    let mut words = words.iter().map(|word| with_folder(word, place.0.path()));
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
     command.env(ANSWERS, state.told.to_string());
     let limits = Limits {
         timeout: arguments.timeout,
-        stdout_bytes_max: 0,
-        stderr_bytes_max: STDERR_BYTES_MAX,
+        stdout_bytes_max: STREAM_BYTES_MAX,
+        stderr_bytes_max: STREAM_BYTES_MAX,
         is_kept: true,
     };
     let ended = supervise(&mut command, limits, stop, &mut |_| {})?;
@@ -151,9 +199,9 @@ fn check(
         }
         End::Exited(_) => failure,
     };
-    let said = String::from_utf8_lossy(&ended.stderr);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    Ok(Some(match last {
+    let streams = [&ended.stderr, &ended.stdout];
+    let told = streams.into_iter().find_map(|said| error_line(&String::from_utf8_lossy(said)));
+    Ok(Some(match told {
         Some(line) => format!("{failure}: {line}"),
         None => failure,
     }))
@@ -169,5 +217,41 @@ impl Drop for Place<'_> {
             let path = self.0.path().join(path);
             let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_stands_wherever_its_word_does() {
+        let made = |word| with_folder(word, Path::new("/t/x")).into_string().unwrap();
+        assert_eq!(made("DIR"), "/t/x");
+        assert_eq!(made("DIR/a"), "/t/x/a");
+        assert_eq!(made("--in=DIR/a:DIR"), "--in=/t/x/a:/t/x");
+        assert_eq!(made("test -s \"DIR/a\""), "test -s \"/t/x/a\"");
+        assert_eq!(made("MYDIR DIRECT DIR_"), "MYDIR DIRECT DIR_");
+        assert_eq!(words("grep x DIR/a").unwrap(), ["grep", "x", "DIR/a"]);
+        assert_eq!(words("./load --DIRECT").unwrap(), ["./load", "--DIRECT", "DIR"]);
+    }
+
+    #[test]
+    fn the_line_that_tells_the_error_is_found_in_the_output_of_each_language() {
+        let line = |output: &str| error_line(output).unwrap_or_default();
+        let python = "Traceback (most recent call last):\n  File \"l.py\", line 1, in <module>\n    \
+            raise ValueError(1)\nValueError: Expecting value\n";
+        assert_eq!(line(python), "ValueError: Expecting value");
+        let rust = "thread 'main' (7) panicked at src/main.rs:2:5:\nit is torn\n\
+            note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
+        assert_eq!(line(rust), "thread 'main' (7) panicked at src/main.rs:2:5: it is torn");
+        let go =
+            "panic: it is torn\n\ngoroutine 1 [running]:\nmain.main()\n\t/a.go:4\nexit status 2\n";
+        assert_eq!(line(go), "panic: it is torn");
+        let node = "/a.js:1\nthrow new Error('it is torn')\n^\n\nError: it is torn\n    at Object\n\n\
+            Node.js v20.1.0\n";
+        assert_eq!(line(node), "Error: it is torn");
+        assert_eq!(line("a\n\n b \n"), "b");
+        assert_eq!(line("\n"), "");
     }
 }

@@ -34,7 +34,7 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     let finished = crash(&bad, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     assert!(finished.stdout.contains("\n  a is empty\n  the check ended with exit code 1: torn\n"));
-    assert!(finished.stderr.starts_with("wrote: the check fails in "), "{finished:?}");
+    assert!(finished.stderr.contains("wrote: the check fails in "), "{finished:?}");
     // Its number makes it again.
     let line = finished.stdout.lines().next().unwrap();
     let number = line.strip_prefix("state ").and_then(|line| line.split_once(',')).unwrap().0;
@@ -58,6 +58,18 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
     let finished = crash(&late, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     assert!(finished.stdout.contains("after its end: names as flushed"), "{finished:?}");
+}
+
+#[test]
+fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_error() {
+    let place = folder();
+    let record = recorded(place.path(), "printf new > t; sync t; mv t a");
+    let finished = crash(&record, &["--check", "grep -qE 'old|new' DIR/a"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
+    let finished = crash(&record, &["--check", says, "--moments", "1"]);
+    let told = "  the check ended with exit code 3: error: it is torn\n";
+    assert!(finished.stdout.contains(told), "{finished:?}");
 }
 
 #[test]
