@@ -105,8 +105,10 @@ pub struct Traced {
 /// Why a program could not be traced.
 #[derive(Debug)]
 pub enum Refused {
-    /// It can't be started (the error of `execve(2)`) or traced.
+    /// It can't be started (the error of `execve(2)`), or there is no such process.
     Program(io::Error),
+    /// The kernel does not permit that it is traced: the reason, in one line.
+    Trace(String),
     /// The record can't be made, in one line.
     Record(String),
 }
@@ -137,7 +139,10 @@ pub fn trace(
         }
     };
     let watched = watch::watch(subject, request.wanted.clone(), desk, Desk::see, stop, say);
-    let (mut desk, watched) = watched.map_err(Refused::Program)?;
+    let (mut desk, watched) = watched.map_err(|error| match error.raw_os_error() {
+        None => Refused::Trace(error.to_string()),
+        Some(_) => Refused::Program(error),
+    })?;
     let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
     let jobs = desk.jobs(&request);
     Ok(Traced { trace: desk.document(request, watched, started_at), jobs, record })

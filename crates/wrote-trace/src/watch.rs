@@ -20,7 +20,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::unistd::{Pid, getsid, gettid};
 pub use places::Places;
 use ptrace::{Event, Until};
-use start::Limit;
+use start::{Limit, refused};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
@@ -230,7 +230,7 @@ fn seize_all(process: pid_t) -> io::Result<()> {
                 match ptrace::join(task) {
                     // Gone, or joined with the thread that made it.
                     Err(_) if task != process => {}
-                    joined => joined?,
+                    joined => joined.map_err(|error| refused(process, error))?,
                 }
             }
         }

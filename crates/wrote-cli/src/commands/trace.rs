@@ -20,9 +20,10 @@ use wrote_result::trace::{End, Trace};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
-/// Exit codes, as in shells: no such program, or it can't be run.
+/// Exit codes, as in shells: no such program, it can't be run, or what runs it failed before that.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
+const NOT_TRACED: u8 = 125;
 
 pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     if let Some(TraceVerb::Crash(arguments)) = &arguments.verb {
@@ -77,6 +78,14 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             Some(process) => not_joined(process, &error),
             None => not_run(program, &error),
         },
+        Refused::Trace(why) => {
+            let what = match arguments.process {
+                Some(process) => format!("--pid {process}"),
+                None => format!("{} is not run", shown(program)),
+            };
+            crate::terminal::complain(&format!("{what}: {why}"));
+            Error::Ended(NOT_TRACED)
+        }
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let mut trace = traced.trace;
@@ -146,9 +155,6 @@ fn whole(folder: &Path) -> Result<PathBuf, Error> {
 fn not_joined(process: i32, error: &io::Error) -> Error {
     let because = match error.kind() {
         ErrorKind::NotFound => "no such process".into(),
-        ErrorKind::PermissionDenied => "the kernel does not permit it: the process is another \
-            user's, is traced already, or /proc/sys/kernel/yama/ptrace_scope forbids it"
-            .into(),
         _ => error.to_string(),
     };
     Error::Failed(format!("--pid {process}: {because}"))

@@ -6,6 +6,7 @@ mod kinds;
 mod left;
 mod places;
 mod programs;
+mod refused;
 mod unknown;
 
 use crate::support::{printed, run_through, without_rights, wrote};
@@ -460,7 +461,7 @@ fn a_process_that_is_not_there_or_another_users_is_one_line() {
     let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));
     assert_eq!(finished.code(), Some(3), "{finished:?}");
     let finished = finish(&mut run_through(&through, wrote(&["trace", "-p", "1"])));
-    is_one_line(&finished, 1, "--pid 1: the kernel does not permit it");
+    is_one_line(&finished, 125, "--pid 1: the kernel does not permit it");
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! Starts a program so that it is watched from its first call, with the limit of open files that
 //! this process had: its own is raised while it watches.
 
-use super::ptrace;
+use super::{names, ptrace};
+use crate::front::status;
 use libc::{c_char, pid_t, rlimit, sock_filter, sock_fprog};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, geteuid};
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
+use std::fs;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::ptr::null;
 
 /// A raised limit of open files. Dropping it restores the former one.
@@ -45,6 +51,33 @@ impl Drop for Limit {
     }
 }
 
+/// Names the cause of an error of `ptrace(2)`, in an error without a number, if the kernel does not
+/// permit a process to be traced.
+pub fn refused(process: pid_t, error: io::Error) -> io::Error {
+    const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
+    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) {
+        return error;
+    }
+    let scope = fs::read_to_string(YAMA).unwrap_or_default().trim().parse().unwrap_or(0);
+    let is_own = status(process, "PPid:") == Some(std::process::id() as pid_t);
+    let owner = fs::metadata(format!("/proc/{process}")).map(|found| found.uid());
+    let cause = match status(process, "TracerPid:") {
+        Some(tracer @ 1..) => {
+            let tracer = status(tracer, "Tgid:").unwrap_or(tracer);
+            format!("{} traces it already", names(&BTreeSet::from([tracer])))
+        }
+        _ if owner.is_ok_and(|owner| !geteuid().is_root() && owner != geteuid().as_raw()) => {
+            "it is another user's".into()
+        }
+        _ if scope > i32::from(is_own) => format!("{YAMA} is {scope}"),
+        _ if status(std::process::id() as pid_t, "Seccomp:") == Some(2) => {
+            "seccomp, as of a container, refuses ptrace".into()
+        }
+        _ => error.to_string(),
+    };
+    io::Error::other(format!("the kernel does not permit it: {cause}"))
+}
+
 /// Starts a program in a watched child with the filter installed, these signals blocked and this
 /// limit of open files. If the child can't execute the program, it exits with the error number.
 ///
@@ -66,10 +99,19 @@ pub fn start(
     // SAFETY: until it executes the program, the child makes only async-signal-safe calls.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        // SAFETY: `arguments` ends with a null pointer; both outlive the call.
-        0 => unsafe { become_program(is_seized, &arguments, &filter, blocked, files) },
+        0 => {
+            // The child would keep its own pipe open.
+            drop(seized);
+            // SAFETY: `arguments` ends with a null pointer; both outlive the call.
+            unsafe { become_program(is_seized, &arguments, &filter, blocked, files) }
+        }
         child => {
-            ptrace::seize(child)?;
+            if let Err(error) = ptrace::seize(child) {
+                let refused = refused(child, error);
+                let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
+                let _ = waitpid(Pid::from_raw(child), None);
+                return Err(refused);
+            }
             seized.write_all(&[0])?;
             Ok(child)
         }
