@@ -272,12 +272,11 @@ impl Runs {
         };
         // Without its files, nothing of the run is left to write.
         self.clear(at.row, site)?;
-        let foreign = before.zip(Foreign::sample(site.device()));
         // Beside a neighbour, other I/O is what is asked about.
-        let foreign = foreign.filter(|_| neighbour.is_none());
-        let all_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
-        run.foreign_share =
-            foreign.map(|(before, after)| before.share(all_per_s).max(after.share(all_per_s)));
+        run.foreign_share = neighbour.is_none().then(|| {
+            let all_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
+            before.share(all_per_s).max(Foreign::sample(site.device()).share(all_per_s))
+        });
         run.bytes = done.counts.written_bytes;
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = done.transactions as f64 / run.elapsed_s;

@@ -180,8 +180,8 @@ fn disturbed(rows: &[&Row]) -> Finding {
     let [all, disturbed] = [runs().count(), runs().filter(|run| run.is_disturbed()).count()];
     let most = runs().filter_map(|run| run.foreign_share).fold(0.0, f64::max);
     let text = format!(
-        "other programs used the disk beside {disturbed} of {all} runs, up to {:.0} % of the time \
-         ({}): find them with iotop, and measure again",
+        "other programs used the disk or the CPUs beside {disturbed} of {all} runs, up to {:.0} % \
+         of the time ({}): find them with iotop and top, and measure again",
         most * 100.0,
         names(rows),
     );

@@ -1,6 +1,7 @@
-//! Other programs' I/O, sampled beside runs: while this program makes none, every request in the
-//! disk's queue is another's. This holds for rows that flush, too, whose journal and metadata can't
-//! be told from other programs' bytes within a run.
+//! Other programs' I/O and CPU time, sampled beside runs: while this program does nothing, every
+//! request in the disk's queue is another's. This holds for rows that flush, too, whose journal and
+//! metadata can't be told from other programs' bytes within a run. Where tasks wait for a CPU, the
+//! kernel's own threads that complete a flush wait as well.
 
 use super::counters::Counters;
 use std::time::{Duration, Instant};
@@ -10,56 +11,65 @@ use wrote::device::BlockDevice;
 /// The time of a sample.
 pub const SAMPLE: Duration = Duration::from_millis(50);
 
+/// How often a sample looks at the tasks that can run.
+const LOOKS: u32 = 10;
+
 /// Other programs' I/O in a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Foreign {
-    /// The part of the time in which requests were in the device's queue, from 0 to 1.
-    queued_share: f64,
+    /// The part of the time in which requests were in the device's queue, or a task waited for a
+    /// CPU, from 0 to 1.
+    busy_share: f64,
     /// Writes and flushes.
     writes_per_s: f64,
 }
 
 impl Foreign {
-    /// Samples the device for [`SAMPLE`]. Without counters the share of time is that in which a
-    /// task of the machine waited for I/O (`/proc/pressure/io`, Linux 4.20); `None` where that is
-    /// missing too.
-    pub fn sample(device: Option<&BlockDevice>) -> Option<Foreign> {
-        let look = || (device.and_then(Counters::of), stalled_us(), Instant::now());
-        let (counted, stalled, began) = look();
-        thread::sleep(SAMPLE);
-        let (counted_after, stalled_after, ended) = look();
-        let elapsed = ended - began;
-        if let Some((after, before)) = counted_after.zip(counted) {
-            return Some(Foreign::of(&after.since(&before), elapsed));
-        }
-        let stalled = Duration::from_micros(stalled_after?.saturating_sub(stalled?));
-        let queued_share = stalled.div_duration_f64(elapsed).min(1.0);
-        Some(Foreign { queued_share, writes_per_s: 0.0 })
+    /// Samples the machine and the device, which may have no counters, for [`SAMPLE`].
+    pub fn sample(device: Option<&BlockDevice>) -> Foreign {
+        let (before, began) = (device.and_then(Counters::of), Instant::now());
+        let crowded = (0..LOOKS).filter(|_| {
+            thread::sleep(SAMPLE / LOOKS);
+            is_crowded(&fs::read_to_string("/proc/loadavg").unwrap_or_default(), online_cpus())
+        });
+        let crowded_share = crowded.count() as f64 / f64::from(LOOKS);
+        let counted = device.and_then(Counters::of).zip(before);
+        let counted = counted.map(|(after, before)| after.since(&before)).unwrap_or_default();
+        let foreign = Foreign::of(&counted, began.elapsed());
+        Foreign { busy_share: foreign.busy_share.max(crowded_share), ..foreign }
     }
 
     /// The kernel counts the time of a request when it is complete: one that is still in flight
     /// after the whole sample took all of it.
     fn of(counted: &Counters, elapsed: Duration) -> Foreign {
         let queued = Duration::from_millis(counted.queued_ms);
-        let queued_share = match counted.in_flight {
+        let busy_share = match counted.in_flight {
             0 => queued.div_duration_f64(elapsed).min(1.0),
             _ => 1.0,
         };
         let writes_per_s = (counted.writes + counted.flushes) as f64 / elapsed.as_secs_f64();
-        Foreign { queued_share, writes_per_s }
+        Foreign { busy_share, writes_per_s }
     }
 
     /// Returns its part of a run's time, or of the writes and flushes that the device completed a
     /// second of it, if that is more: short requests of others delay a flush, too.
     pub fn share(self, all_per_s: f64) -> f64 {
-        self.queued_share.max(self.writes_per_s / all_per_s).min(1.0)
+        self.busy_share.max(self.writes_per_s / all_per_s).min(1.0)
     }
 }
 
-/// Returns the time in which some task waited for I/O: `some avg10=0.00 .. total=123`.
-fn stalled_us() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/io").ok()?;
-    text.lines().next()?.rsplit_once("total=")?.1.parse().ok()
+/// Returns whether more tasks can run than there are CPUs, this one among them: the fourth field of
+/// `/proc/loadavg` is `runnable/all`.
+fn is_crowded(loadavg: &str, cpus: u64) -> bool {
+    let runnable = loadavg.split(' ').nth(3).and_then(|of| of.split('/').next()?.parse().ok());
+    runnable.is_some_and(|runnable: u64| runnable > cpus)
+}
+
+/// Returns the CPUs of the machine, of which this process may use fewer.
+fn online_cpus() -> u64 {
+    // SAFETY: the call touches no memory.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u64::try_from(cpus).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -88,10 +98,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_without_a_device_is_the_pressure_of_the_machine() {
+    fn tasks_wait_for_a_cpu_where_more_can_run_than_there_are_cpus() {
+        let is_crowded = |runnable| is_crowded(&format!("0.1 0.2 0.3 {runnable}/345 678\n"), 2);
+        assert_eq!([is_crowded(1), is_crowded(2), is_crowded(3)], [false, false, true]);
+        assert!(!super::is_crowded("", 2), "a hidden /proc tells nothing");
+    }
+
+    #[test]
+    fn a_sample_without_a_device_is_of_the_cpus() {
         let sampled = Foreign::sample(None);
-        assert_eq!(sampled.is_some(), stalled_us().is_some());
-        let share = sampled.map_or(0.0, |sampled| sampled.share(1.0));
-        assert!((0.0..=1.0).contains(&share), "{sampled:?}");
+        assert!((0.0..=1.0).contains(&sampled.share(1.0)), "{sampled:?}");
+        assert_eq!(sampled.writes_per_s, 0.0);
     }
 }
