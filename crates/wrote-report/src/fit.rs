@@ -18,15 +18,13 @@ const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"
 
 /// Classes of disks, with the least and the most durable writes of 4 KiB per second that public
 /// measurements found, one at a time. The classes overlap. docs/fit.md has the sources.
-const CLASSES: [(&str, f64, f64); 8] = [
+const CLASSES: [(&str, f64, f64); 6] = [
     ("a hard disk", 20.0, 120.0),
     ("a consumer SATA SSD", 390.0, 1200.0),
     ("a consumer NVMe drive", 140.0, 1700.0),
     ("an SATA SSD with power-loss protection", 1360.0, 25_400.0),
     ("an NVMe drive with power-loss protection", 7000.0, 40_500.0),
-    ("Optane", 18_600.0, 21_200.0),
     ("a volume of AWS gp3", 357.0, 1129.0),
-    ("a managed disk of Azure", 230.0, 430.0),
 ];
 
 /// Returns the classes of disks that flush as often as this one, by the fastest flushes of a row.
@@ -37,12 +35,8 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let rate = 1e9 / flush_ns.max(1) as f64;
     let near = CLASSES.iter().filter(|(_, least, most)| (*least..=*most).contains(&rate));
     let near = near.map(|(class, ..)| *class).join(", ");
-    let told = match (near.is_empty(), rate > CLASSES[4].2) {
-        (false, _) => format!("consistent with {near}"),
-        (true, true) => "more than of any disk that was published: is it a cache's?".into(),
-        (true, false) => "of no class of disks that was published".into(),
-    };
-    Some(format!("{} flushes one after the other here: {told}", per_second(rate)))
+    let near = if near.is_empty() { "no class of disks that is published" } else { &near };
+    Some(format!("{} flushes one after the other here: consistent with {near}", per_second(rate)))
 }
 
 /// The names of the programs that a result judges: `etcd`.
@@ -97,9 +91,8 @@ fn conditions(fit: &Fit) -> String {
     let mut all: Vec<(FitVerdict, String)> = Vec::new();
     let mut add = |name: &str, rules: Vec<(&FitRule, FitVerdict, &Interval)>| {
         // The first of the worst.
-        let Some((rule, verdict, here)) = rules.into_iter().rev().max_by_key(|of| of.1) else {
-            return;
-        };
+        let worst = rules.into_iter().rev().max_by_key(|of| of.1);
+        let Some((rule, verdict, here)) = worst else { return };
         let why = format!("({}: {} here)", rule.name, in_short(&rule.of, here));
         let why = if verdict == FitVerdict::Fits { String::new() } else { why };
         all.push((verdict, format!("{name} {why}").trim().into()));
@@ -393,11 +386,8 @@ fn undecided(fits: &[Fit], document: &Document) -> Option<String> {
         .map(|rule| (named(rule), needs_s(rule)))
         .unique_by(|(name, _)| name.clone())
         .collect();
-    let names = |is_close: bool| {
-        let of = rules.iter().filter(|(_, s)| !is_close || s.is_none());
-        of.map(|(name, _)| name).join("; ")
-    };
-    let (all, close) = (names(false), names(true));
+    let all = rules.iter().map(|(name, _)| name).join("; ");
+    let close = rules.iter().filter(|of| of.1.is_none()).map(|(name, _)| name).join("; ");
     let minutes = (rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max) / 60.0).ceil();
     let told = match (minutes > 0.0, close.is_empty()) {
         _ if rules.is_empty() => return None,

@@ -64,8 +64,7 @@ impl Scenario for Suits {
 
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         if let Some(few) = self.0.runs.filter(|runs| *runs < RUNS_MIN) {
-            let text = format!("--runs {few}: a verdict needs {RUNS_MIN} runs or more");
-            return Err(Error::Usage(text));
+            return Err(Error::Usage(format!("--runs {few}: a verdict needs {RUNS_MIN} or more")));
         }
         let runs = Runs::new(&self.0);
         check_space(&self.0.path, runs.space_bytes(), call.target)?;

@@ -12,15 +12,10 @@ use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop};
 
-/// The exit codes of verdicts, and of a measurement that could not be made.
-const DOES_NOT_FIT: u8 = 1;
-const NOT_DECIDED: u8 = 3;
-const NO_RULE: u8 = 4;
-const NOT_RUN: u8 = 5;
-
+/// A measurement that could not be made ends with 5, and a verdict with its own code.
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     done(arguments, stop, command).map_err(|error| match error {
-        Error::Failed(text) => Error::Coded(NOT_RUN, text),
+        Error::Failed(text) => Error::Coded(5, text),
         error => error,
     })
 }
@@ -70,14 +65,10 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
     let names = of_verdict.map(|fit| fit.program.as_str()).collect::<Vec<_>>().join(", ");
     let (code, text) = match verdict {
         Some(FitVerdict::Fits) => return Ok(()),
-        Some(FitVerdict::DoesNotFit) => (DOES_NOT_FIT, format!("{path} does not suit {names}")),
-        Some(FitVerdict::Undecided) => {
-            (NOT_DECIDED, format!("whether {path} suits {names} is undecided"))
-        }
-        Some(FitVerdict::Busy) => {
-            (NOT_DECIDED, format!("{path} is busy, not judged for {names}: {}", FitVerdict::REPEAT))
-        }
-        None => (NO_RULE, format!("no minimum is published for {names}")),
+        Some(FitVerdict::DoesNotFit) => (1, format!("{path} does not suit {names}")),
+        Some(FitVerdict::Undecided) => (3, format!("whether {path} suits {names} is undecided")),
+        Some(FitVerdict::Busy) => (3, format!("{path} is busy: {}", FitVerdict::REPEAT)),
+        None => (4, format!("no minimum is published for {names}")),
     };
     Err(Error::Coded(code, text))
 }
@@ -114,7 +105,7 @@ mod tests {
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
         let busy = of(Some(FitVerdict::Busy));
         assert!(
-            busy.0 == 3 && busy.1.ends_with("for etcd: repeat, or --beside to judge it so"),
+            busy.0 == 3 && busy.1 == "/data is busy: repeat, or --beside to judge it so",
             "{busy:?}"
         );
         assert_eq!(of(None), (4, "no minimum is published for etcd".into()));

@@ -118,7 +118,7 @@ fn bad_input_gets_one_line() {
     let elsewhere = ["etcd", "--beside", "copy", "--neighbour", "/no/such/folder"];
     assert!(refused(&elsewhere).ends_with("/no/such/folder: does not exist"));
     assert!(refused(&["etcd", "--runs", "0"]).contains("--runs"));
-    assert!(refused(&["etcd", "--runs", "2"]).ends_with("a verdict needs 3 runs or more"));
+    assert!(refused(&["etcd", "--runs", "2"]).ends_with("a verdict needs 3 or more"));
     assert!(refused(&["etcd", "--beside", "copi"]).contains("'copy'"));
     assert!(refused(&[]).contains("<PROGRAM>"));
     assert!(refused(&["etcd", "--list"]).contains("--list"));

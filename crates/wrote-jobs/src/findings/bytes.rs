@@ -188,7 +188,6 @@ fn disturbed(rows: &[&Row]) -> Finding {
     Finding::warning("busy-neighbour", text)
         .about(rows)
         .with("disturbed_runs", disturbed)
-        .with("runs", all)
         .with("foreign_share_max", most)
 }
 

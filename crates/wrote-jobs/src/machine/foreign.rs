@@ -43,10 +43,8 @@ impl Foreign {
     /// after the whole sample took all of it.
     fn of(counted: &Counters, elapsed: Duration) -> Foreign {
         let queued = Duration::from_millis(counted.queued_ms);
-        let busy_share = match counted.in_flight {
-            0 => queued.div_duration_f64(elapsed).min(1.0),
-            _ => 1.0,
-        };
+        let of_time = queued.div_duration_f64(elapsed).min(1.0);
+        let busy_share = if counted.in_flight > 0 { 1.0 } else { of_time };
         let writes_per_s = (counted.writes + counted.flushes) as f64 / elapsed.as_secs_f64();
         Foreign { busy_share, writes_per_s }
     }
@@ -65,7 +63,7 @@ fn is_crowded(loadavg: &str, cpus: u64) -> bool {
     runnable.is_some_and(|runnable: u64| runnable > cpus)
 }
 
-/// Returns the CPUs of the machine, of which this process may use fewer.
+/// Returns the CPUs of the machine; this process may use fewer.
 fn online_cpus() -> u64 {
     // SAFETY: the call touches no memory.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
