@@ -30,54 +30,19 @@ pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
 /// A call in progress, with what is needed when it returns. Of a sure one the arguments tell the
-/// effect, if it succeeds.
+/// effect, if it succeeds. A flush covers what files have got unseen until their moments.
 #[derive(Debug)]
 pub enum Begun {
-    Open {
-        path: Option<PathBuf>,
-        size_before: Option<u64>,
-        empties: bool,
-    },
-    Write {
-        descriptor: i32,
-        asked_bytes: u64,
-        at: At,
-        is_durable: bool,
-        is_zeros: bool,
-    },
-    Read {
-        descriptor: i32,
-        at: At,
-    },
-    Clone {
-        descriptor: i32,
-    },
-    Allocate {
-        descriptor: i32,
-        mode: i32,
-        bytes: Range<u64>,
-        from_bytes: u64,
-        is_new: bool,
-    },
-    WriteBack {
-        file: FileId,
-    },
-    MakeFolder {
-        path: PathBuf,
-    },
-    MakeLink {
-        path: PathBuf,
-        to: PathBuf,
-    },
-    /// Write permission for these addresses.
-    Protect {
-        memory: Range<u64>,
-    },
-    /// A flush, which covers all that these files may have got unseen until their moments.
-    Flush {
-        act: Act,
-        covers: Vec<(FileId, u64)>,
-    },
+    Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
+    Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool, is_zeros: bool },
+    Read { descriptor: i32, at: At },
+    Clone { descriptor: i32 },
+    Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
+    WriteBack { file: FileId },
+    MakeFolder { path: PathBuf },
+    MakeLink { path: PathBuf, to: PathBuf },
+    Protect { memory: Range<u64> },
+    Flush { act: Act, covers: Vec<(FileId, u64)> },
     Sure(Act),
     NewSession,
 }
