@@ -199,7 +199,7 @@ impl Disk {
             content if storage.writes_in_place && content.is_in_place() => Survives::OsCrash,
             _ => Survives::ProcessCrash,
         };
-        let name = match self.is_durable(&named.place, promise) {
+        let name = match self.is_durable(named, promise) {
             true => Survives::PowerLoss,
             false => Survives::ProcessCrash,
         };
@@ -217,14 +217,9 @@ impl Disk {
             && !self.is_settled(&named.place, Promise::Seen)
     }
 
-    /// Returns whether each crash leaves a name of a file.
-    pub fn is_kept(&self, named: &Named) -> bool {
-        self.is_durable(&named.place, Promise::Seen)
-    }
-
     /// Returns whether each crash leaves a name and the names of all folders above it.
-    fn is_durable(&self, place: &Place, promise: Promise) -> bool {
-        self.places_to(place).all(|place| self.is_settled(place, promise))
+    pub fn is_durable(&self, named: &Named, promise: Promise) -> bool {
+        self.places_to(&named.place).all(|place| self.is_settled(place, promise))
     }
 
     /// Returns the folders that POSIX asks to be flushed for a name, the nearest first.

@@ -42,19 +42,11 @@ pub struct Judge {
     /// Rollback journals that were removed and may come back, until an answer.
     journals: Vec<(Name, Point)>,
     /// Files that were not durable when the program communicated with the outside, with the first
-    /// such time.
-    told_early: HashMap<FileId, Early>,
+    /// such time, and whether something else was made durable for that answer. The file is then
+    /// part of it only if it is flushed at all.
+    told_early: HashMap<FileId, (Point, bool)>,
     /// Whether a file became durable since the last answer.
     has_saved: bool,
-}
-
-/// An answer before a file was durable.
-#[derive(Clone, Copy, Debug)]
-struct Early {
-    at: Point,
-    /// Whether something else was made durable for the answer. The file is then part of it only if
-    /// it is flushed at all.
-    is_beside: bool,
 }
 
 #[derive(Debug, Default)]
@@ -89,14 +81,6 @@ struct Short {
     from: u64,
     end: u64,
     missing_bytes: u64,
-}
-
-impl Short {
-    /// Returns whether it still has to be continued after another write: not where that one
-    /// continues it or begins it anew.
-    fn is_open(&self, next: &Range<u64>) -> bool {
-        next.start != self.end && !(next.start <= self.from && next.end > self.from)
-    }
 }
 
 impl Judge {
@@ -173,7 +157,7 @@ impl Judge {
         self.has_saved = true;
         let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
         let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
-        for (file, Early { at: told_at, .. }) in saved.collect::<Vec<_>>() {
+        for (file, (told_at, _)) in saved.collect::<Vec<_>>() {
             let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
             let calls = [("answer", told_at), (saver, call.point())];
             let more = format!("durable {later} later");
@@ -194,7 +178,9 @@ impl Judge {
         let rest = Short { from: bytes.start, end: bytes.end, missing_bytes };
         // A write before it, of a header perhaps, tells nothing yet.
         let undecided = short.filter(|short| bytes.end <= short.from);
-        let ignored = short.filter(|short| short.is_open(bytes) && undecided.is_none());
+        let is_begun_anew = |of: &Short| bytes.start <= of.from && bytes.end > of.from;
+        let ignored = short.filter(|of| bytes.start != of.end && !is_begun_anew(of));
+        let ignored = ignored.filter(|_| undecided.is_none());
         let short = (missing_bytes > 0).then_some(rest).or(undecided);
         self.set(file, Facts { emptied: None, failed, short });
         if let Some((emptied_at, size_bytes)) = emptied {
@@ -247,9 +233,8 @@ impl Judge {
 
     fn tell(&mut self, disk: &Disk, accounts: &Accounts, at: Point) {
         self.tell_journals(disk, Some(("answer", at)));
-        let early = Early { at, is_beside: std::mem::take(&mut self.has_saved) };
-        let has_content = |file: &FileId| has_content(disk, accounts, *file);
-        for file in disk.unsafe_files().filter(has_content) {
+        let early = (at, std::mem::take(&mut self.has_saved));
+        for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file)) {
             self.told_early.entry(file).or_insert(early);
         }
     }
@@ -346,8 +331,8 @@ impl Judge {
             self.add(&kinds::FLUSH_EACH_SMALL, path(), more, &last_flush);
         }
         let early = self.told_early.remove(&file);
-        if let Some(early) = early.filter(|early| flushes > 0 || !early.is_beside) {
-            let calls = [("answer", early.at)];
+        if let Some((at, _)) = early.filter(|(_, is_beside)| flushes > 0 || !is_beside) {
+            let calls = [("answer", at)];
             self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
         }
         let dirty = units::bytes(content.dirty_bytes());
@@ -373,10 +358,11 @@ impl Judge {
         } else if content.is_dirty() {
             self.add(&kinds::SIZE_NOT_FLUSHED, path(), String::new(), &[]);
         } else if account.writes > 0 {
-            let kept = disk.names_of(known).filter(|(_, named)| disk.is_kept(named));
+            let kept =
+                disk.names_of(known).filter(|(_, named)| disk.is_durable(named, Promise::Seen));
             for (name, named) in kept {
                 let unflushed = disk.unflushed_folders(named);
-                let shown = |path: &PathBuf| format!("`{}`", shown_folder(path, folder));
+                let shown = |path: &PathBuf| format!("`{}`", shown(path, folder));
                 let folders: Vec<String> = unflushed.iter().rev().map(shown).collect();
                 if !folders.is_empty() {
                     let more = format!("flush {}", folders.join(", "));
@@ -456,13 +442,10 @@ impl Found {
 /// Shows a path relative to the program's working directory.
 fn shown(path: &Path, folder: &Path) -> String {
     match path.strip_prefix(folder).unwrap_or(path).to_string_lossy() {
+        below if below.is_empty() && path == folder => ".".into(),
         path if path.is_empty() => "a file without a name".into(),
         path => path.into_owned(),
     }
-}
-
-fn shown_folder(path: &Path, folder: &Path) -> String {
-    if path == folder { ".".into() } else { shown(path, folder) }
 }
 
 /// Returns whether a file that is not durable may hold content of an acknowledged record.
@@ -474,7 +457,7 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId) -> bool {
     let is_named = disk.names_of(node).any(|(_, named)| {
         // Given to something that is whole, or written.
         let is_empty = named.by == By::Made && accounts.of(file).is_none_or(|of| of.writes == 0);
-        !is_empty && !disk.is_kept(named)
+        !is_empty && !disk.is_durable(named, Promise::Seen)
     });
     (is_written || is_named) && !is_lock(&disk.path(file), bytes)
 }
@@ -482,8 +465,7 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId) -> bool {
 /// Returns whether a file says only that a program runs, or which one, by its name and bytes.
 fn is_lock(path: &Path, bytes: u64) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let is_named = ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end));
-    is_named && bytes <= LOCK_BYTES_MAX
+    bytes <= LOCK_BYTES_MAX && ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end))
 }
 
 /// Returns whether the removal of this file commits a transaction: `NAME-journal` has what was in

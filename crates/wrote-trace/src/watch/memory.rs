@@ -85,16 +85,13 @@ pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
 
 /// Returns whether these bytes can be read and are all zeros.
 pub fn is_zeros(task: pid_t, address: u64, count: u64) -> bool {
+    let is_zero = |from: u64, count: u64| {
+        read(task, address + from, count as usize)
+            .is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    };
     // Data has other bytes soon: the first read is short.
-    let (mut from, mut piece) = (0, 64);
-    while from < count {
-        let bytes = read(task, address + from, piece.min(count - from) as usize);
-        if !bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
-            return false;
-        }
-        (from, piece) = (from + piece, TEXT_BYTES_MAX);
-    }
-    true
+    let mut pieces = (0..count).step_by(TEXT_BYTES_MAX as usize);
+    is_zero(0, count.min(64)) && pieces.all(|from| is_zero(from, TEXT_BYTES_MAX.min(count - from)))
 }
 
 fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {

@@ -61,8 +61,7 @@ impl Run<'_> {
         self.stop.check()?;
         if self.said_at.elapsed() >= PROGRESS_INTERVAL {
             self.said_at = Instant::now();
-            let (number, most) = (state.number, self.arguments.moments);
-            let failed = self.failed;
+            let (number, most, failed) = (state.number, self.arguments.moments, self.failed);
             crate::terminal::say(&format!("state {number} of {most} at most; {failed} failed"));
         }
         if self.arguments.state.is_some_and(|wanted| wanted != state.number) {
@@ -153,8 +152,7 @@ fn pieces(word: &str) -> Vec<&str> {
 
 /// Puts the folder into a word.
 fn with_folder(word: &str, folder: &Path) -> OsString {
-    let pieces: Vec<&OsStr> = pieces(word).into_iter().map(OsStr::new).collect();
-    pieces.join(folder.as_os_str())
+    pieces(word).iter().map(OsStr::new).collect_vec().join(folder.as_os_str())
 }
 
 /// Returns the line of a check's output that tells the error: the last one that names it, or the
