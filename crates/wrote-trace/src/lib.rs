@@ -37,7 +37,7 @@ pub use judge::kinds::{KINDS, Kind};
 pub use pattern::Jobs;
 pub use record::Record;
 pub use states::{State, states};
-pub use tree::{Entry, Tree};
+pub use tree::{Bytes, Entry, Tree};
 pub use wanted::{Sign, Wanted};
 
 use account::Accounts;

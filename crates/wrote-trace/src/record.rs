@@ -7,6 +7,7 @@
 use crate::RecordRequest;
 use crate::call::{Act, Call, FileId, How, Name};
 use crate::disk::Disk;
+use crate::tree::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -67,7 +68,7 @@ pub enum What {
     File {
         file: FileId,
         #[serde(skip)]
-        bytes: Vec<u8>,
+        bytes: Bytes,
     },
 }
 
@@ -166,7 +167,7 @@ impl Recorder {
         } else if found.is_file() {
             let named = |error| io::Error::other(format!("{}: {error}", path.display()));
             data = fs::read(path).map_err(named)?;
-            What::File { file, bytes: Vec::new() }
+            What::File { file, bytes: Bytes::default() }
         } else {
             return Ok(());
         };
@@ -307,7 +308,7 @@ impl Record {
                 Piece::Root { file, path } => root = Some((file, path)),
                 Piece::Before(mut entry) => {
                     if let What::File { bytes, .. } = &mut entry.what {
-                        *bytes = data;
+                        *bytes = data.into();
                     }
                     before.push(entry);
                 }
@@ -376,7 +377,7 @@ mod tests {
         let names: Vec<_> =
             record.before.iter().filter_map(|of| of.name.path.file_name()).collect();
         assert_eq!(names, ["below", "a"]);
-        assert!(matches!(&record.before[1].what, What::File { bytes, .. } if bytes == b"old"));
+        assert!(matches!(&record.before[1].what, What::File { bytes, .. } if **bytes == *b"old"));
         assert_eq!((record.calls.len(), record.calls[0].data.as_slice()), (1, &b"new"[..]));
     }
 

@@ -8,7 +8,7 @@ use crate::call::{Act, Call, FileId, Name};
 use crate::disk::Disk;
 use crate::names::Id;
 use crate::record::{Record, What};
-use crate::tree::{Entry, Tree};
+use crate::tree::{self, Entry, Tree};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
@@ -54,7 +54,7 @@ impl Default for Kind<'_> {
 #[derive(Debug, Default)]
 struct Versions<'a> {
     /// The durable content.
-    bytes: Vec<u8>,
+    bytes: tree::Bytes,
     /// Changes since.
     changes: Vec<Change<'a>>,
 }
@@ -298,7 +298,7 @@ impl Versions<'_> {
         // Lost changes and those after them stay in the list, because programs still see them.
         let count = self.changes.iter().take_while(|change| !change.is_lost).count();
         for change in self.changes.drain(..count) {
-            change.apply(&mut self.bytes);
+            change.apply(self.bytes.to_mut());
         }
         for change in self.changes.iter_mut().filter(|change| !change.is_lost) {
             change.is_durable = true;
@@ -320,19 +320,23 @@ impl Versions<'_> {
     }
 
     /// Returns a file's content after a power loss.
-    fn left(&self, cut: Cut) -> Vec<u8> {
-        let mut bytes = self.bytes.clone();
+    fn left(&self, cut: Cut) -> tree::Bytes {
+        let mut left = self.bytes.clone();
+        if self.changes.is_empty() {
+            return left;
+        }
+        let bytes = left.to_mut();
         let open = self.changes.iter().filter(|change| !change.is_durable).count();
         let mut seen = 0;
         for (number, change) in self.changes.iter().enumerate() {
             if change.is_durable {
-                change.apply(&mut bytes);
+                change.apply(bytes);
                 continue;
             }
             seen += 1;
             let Bytes::Write { from, data } = change.what else {
                 if change.at <= cut.until {
-                    change.apply(&mut bytes);
+                    change.apply(bytes);
                 }
                 continue;
             };
@@ -347,7 +351,7 @@ impl Versions<'_> {
                 Left::None => {}
                 Left::Zeros => bytes.resize(bytes.len().max(from + data.len()), 0),
                 Left::First if seen > open / 2 => {}
-                Left::First | Left::All | Left::Seen => put(&mut bytes, from, data),
+                Left::First | Left::All | Left::Seen => put(bytes, from, data),
                 Left::Mixed(seed) => {
                     let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
                     let end = from + data.len();
@@ -355,13 +359,13 @@ impl Versions<'_> {
                         let start = (page * PAGE_BYTES).max(from);
                         let end = ((page + 1) * PAGE_BYTES).min(end);
                         if chance.next_u64() & 1 == 1 {
-                            put(&mut bytes, start, &data[start - from..end - from]);
+                            put(bytes, start, &data[start - from..end - from]);
                         }
                     }
                 }
             }
         }
-        bytes
+        left
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Permissions};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// The content of a folder by path.
@@ -19,8 +21,48 @@ pub enum Entry {
     /// A symbolic link and its target.
     Link(PathBuf),
     /// A file's content.
-    File(Vec<u8>),
+    File(Bytes),
 }
+
+/// A file's content, which trees share, with its hash once that was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Bytes(Arc<(Vec<u8>, OnceLock<u64>)>);
+
+impl Bytes {
+    /// Returns a hash of the content.
+    pub fn hash(&self) -> u64 {
+        *self.0.1.get_or_init(|| xxh3_64(&self.0.0))
+    }
+
+    /// Returns the content to be changed, a copy if it is shared.
+    pub fn to_mut(&mut self) -> &mut Vec<u8> {
+        let (bytes, hash) = Arc::make_mut(&mut self.0);
+        hash.take();
+        bytes
+    }
+}
+
+impl<B: Into<Vec<u8>>> From<B> for Bytes {
+    fn from(bytes: B) -> Bytes {
+        Bytes(Arc::new((bytes.into(), OnceLock::new())))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.0
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Bytes) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+impl Eq for Bytes {}
 
 impl Tree {
     /// Returns a file's content.
@@ -37,12 +79,25 @@ impl Tree {
     ///
     /// The kernel's.
     pub fn make(&self, folder: &Path) -> io::Result<()> {
+        self.make_by(folder, &mut |path, bytes| fs::write(path, &**bytes))
+    }
+
+    /// Creates this content in an empty folder, and each of its files by `put`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub fn make_by(
+        &self,
+        folder: &Path,
+        put: &mut dyn FnMut(&Path, &Bytes) -> io::Result<()>,
+    ) -> io::Result<()> {
         for (path, (entry, mode)) in &self.0 {
             let path = folder.join(path);
             match entry {
                 Entry::Folder => fs::create_dir(&path)?,
                 Entry::Link(to) => std::os::unix::fs::symlink(to, &path)?,
-                Entry::File(bytes) => fs::write(&path, bytes)?,
+                Entry::File(bytes) => put(&path, bytes)?,
             }
             if let (Some(mode), Entry::File(_)) = (mode, entry) {
                 fs::set_permissions(&path, Permissions::from_mode(*mode))?;
@@ -65,7 +120,7 @@ impl Tree {
             match entry {
                 Entry::Folder => hash.update(&[0]),
                 Entry::Link(to) => hash.update(to.as_os_str().as_encoded_bytes()),
-                Entry::File(bytes) => hash.update(&xxh3_64(bytes).to_le_bytes()),
+                Entry::File(bytes) => hash.update(&bytes.hash().to_le_bytes()),
             }
         }
         hash.digest()

@@ -300,7 +300,7 @@ impl Script {
             let inode = at_first.names[NAMES[at]];
             before(
                 NAMES[at],
-                What::File { file: file(inode), bytes: vec![at as u8 + 200; SIZE as usize] },
+                What::File { file: file(inode), bytes: vec![at as u8 + 200; SIZE as usize].into() },
             )
         };
         let folder = before("d", What::Folder(file(2)));
@@ -649,7 +649,7 @@ fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
     };
     let changes = (1..).zip(changes).map(change).collect();
     let left = Versions { bytes: b"abcd".into(), changes }.left(Cut { until, bytes });
-    String::from_utf8(left).unwrap()
+    String::from_utf8(left.to_vec()).unwrap()
 }
 
 fn put_at(from: usize, data: &'static str) -> (Bytes<'static>, bool) {
@@ -684,11 +684,11 @@ fn a_durable_write_keeps_sizes_and_a_failed_flush_loses_bytes_for_all_but_the_pr
     let mut versions = Versions { bytes: b"abcd".into(), changes };
     let left = |versions: &Versions, bytes| versions.left(Cut { until: 0, bytes });
     versions.keep_sizes();
-    assert_eq!(left(&versions, Left::None), b"ab");
-    assert_eq!(left(&versions, Left::All), b"xb");
+    assert_eq!(*left(&versions, Left::None), *b"ab");
+    assert_eq!(*left(&versions, Left::All), *b"xb");
     versions.lose();
-    assert_eq!(left(&versions, Left::All), b"ab");
-    assert_eq!(left(&versions, Left::Seen), b"xb");
+    assert_eq!(*left(&versions, Left::All), *b"ab");
+    assert_eq!(*left(&versions, Left::Seen), *b"xb");
 }
 
 #[test]
@@ -699,7 +699,8 @@ fn each_page_of_each_write_survives_on_its_own() {
         let what = Bytes::Write { from, data: &data[from..to] };
         Change { at, what, is_durable: false, is_lost: false }
     };
-    let versions = Versions { bytes: Vec::new(), changes: vec![write(0..3), write(3..4)] };
+    let versions =
+        Versions { bytes: tree::Bytes::default(), changes: vec![write(0..3), write(3..4)] };
     let pages = |seed| {
         let left = versions.left(Cut { until: at, bytes: Left::Mixed(seed) });
         [0, 1, 2, 3].map(|page| left.get(page * PAGE_BYTES) == Some(&1))

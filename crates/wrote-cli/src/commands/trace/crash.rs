@@ -6,16 +6,17 @@ use crate::output;
 use itertools::Itertools;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
 use wrote_report::plain;
 use wrote_result::{Error, Stop, quoted, units};
-use wrote_trace::{Entry, Record, State, states};
+use wrote_trace::{Bytes, Entry, Record, State, states};
 
 /// The placeholder for the folder in a check.
 const FOLDER: &str = "DIR";
@@ -27,6 +28,8 @@ const SHOWN_MAX: u64 = 5;
 const STREAM_BYTES_MAX: usize = 4096;
 /// The words in a line that tells an error, in lower case.
 const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fatal", "corrupt"];
+/// The least bytes of a file that is moved from state to state.
+const KEPT_BYTES_MIN: usize = 64 << 10;
 /// The time between two lines about the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -39,7 +42,8 @@ pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> 
         return Err(Error::Usage(format!("--keep {}: exists already", shown(folder))));
     }
     let (said_at, text) = (Instant::now(), String::new());
-    let mut run = Run { arguments, check, stop, failed: 0, made: 0, said_at, text };
+    let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
+    let mut run = Run { arguments, check, stop, failed: 0, made: 0, kept, said_at, text };
     let count = states(&record, arguments.moments, &mut |state| run.take(&state))?;
     run.finish(count)
 }
@@ -50,6 +54,7 @@ struct Run<'a> {
     stop: &'a Stop,
     failed: u64,
     made: u64,
+    kept: Kept,
     /// When the progress was last said.
     said_at: Instant,
     text: String,
@@ -75,7 +80,7 @@ impl Run<'_> {
             self.tell(state, None);
         }
         if let Some(words) = &self.check {
-            let problem = check(words, state, self.arguments, self.stop)?;
+            let problem = check(words, state, self.arguments, &self.kept, self.stop)?;
             self.failed += u64::from(problem.is_some());
             if let Some(problem) = problem.filter(|_| self.failed <= SHOWN_MAX) {
                 self.tell(state, Some(&problem));
@@ -174,10 +179,14 @@ fn check(
     words: &[String],
     state: &State,
     arguments: &TraceCrashArgs,
+    kept: &Kept,
     stop: &Stop,
 ) -> Result<Option<String>, Error> {
-    let place = tempfile::Builder::new().prefix("wrote-crash-").tempdir();
-    let made = place.and_then(|place| state.tree.make(place.path()).map(|()| Place(place, state)));
+    let made = temporary().and_then(|place| {
+        state.tree.make_by(place.path(), &mut |path, bytes| kept.put(path, bytes))?;
+        kept.clear()?;
+        Ok(Place(place, state))
+    });
     let place = made.map_err(|error| Error::Failed(format!("a state: {error}")))?;
     let mut words = words.iter().map(|word| with_folder(word, place.0.path()));
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -190,6 +199,7 @@ fn check(
         is_kept: true,
     };
     let ended = supervise(&mut command, limits, stop, &mut |_| {})?;
+    kept.take(place.0.path(), state);
     let Some(failure) = ended.status.failure() else { return Ok(None) };
     let failure = match ended.status {
         End::TimedOut => {
@@ -203,6 +213,65 @@ fn check(
         Some(line) => format!("{failure}: {line}"),
         None => failure,
     }))
+}
+
+fn temporary() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("wrote-crash-").tempdir()
+}
+
+/// Large files of the state before, which its check left as they were: most states share them.
+struct Kept {
+    folder: TempDir,
+    /// Their time of change, in whole seconds, which a check that writes to one moves.
+    changed_at: SystemTime,
+}
+
+impl Kept {
+    fn new() -> io::Result<Kept> {
+        let now_s = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let changed_at = UNIX_EPOCH + Duration::from_secs(now_s.saturating_sub(10));
+        Ok(Kept { folder: temporary()?, changed_at })
+    }
+
+    fn path(&self, bytes: &Bytes) -> PathBuf {
+        self.folder.path().join(format!("{:016x}-{}", bytes.hash(), bytes.len()))
+    }
+
+    /// Makes a file of a state, or moves it there.
+    fn put(&self, path: &Path, bytes: &Bytes) -> io::Result<()> {
+        if bytes.len() < KEPT_BYTES_MIN {
+            return fs::write(path, &**bytes);
+        }
+        if fs::rename(self.path(bytes), path).is_ok() {
+            return Ok(());
+        }
+        let mut file = File::create(path)?;
+        io::Write::write_all(&mut file, bytes)?;
+        file.set_modified(self.changed_at)
+    }
+
+    /// Takes the large files of a state that its check has left as they were.
+    fn take(&self, folder: &Path, state: &State) {
+        for (path, (entry, _)) in &state.tree.0 {
+            let Entry::File(bytes) = entry else { continue };
+            let path = folder.join(path);
+            let is_as_made = |found: Metadata| {
+                let is_alone = found.is_file() && found.nlink() == 1;
+                let is_unchanged = found.modified().is_ok_and(|at| at == self.changed_at);
+                is_alone && is_unchanged && found.len() == bytes.len() as u64
+            };
+            let is_large = bytes.len() >= KEPT_BYTES_MIN;
+            if is_large && path.symlink_metadata().is_ok_and(is_as_made) {
+                // Where it can't be moved, it is written again.
+                let _ = fs::rename(&path, self.path(bytes));
+            }
+        }
+    }
+
+    /// Removes the files that the latest state does not have.
+    fn clear(&self) -> io::Result<()> {
+        fs::read_dir(self.folder.path())?.try_for_each(|entry| fs::remove_file(entry?.path()))
+    }
 }
 
 /// The folder of a state. It is removed even if its folders are not writable.

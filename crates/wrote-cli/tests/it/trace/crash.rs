@@ -73,6 +73,17 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
 }
 
 #[test]
+fn a_check_that_changes_a_large_file_meets_it_whole_in_the_next_state() {
+    let place = folder();
+    fs::create_dir(place.path().join("data")).unwrap();
+    fs::write(place.path().join("data/large"), [1; 100_000]).unwrap();
+    let record = recorded(place.path(), "for name in b c d; do printf x > $name; sync $name; done");
+    let check = "sh -c 'test $(wc -c < DIR/large) = 100000 && printf y >> DIR/large'";
+    let finished = crash(&record, &["--check", check]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
+#[test]
 fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     let place = folder();
     let record = recorded(place.path(), "printf new > t; mv t a");
