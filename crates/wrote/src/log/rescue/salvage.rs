@@ -306,12 +306,15 @@ impl Salvage<'_> {
     fn scattered(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Tail>, Error> {
         let path = walk.input.path.clone();
         let next_first = self.next_first(index);
-        let identity = match self.log_id {
-            // No header identifies the log, but a batch does.
-            0 => scan::of_file(self.files, &path, Identity::Lost)?.identity(),
-            _ => walk.identity(),
+        let found = match self.log_id {
+            // No header identifies the log, but a batch may. If none does, nothing in the file
+            // counts, such as the batches of a removed segment whose file was reused.
+            0 => match scan::of_file(self.files, &path, Identity::Lost)? {
+                found if found.runs.is_empty() => found,
+                found => scan::thorough(walk, found.identity(), self.sequence)?,
+            },
+            _ => scan::thorough(walk, walk.identity(), self.sequence)?,
         };
-        let found = scan::thorough(walk, identity, self.sequence)?;
         self.durable = self.durable.max(found.durable_sequence(self.sequence));
         self.prove(index + 1, next_first.unwrap_or(u64::MAX))?;
         let later = self.segments[index + 1..].iter().find_map(|later| later.header);

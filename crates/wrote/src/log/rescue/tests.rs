@@ -597,6 +597,16 @@ fn a_repair_without_a_header_brings_back_no_record_that_a_cut_took_off() {
 }
 
 #[test]
+fn a_repair_without_a_header_brings_back_no_record_of_a_removed_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = two_segments().segments[0].bytes.clone();
+    segment::mark_recycled(&mut bytes[..512]);
+    fs::write(segment::path(folder.path(), 3), bytes).unwrap();
+    assert_eq!(repair(folder.path()).unwrap().records, 0);
+    assert!(read_all(folder.path()).is_empty());
+}
+
+#[test]
 fn an_end_that_is_back_takes_no_later_records_from_a_segment() {
     let folder = tempfile::tempdir().unwrap();
     let old = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"one"]);
