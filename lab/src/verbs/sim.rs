@@ -5,7 +5,7 @@
 //! record is altered, doubled or out of order, and no gap is skipped without an error.
 //!
 //! - **A misdirected read** may end one reading, by an error or early. The next reading finds
-//!   everything. An opening that misreads may cut the log short.
+//!   everything. An opening with two such reads may cut the log short.
 //! - **A bit that rots** makes damage an error. Only the records that no later batch calls durable
 //!   may count as torn, and they are kept aside. After a second bit any end may.
 //! - **A flush that lies** breaks promises only after a power loss, and none about records that

@@ -162,10 +162,11 @@ pub(super) fn recover_named(
     let named = |segment: &SegmentHead| (segment.number, segment.path.clone());
     let later: SegmentNames = segments[last + 1..].iter().map(named).collect();
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
+    // All of it may be cut off, so read it twice.
+    scan::behind(&mut walk, log_id, &later)?.lost.map_or(Ok(()), Err)?;
+    walk.input.look_again()?;
     let EndScan { rest, later: rests, lost } = scan::behind(&mut walk, log_id, &later)?;
-    if let Some(lost) = lost {
-        return Err(lost);
-    }
+    lost.map_or(Ok(()), Err)?;
     if walk.sequence < durable {
         return Err(segment::lost(&walk.input.path, walk.place, walk.sequence));
     }

@@ -203,6 +203,30 @@ fn one_read_that_finds_other_bytes_takes_no_record_off() {
 }
 
 #[test]
+fn one_read_that_finds_other_bytes_makes_no_torn_end_of_damage() {
+    let only = SampleLog::default().segment().batch(0, &[b"zero"]).prepared(4096);
+    let two = two_segments().batch(10, &[b"ten"]);
+    // In a record, and in the only header.
+    let record = two.segments[1].batches[1] + 60;
+    for (built, segment, byte) in [(two, 1, record), (only, 0, 20)] {
+        let mut files = built.files(folder());
+        files[segment].1[byte] ^= 1;
+        for seed in 0..20 {
+            for operation in 0.. {
+                let sim = disk(seed, &files);
+                let first = sim.operations();
+                sim.fault(first + operation, Fault::Misdirected);
+                let found = recovered(&sim);
+                assert!(found.is_err(), "byte {byte}, operation {operation}, seed {seed}");
+                if sim.operations() <= first + operation {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_batch_is_looked_for_once_more_where_a_read_found_it() {
     let built = two_segments();
     let files = files_of(&disk_of(&built));

@@ -215,7 +215,8 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
 /// Examines a log whose first segment does not start as one: either it never had a complete record,
 /// or its start was lost.
 fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
-    if has_lost_beginning(files, segments)? {
+    // All of it may be cut off, so read it twice.
+    if has_lost_beginning(files, segments)? || has_lost_beginning(files, segments)? {
         let what = format!("{NOT_BEGUN}, and records in it were durable once");
         return Err(damaged(&segments[0].path, 0, &what));
     }
