@@ -179,8 +179,13 @@ pub(super) fn is_left(
         return Ok(false);
     };
     let mut walk = Walk::new(Input::open(files, &before.path, true, false)?, &header);
-    let batch = walk.batch_at(end_before(cut))?;
-    Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
+    let mut finds = || {
+        let batch = walk.batch_at(end_before(cut))?;
+        walk.input.look_again()?;
+        Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
+    };
+    // A batch that is left would be read in place of the log's. So look twice.
+    Ok(finds()? || finds()?)
 }
 
 /// Returns whether the file is the start of a segment that a killed process was about to put in

@@ -405,6 +405,11 @@ impl Space {
         })?;
         // From here on the log is cut, and an opening would delete what the cut removed.
         let start = self.open_after_cut(engine, state, files, next);
+        // A segment whose header the disk has damaged counts as torn.
+        let start = start.and_then(|start| match start.first_sequence == next {
+            true => Ok(start),
+            false => Err(segment::not_begun(&path)),
+        });
         let mut counted = state.counted();
         counted.segments += 1;
         counted.flushes += 1;
@@ -623,16 +628,30 @@ mod tests {
         let [mut failed, mut refused, mut done] = [0; 3];
         for seed in 0..20 {
             for (operation, fault) in
-                (0..30).flat_map(|n| [(n, Fault::Rot), (n, Fault::Misdirected)])
+                (0..40).flat_map(|n| [(n, Fault::Rot), (n, Fault::Misdirected)])
             {
                 let sim = Sim::new(seed);
                 let log = small().on(&sim.disk()).open(folder()).unwrap();
-                log.append_all(&[[b'r'; 400]; 6]).unwrap().1.until_durable().wait().unwrap();
+                log.append(b"first").unwrap().until_durable().wait().unwrap();
+                // Record 5 is in the batch of the others, or begins one.
+                for count in if seed % 2 == 0 { vec![5] } else { vec![4, 1] } {
+                    let records = vec![[b'r'; 400]; count];
+                    log.append_all(&records).unwrap().1.until_durable().wait().unwrap();
+                }
                 sim.fault(sim.operations() + operation, fault);
                 let cut = log.truncate_from(5);
                 let appended = log.append(b"after").map(|ticket| ticket.sequence());
                 match (cut, appended) {
-                    (Ok(()), Ok(5)) => done += 1,
+                    (Ok(()), Ok(5)) => {
+                        drop(log);
+                        // The bit may have rotted elsewhere.
+                        if fault == Fault::Misdirected {
+                            let records = read(&sim, 0).0;
+                            assert_eq!(records.len(), 6, "seed {seed}, {operation}");
+                            assert_eq!(records[5].bytes, b"after", "seed {seed}, {operation}");
+                        }
+                        done += 1;
+                    }
                     (Err(Error::Damaged { .. }), Ok(6)) => refused += 1,
                     (Err(Error::Damaged { .. }), Err(Error::Damaged { .. })) => failed += 1,
                     other => panic!("seed {seed}, {fault:?} at {operation}: {other:?}"),
