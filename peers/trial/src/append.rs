@@ -1,18 +1,18 @@
 //! Messages that several producers append at once: to `wrote::Log`, and to a file by hand.
 
 mod buffered;
-mod crew;
+pub mod crew;
 mod file;
 pub mod gathered;
 mod messages;
 mod tasks;
 
-pub use crew::Timing;
 pub use messages::Messages;
 
 use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::Place;
+use crew::Timing;
 use std::path::Path;
 use std::time::Duration;
 use wrote::{Lines, Log, LogReader, SyncPolicy};

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Result;
-use trial::append::{Messages, Timing};
+use trial::append::Messages;
+use trial::append::crew::{self, Timing};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -34,7 +35,7 @@ pub fn every_sec(messages: &Messages, path: &Path) -> Result<Outcome> {
     let steps = (0..messages.work.producers).map(|_| step(to.clone())).collect();
     drop(to);
     let finish = || writer.join().map_err(|_| "the writer panicked")?;
-    let appended = messages.append(steps, Timing::None, finish)?;
+    let appended = crew::append(messages, steps, Timing::None, finish)?;
     place.check_length(appended.bytes)?;
     Ok(appended)
 }

@@ -6,7 +6,8 @@ use protobuf::descriptor::UninterpretedOption;
 use raft_engine::{Config, Engine, LogBatch, MessageExt};
 use std::path::Path;
 use trial::Result;
-use trial::append::{Messages, Timing};
+use trial::append::Messages;
+use trial::append::crew::{self, Timing};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -40,6 +41,6 @@ pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
             Ok(())
         }
     });
-    let appended = messages.append(steps.collect(), Timing::Each, || Ok(()))?;
+    let appended = crew::append(messages, steps.collect(), Timing::Each, || Ok(()))?;
     check("raft-engine", groups.filter_map(|group| engine.last_index(group)).sum(), appended)
 }

@@ -5,7 +5,7 @@ use super::check;
 use std::env::{current_dir, set_current_dir};
 use std::path::Path;
 use trial::Result;
-use trial::append::Messages;
+use trial::append::{Messages, crew};
 use trial::outcome::Outcome;
 use trial::place::Place;
 use walrus_rust::{FsyncSchedule, ReadConsistency, Walrus};
@@ -22,7 +22,7 @@ pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let (mode, schedule) = (ReadConsistency::StrictlyAtOnce, FsyncSchedule::SyncEach);
     let log = Walrus::with_consistency_and_schedule(mode, schedule)?;
     let step = |message: &[u8]| Ok(log.append_for_topic(TOPIC, message)?);
-    let appended = messages.append_each(step)?;
+    let appended = crew::append_each(messages, step)?;
     let mut stored = 0;
     loop {
         match log.batch_read_for_topic(TOPIC, READ_BYTES, true)?.len() {

@@ -1,7 +1,8 @@
 //! A program without a log that waits for no message: producers copy into a buffer of 1 MiB under a
 //! lock, and a thread writes full ones through the page cache. It has no checksums.
 
-use super::{Messages, Timing, crew};
+use super::Messages;
+use super::crew::{self, Timing};
 use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
