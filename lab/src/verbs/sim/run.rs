@@ -397,7 +397,9 @@ impl Run {
             return Ok(());
         }
         match read {
-            Some(last) if !self.disk.is_off() => self.model.saw(last),
+            // A misdirected read may have ended the reading before records of which nothing is
+            // promised.
+            Some(last) if !self.disk.is_off() && !self.disk.has_misread() => self.model.saw(last),
             _ => Ok(()),
         }
     }
