@@ -110,7 +110,7 @@ fn write_cards(cards: &[Card], out: &mut dyn Write) -> io::Result<()> {
             if card.codes.len() > 1 {
                 writeln!(out, "\n  {}:", code.title)?;
             }
-            writeln!(out, "\n  ```rust")?;
+            writeln!(out, "\n  ```{}", code.language)?;
             for line in code.text.lines() {
                 writeln!(out, "{}", format!("  {line}").trim_end())?;
             }

@@ -2,11 +2,11 @@
 
 use crate::paint::Tone;
 use crate::table::{Column, Keep, Table, Text};
-use crate::tree::{Block, Note, Remark, Remarks, Role, Section, Style, remark};
+use crate::tree::{Block, Card, Code, Note, Remark, Remarks, Role, Section, Style, remark};
 use itertools::Itertools;
 use wrote_result::document::{Severity, Survives};
 use wrote_result::stats::distinguishable;
-use wrote_result::trace::{End, File, How, Replay, Trace, Verdict};
+use wrote_result::trace::{Advice, End, File, How, Replay, Trace, Verdict};
 use wrote_result::{quoted, units};
 
 /// The most files that a screen shows.
@@ -52,13 +52,31 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     let remarks: Vec<Remark> = trace.findings.iter().map(remark).collect();
     let found = if remarks.is_empty() { Role::Page } else { Role::Findings };
     let remarks = Block::Remarks(Remarks { remarks, is_brief: false });
+    let cards: Vec<Card> = trace.advice.iter().map(card).collect();
     let answer = Note { tone: Tone::Strong, ..verdict(trace).into() };
-    vec![
+    let mut sections = vec![
         Section::facts("The program", facts(trace)),
         Section::new(listed, "Files", "", files),
         Section::new(found, "Findings", "", vec![remarks]),
-        Section::new(Role::Answer, "", "", vec![Block::notes(Style::Apart, [answer])]),
-    ]
+    ];
+    if !cards.is_empty() {
+        let cards = vec![Block::Cards(cards)];
+        sections.push(Section::new(Role::Advice, "How it is done right", "", cards));
+    }
+    let answer = vec![Block::notes(Style::Apart, [answer])];
+    sections.push(Section::new(Role::Answer, "", "", answer));
+    sections
+}
+
+fn card(advice: &Advice) -> Card {
+    let (language, text) = (advice.language.clone(), advice.code.clone());
+    Card {
+        purpose: advice.purpose.clone(),
+        action: advice.action.clone(),
+        because: advice.findings.join(", "),
+        codes: vec![Code { title: "Code", label: "code", language, text }],
+        ..Card::default()
+    }
 }
 
 fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {

@@ -155,6 +155,8 @@ pub struct Code {
     pub title: &'static str,
     /// The title in the margin of a screen.
     pub label: &'static str,
+    /// The language, as a fence of Markdown has it.
+    pub language: String,
     pub text: String,
 }
 

@@ -57,6 +57,25 @@ pub struct Trace {
     pub unjudged: Vec<String>,
     /// Mistakes that lose data or time: warnings first. Each is explained in `docs/trace.md`.
     pub findings: Vec<Finding>,
+    /// How it is done right, in the languages of the programs with findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
+}
+
+/// Code that does without findings what a program did: a chapter of `docs/safe-writes.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Advice {
+    /// Its purpose: `replacing a file`.
+    pub purpose: String,
+    /// The advised action, in words.
+    pub action: String,
+    /// The ids of the findings that it avoids.
+    pub findings: Vec<String>,
+    /// The language of the code: `python`, `js`, `go`, `java`, `c`, `rust` or `sh`.
+    pub language: String,
+    /// The code, with its imports.
+    pub code: String,
 }
 
 /// Whether a power loss leaves what was written, so far as that was seen.

@@ -29,6 +29,8 @@ pub struct Account {
     /// Writes that bypassed the page cache.
     pub direct_writes: u64,
     pub last_write: Point,
+    /// The last call on the file or its name, of any kind.
+    pub last_call: Point,
     pub last_flush: Point,
     /// The time within flushes and durable writes.
     pub flush_ns: u64,
@@ -134,25 +136,28 @@ impl Accounts {
                 self.files.entry(*file).or_insert_with(|| Box::new(account));
             }
             Act::Made { file, .. } => {
-                let account = Account { is_new: true, ..Account::default() };
-                self.files.insert(*file, Box::new(account));
+                self.files.remove(file);
+                self.account(*file, call).is_new = true;
             }
             // The inode may have belonged to a file.
-            Act::MadeFolder { file, .. } | Act::MadeLink { file, .. } => {
-                drop(self.files.remove(file))
+            Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
+            Act::MadeLink { file, .. } => {
+                self.files.remove(file);
+                self.account(*file, call);
             }
-            Act::Empty { file, .. } => self.account(*file).is_emptied = true,
+            Act::Link { file, .. } => _ = self.account(*file, call),
+            Act::Empty { file, .. } => self.account(*file, call).is_emptied = true,
             Act::Erase { file, bytes, empties } => {
-                let account = self.account(*file);
+                let account = self.account(*file, call);
                 account.is_emptied |= empties;
                 account.is_changed |= bytes.start < account.size_before;
             }
             Act::Shift { file, at_byte, .. } => {
-                let account = self.account(*file);
+                let account = self.account(*file, call);
                 account.is_changed |= *at_byte < account.size_before;
             }
             Act::Write { file, bytes, how, .. } => {
-                let account = self.account(*file);
+                let account = self.account(*file, call);
                 let count = bytes.end - bytes.start;
                 account.writes += 1;
                 account.bytes += count;
@@ -172,14 +177,14 @@ impl Accounts {
                 account.count_size(count);
             }
             Act::Resize { file, to_bytes, .. } => {
-                let account = self.account(*file);
+                let account = self.account(*file, call);
                 account.is_changed |= *to_bytes < account.size_before;
                 account.is_resized = true;
             }
-            Act::Map { file } => self.account(*file).is_changed = true,
-            Act::Before { file } => self.account(*file).was_open = true,
+            Act::Map { file } => self.account(*file, call).is_changed = true,
+            Act::Before { file } => self.account(*file, call).was_open = true,
             Act::Flush { file, .. } | Act::FlushRange { file, .. } => {
-                let account = self.account(*file);
+                let account = self.account(*file, call);
                 account.flushes += 1;
                 account.last_flush = call.point();
                 account.flush_ns += call.took_ns;
@@ -187,11 +192,11 @@ impl Accounts {
             }
             Act::Rename { file, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
-                self.account(*file).renamed = Some(replaces);
+                self.account(*file, call).renamed = Some(replaces);
             }
             Act::Exchange { one: (one, _), other: (other, _) } => {
-                self.account(*one).renamed = Some(true);
-                self.account(*other).renamed = Some(true);
+                self.account(*one, call).renamed = Some(true);
+                self.account(*other, call).renamed = Some(true);
             }
             Act::Unlink { file, name } => {
                 let is_last = disk.is_last_name(*file, name);
@@ -207,8 +212,10 @@ impl Accounts {
         self.files.remove(&file);
     }
 
-    fn account(&mut self, file: FileId) -> &mut Account {
-        self.files.entry(file).or_default()
+    fn account(&mut self, file: FileId, call: &Call) -> &mut Account {
+        let account = self.files.entry(file).or_default();
+        account.last_call = call.point();
+        account
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Call {
 /// Identifies a place in a program's source.
 pub type PlaceId = u32;
 
+/// The language of a program, by the names in `docs/safe-writes.md`; empty for others.
+pub type Language = &'static str;
+
 /// When and where a call was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {

@@ -3,11 +3,11 @@
 pub mod kinds;
 
 use crate::account::{Account, Accounts};
-use crate::call::{Act, Call, FileId, How, Name, PlaceId, Point};
+use crate::call::{Act, Call, FileId, How, Language, Name, PlaceId, Point};
 use crate::disk::{By, Disk, Node, Promise};
 use itertools::Itertools;
 use kinds::Kind;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wrote::Survives;
@@ -29,6 +29,9 @@ const UNLINKS_MAX: usize = 1 << 16;
 const NAMES_MAX: usize = 3;
 /// The most bytes of a lock file, which may hold the number of a process and its place.
 const LOCK_BYTES_MAX: u64 = 100;
+
+/// Returns the language of the program that made a call, and the call's line in its source.
+pub type Source<'a> = &'a mut dyn FnMut(PlaceId) -> (Language, Option<String>);
 
 /// Examines each call before the disk processes it.
 #[derive(Debug, Default)]
@@ -266,16 +269,17 @@ impl Judge {
         self.told_early.remove(&file);
     }
 
-    /// Returns the findings on files for which `is_meant` holds, after the program has ended. Paths
-    /// are shown relative to `folder`, and calls by their lines in the `source`.
+    /// Returns the findings on files for which `is_meant` holds, after the program has ended, each
+    /// with the languages of its calls. Paths are shown relative to `folder`, and calls by their
+    /// lines in the `source`.
     pub fn findings(
         mut self,
         disk: &Disk,
         accounts: &Accounts,
         is_meant: &dyn Fn(&Path) -> bool,
         folder: &Path,
-        source: &mut dyn FnMut(PlaceId) -> Option<String>,
-    ) -> Vec<Finding> {
+        source: Source,
+    ) -> Vec<(Finding, BTreeSet<Language>)> {
         let mut files: Vec<_> = disk.files().map(|of| (disk.path(of.0), of)).collect();
         files.retain(|(path, _)| is_meant(path));
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -309,6 +313,7 @@ impl Judge {
         let path = || at.to_owned();
         let content = &known.content;
         let last_write = [("last write", account.last_write)];
+        let last_call = [("last call", account.last_call)];
         let average = |bytes: u64, count: u64| bytes / count.max(1);
         let write_bytes = average(account.bytes, account.writes);
         if account.writes >= MANY_WRITES && write_bytes < SMALL_WRITE_BYTES {
@@ -345,18 +350,18 @@ impl Judge {
         if is_unflushed && account.direct_writes == account.writes {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
         } else if is_unflushed && is_lock(at, content.dirty_bytes()) {
-            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &[]);
+            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &last_call);
         } else if is_unflushed {
             let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
             self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
         } else if content.is_cut() {
-            self.add(&kinds::CUT_NOT_FLUSHED, path(), String::new(), &[]);
+            self.add(&kinds::CUT_NOT_FLUSHED, path(), String::new(), &last_call);
         } else if disk.names_of(known).any(|(_, named)| disk.may_lose(named)) {
             for (name, _) in disk.names_of(known).filter(|(_, named)| disk.may_lose(named)) {
-                self.add(&kinds::FOLDER_NOT_FLUSHED, name, String::new(), &[]);
+                self.add(&kinds::FOLDER_NOT_FLUSHED, name, String::new(), &last_call);
             }
         } else if content.is_dirty() {
-            self.add(&kinds::SIZE_NOT_FLUSHED, path(), String::new(), &[]);
+            self.add(&kinds::SIZE_NOT_FLUSHED, path(), String::new(), &last_call);
         } else if account.writes > 0 {
             let kept =
                 disk.names_of(known).filter(|(_, named)| disk.is_durable(named, Promise::Seen));
@@ -366,11 +371,11 @@ impl Judge {
                 let folders: Vec<String> = unflushed.iter().rev().map(shown).collect();
                 if !folders.is_empty() {
                     let more = format!("flush {}", folders.join(", "));
-                    self.add(&kinds::NAME_NOT_FLUSHED, name, more, &[]);
+                    self.add(&kinds::NAME_NOT_FLUSHED, name, more, &last_call);
                 }
             }
         } else if account.is_new && disk.survives(file, Promise::Seen) < Survives::OsCrash {
-            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &[]);
+            self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &last_call);
         }
     }
 
@@ -393,17 +398,14 @@ impl Judge {
 }
 
 impl Found {
-    fn finding(
-        self,
-        kind: &Kind,
-        folder: &Path,
-        source: &mut dyn FnMut(PlaceId) -> Option<String>,
-    ) -> Finding {
+    fn finding(self, kind: &Kind, folder: &Path, source: Source) -> (Finding, BTreeSet<Language>) {
+        let mut languages = BTreeSet::new();
         let mut moments = |place: &Place| -> Vec<Moment> {
             let calls = place.calls.iter();
-            let moment = |(call, at): &(String, Point)| Moment {
-                place: at.place.and_then(&mut *source),
-                ..Moment::new(call, at.at_ns)
+            let moment = |(call, at): &(String, Point)| {
+                let (language, place) = at.place.map(&mut *source).unwrap_or_default();
+                languages.insert(language);
+                Moment { place, ..Moment::new(call, at.at_ns) }
             };
             calls.map(moment).collect()
         };
@@ -435,7 +437,8 @@ impl Found {
             .zip(&calls)
             .map(|(place, calls)| serde_json::json!({ "path": place.path, "calls": calls }))
             .collect();
-        Finding::new(kind.id, kind.severity, text).with("count", self.count).with("places", places)
+        let finding = Finding::new(kind.id, kind.severity, text);
+        (finding.with("count", self.count).with("places", places), languages)
     }
 }
 

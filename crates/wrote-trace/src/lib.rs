@@ -204,6 +204,7 @@ impl Desk {
         watched.unseen.extend((!is_answered).then(|| NO_ANSWER.to_owned()));
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
+        let advice = judge::kinds::advice(&findings);
         let files = files(&self.disk, &self.accounts, &is_under, watched.unjudged.first());
         let outputs = watched.outputs.iter().filter(|(_, path)| is_under(path));
         watched.unjudged.extend(outputs.map(|(stream, path)| match stream {
@@ -233,7 +234,8 @@ impl Desk {
             unseen: watched.unseen.into_iter().collect(),
             verdict,
             unjudged,
-            findings,
+            findings: findings.into_iter().map(|(finding, _)| finding).collect(),
+            advice,
         }
     }
 }

@@ -7,6 +7,7 @@ mod maps;
 mod memory;
 mod places;
 mod ptrace;
+mod python;
 mod start;
 
 use crate::call::{Call, PlaceId};

@@ -1,5 +1,6 @@
 //! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
+mod advice;
 mod crash;
 mod found;
 mod kinds;

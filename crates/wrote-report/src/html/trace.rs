@@ -22,7 +22,7 @@ pub fn article<'a>(trace: &'a Trace, name: &str) -> Article<'a> {
     if !trace.timeline.files.is_empty() {
         let figure = Block::figures(|| vec![times(trace)]);
         let section = Section::new(Role::Page, "Timeline", "", vec![figure]);
-        let after_the_files = article.sections.len() - 1;
+        let after_the_files = 2;
         article.sections.insert(after_the_files, section);
     }
     article

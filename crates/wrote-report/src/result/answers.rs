@@ -38,7 +38,10 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
 
 /// Returns the code with its title: by this library first, where it has a way.
 fn codes(advice: &Advice) -> Vec<Code> {
-    let code = |title, label, text: &String| Code { title, label, text: text.clone() };
+    let code = |title, label, text: &String| {
+        let (language, text) = ("rust".into(), text.clone());
+        Code { title, label, language, text }
+    };
     let by_wrote =
         advice.with_wrote.iter().map(|text| code("With the library wrote", "wrote", text));
     let (title, label) = match advice.with_wrote {

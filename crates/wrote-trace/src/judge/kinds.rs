@@ -1,6 +1,12 @@
-//! The kinds of findings: text, severity and remedy.
+//! The kinds of findings: text, severity and remedy, and the code in each language.
 
-use wrote_result::document::Severity;
+use crate::call::Language;
+use std::collections::BTreeSet;
+use wrote_result::document::{Finding, Severity};
+use wrote_result::trace::Advice;
+
+/// The page that has the code: a chapter for each thing to do, with the ids of its findings.
+const CODE: &str = include_str!("../../safe-writes.md");
 
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,13 +36,12 @@ RENAME_BEFORE_FLUSH = Warning(
     "rename-before-flush",
     "replaced by a file that was not flushed; after a power cut the name may have the old content, \
      the new, or none",
-    "fsync the new file before the rename, and its folder after it; in Rust wrote::write does both"
+    "fsync the new file before the rename, and its folder after it"
 );
 ONLY_COPY_OVERWRITTEN = Warning(
     "only-copy-overwritten",
     "emptied and written again; a crash before its flush leaves neither the old nor the new",
-    "write a temporary file, fsync it, rename it over the old one, fsync the folder; in Rust \
-     wrote::write does so"
+    "write a temporary file, fsync it, rename it over the old one, fsync the folder"
 );
 UNLINK_BEFORE_NAME = Warning(
     "unlink-before-durable-name",
@@ -79,7 +84,7 @@ FLUSH_RETRIED = Warning(
 SHORT_WRITE_IGNORED = Warning(
     "short-write-ignored",
     "without the rest of a write of which the kernel took a part",
-    "write the rest; in Rust write_all does so"
+    "write the rest"
 );
 APPEND_RACES = Warning(
     "append-races",
@@ -131,11 +136,34 @@ READS_WHAT_IT_WROTE = Info(
 UNBUFFERED = Info(
     "unbuffered",
     "written in small pieces; each call costs more than its bytes",
-    "collect them in a buffer (BufWriter, setvbuf) of 64 KiB or more"
+    "collect them in a buffer of 64 KiB or more"
 );
 FLUSH_EACH_SMALL = Info(
     "flush-each-small",
     "flushed for little each time",
-    "let records that come together share one flush (group commit); in Rust wrote::Log does so"
+    "let records that come together share one flush (group commit)"
 );
+}
+
+/// Returns the code for findings, in the languages of their calls.
+pub fn advice(found: &[(Finding, BTreeSet<Language>)]) -> Vec<Advice> {
+    let mut advice = Vec::new();
+    for chapter in CODE.split("\n## ").skip(1) {
+        let mut parts = chapter.split("\n\n");
+        let [title, action, ids] = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let meant = found.iter().filter(|(of, _)| ids.contains(&format!("`{}`", of.id)));
+        let languages: BTreeSet<_> = meant.clone().flat_map(|(_, languages)| languages).collect();
+        for language in languages.into_iter().filter(|language| !language.is_empty()) {
+            let Some((_, code)) = chapter.split_once(&format!("```{language}\n")) else { continue };
+            let of = meant.clone().filter(|(_, languages)| languages.contains(language));
+            advice.push(Advice {
+                purpose: title.to_lowercase(),
+                action: action.replace('\n', " "),
+                findings: of.map(|(finding, _)| finding.id.clone()).collect(),
+                language: (*language).to_owned(),
+                code: code.split("```").next().unwrap_or_default().to_owned(),
+            });
+        }
+    }
+    advice
 }

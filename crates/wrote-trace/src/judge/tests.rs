@@ -60,8 +60,10 @@ impl Script {
     }
 
     fn findings(self) -> Vec<Finding> {
-        self.judge
-            .findings(&self.disk, &self.accounts, &|_| true, Path::new("/data"), &mut |_| None)
+        let nowhere = &mut |_| ("", None);
+        let folder = Path::new("/data");
+        let findings = self.judge.findings(&self.disk, &self.accounts, &|_| true, folder, nowhere);
+        findings.into_iter().map(|(finding, _)| finding).collect()
     }
 }
 
@@ -491,11 +493,29 @@ fn a_forgotten_file_is_no_part_of_the_next_one_with_its_number() {
 fn the_line_of_the_last_call_that_has_one_is_told() {
     let mut script = Script::of([found(OLD, "/data/a"), write(OLD, 0..10)]);
     script.see(&Call { place: Some(7), ..Call::new(3_000_000, Act::Tell) });
-    let source = &mut |place| Some(format!("main.rs:{place}"));
+    let source = &mut |place| ("rust", Some(format!("main.rs:{place}")));
     let Script { disk, accounts, judge, .. } = script;
     let findings = judge.findings(&disk, &accounts, &|_| true, Path::new("/data"), source);
-    assert!(findings[0].text.starts_with("a (never durable, main.rs:7): "), "{findings:?}");
-    assert_eq!(findings[0].evidence["places"][0]["calls"][0]["place"], "main.rs:7");
+    let (finding, languages) = &findings[0];
+    assert!(finding.text.starts_with("a (never durable, main.rs:7): "), "{findings:?}");
+    assert_eq!(finding.evidence["places"][0]["calls"][0]["place"], "main.rs:7");
+    assert!(languages.iter().eq(&["rust"]), "{findings:?}");
+}
+
+#[test]
+fn each_finding_has_its_code_in_each_language_once() {
+    let languages = BTreeSet::from(["c", "go", "java", "js", "python", "rust", "sh"]);
+    for kind in kinds::KINDS {
+        let finding = Finding::new(kind.id, kind.severity, "");
+        let unknown = kinds::advice(&[(finding.clone(), BTreeSet::from([""]))]);
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let advice = kinds::advice(&[(finding, languages.clone())]);
+        let found: BTreeSet<_> = advice.iter().map(|of| of.language.as_str()).collect();
+        assert_eq!((&found, advice.len()), (&languages, languages.len()), "{}", kind.id);
+        // A screen has 80 columns, and code is not wrapped.
+        let is_narrow = |line: &str| line.len() <= 68;
+        assert!(advice.iter().all(|of| of.code.lines().all(is_narrow)), "{advice:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Finds the places in a program's source at which it made its calls.
+//! Finds the places in a program's source at which it made its calls, and the language.
 //!
-//! The stack is taken at a call only where some file of the program has line numbers: interpreters
-//! and programs without symbols cost nothing.
+//! The stack is taken at a call only where some file of the program has line numbers: programs
+//! without symbols cost nothing. The stack of an interpreter says nothing of its script. Python's
+//! own frames are read (`python`), and scripts of others have no lines.
 
 use super::memory;
 use super::ptrace::{self, Entry};
-use crate::call::PlaceId;
+use super::python::{Python, RUNTIME};
+use crate::call::{Language, PlaceId};
 use addr2line::Loader;
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{
@@ -34,19 +36,19 @@ const KNOWN_MAX: usize = 1 << 12;
 /// The most places. Calls from others have none.
 const PLACES_MAX: usize = 1 << 13;
 /// Sources of languages' own libraries, and of packages: the program's line is further out.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 8] = [
     "/rustc/",
     "/usr/include/",
     "/usr/lib/",
     "/usr/local/go/",
+    "/lib/python",
     "/.cargo/registry/",
     "/go/pkg/mod/",
     "/rustlib/src/",
 ];
 
-/// The beginnings of the names of interpreters, whose lines are not the program's.
-const INTERPRETERS: [&str; 8] =
-    ["libnode", "libpython", "libruby", "node", "perl", "php", "python", "ruby"];
+/// The system's own programs, which scripts of a shell call.
+const COMMANDS: [&str; 4] = ["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/"];
 
 type Bytes = Arc<[u8]>;
 
@@ -59,9 +61,9 @@ pub struct Places {
     /// Counts programs, since a process may execute another.
     programs: u64,
     known: HashMap<(u64, u64, u64), Known>,
-    /// The frames of each place, innermost first.
-    places: Vec<Vec<Frame>>,
-    ids: HashMap<Vec<Frame>, PlaceId>,
+    /// The language of each place and its frames, innermost first, where the stack was taken.
+    places: Vec<(Language, Vec<Frame>)>,
+    ids: HashMap<(Language, Vec<Frame>), PlaceId>,
     loaders: HashMap<PathBuf, Option<Loader>>,
 }
 
@@ -74,7 +76,7 @@ struct Known {
     place: PlaceId,
 }
 
-/// An instruction: its file, and its address there.
+/// An instruction: its file, and its address there; of a script, its line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Frame {
     path: Arc<Path>,
@@ -82,10 +84,13 @@ struct Frame {
 }
 
 /// The memory of a process.
+#[derive(Default)]
 struct Process {
     program: u64,
+    language: Language,
     /// `None` where no file has line numbers.
     stacks: Option<Stacks>,
+    python: Option<Python>,
 }
 
 struct Stacks {
@@ -98,6 +103,7 @@ struct Stacks {
 /// The parts of an executable file that lead from a frame to its caller.
 struct Image {
     has_lines: bool,
+    language: Language,
     /// The file offset and the address of each loaded segment.
     segments: Vec<(u64, u64)>,
     sections: HashMap<&'static str, (std::ops::Range<u64>, Bytes)>,
@@ -119,11 +125,16 @@ impl Places {
     pub fn at(&mut self, process: pid_t, task: pid_t, entry: &Entry) -> Option<PlaceId> {
         if !self.processes.contains_key(&process) {
             self.programs += 1;
-            let stacks = self.stacks(process);
-            self.processes.insert(process, Process { program: self.programs, stacks });
+            let found = self.program(process).unwrap_or_default();
+            self.processes.insert(process, Process { program: self.programs, ..found });
         }
-        let Process { program, stacks } = self.processes.get_mut(&process)?;
-        let stacks = stacks.as_mut()?;
+        let Process { program, language, stacks, python } = self.processes.get_mut(&process)?;
+        let language = *language;
+        let Some(stacks) = stacks else {
+            let line = python.as_mut().and_then(|python| python.line(task, is_own));
+            let frames = line.map(|(path, address)| Frame { path, address });
+            return self.place(language, frames.into_iter().collect());
+        };
         let key = (*program, entry.instruction, entry.stack);
         if let Some(known) = self.known.get(&key)
             && memory::words(task, known.words.iter().map(|(address, _)| *address))
@@ -132,19 +143,52 @@ impl Places {
             return Some(known.place);
         }
         let (frames, words) = stacks.unwind(task, entry)?;
-        let next = self.places.len() as PlaceId;
-        if self.places.len() == PLACES_MAX && !self.ids.contains_key(&frames) {
-            return None;
-        }
-        let place = *self.ids.entry(frames).or_insert_with_key(|frames| {
-            self.places.push(frames.clone());
-            next
-        });
+        let place = self.place(language, frames)?;
         if self.known.len() == KNOWN_MAX {
             self.known.clear();
         }
         self.known.insert(key, Known { words, place });
         Some(place)
+    }
+
+    fn place(&mut self, language: Language, frames: Vec<Frame>) -> Option<PlaceId> {
+        let next = self.places.len() as PlaceId;
+        let place = (language, frames);
+        if self.places.len() == PLACES_MAX && !self.ids.contains_key(&place) {
+            return None;
+        }
+        Some(*self.ids.entry(place).or_insert_with_key(|place| {
+            self.places.push(place.clone());
+            next
+        }))
+    }
+
+    /// Finds the language of a process and what leads to its lines, without a number.
+    fn program(&mut self, process: pid_t) -> Option<Process> {
+        let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+        if let Some(language) = interpreted(&path) {
+            let python = (language == "python").then(|| self.python(process)).flatten();
+            return Some(Process { language, python, ..Process::default() });
+        }
+        let language = match self.image(&path) {
+            _ if COMMANDS.iter().any(|folder| path.starts_with(folder)) => "sh",
+            image => image.map_or("", |image| image.language),
+        };
+        Some(Process { language, stacks: self.stacks(process), ..Process::default() })
+    }
+
+    fn python(&mut self, process: pid_t) -> Option<Python> {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+        maps.lines().filter_map(executable).find_map(|(addresses, file_offset, path)| {
+            interpreted(path)?;
+            let image = self.image(path)?;
+            let (runtime, _) = image.sections.get(RUNTIME)?;
+            Python::of(path, runtime.start + image.bias(addresses.start, file_offset)?)
+        })
+    }
+
+    fn image(&mut self, path: &Path) -> Option<Arc<Image>> {
+        self.images.entry(path.into()).or_insert_with(|| Image::read(path)).clone()
     }
 
     /// Reads the mappings of a process.
@@ -154,8 +198,10 @@ impl Places {
         let mut stacks = Stacks { unwinder: Walker::new(), cache: Cache::new(), mapped: vec![] };
         for line in maps.lines() {
             let Some((addresses, file_offset, path)) = executable(line) else { continue };
-            let image = self.images.entry(path.into()).or_insert_with(|| Image::read(path));
-            let Some(image) = image.clone() else { continue };
+            if interpreted(path).is_some() {
+                return None;
+            }
+            let Some(image) = self.image(path) else { continue };
             let Some(bias) = image.bias(addresses.start, file_offset) else { continue };
             has_lines |= image.has_lines;
             let name = path.to_string_lossy().into_owned();
@@ -166,11 +212,24 @@ impl Places {
         has_lines.then_some(stacks)
     }
 
-    /// Returns the file and line of a place, relative to `folder`: of the innermost frame that is
-    /// the program's own. `None` where a script's interpreter is nearer.
-    pub fn shown(&mut self, place: PlaceId, folder: &Path) -> Option<String> {
-        let frames = self.places.get(place as usize)?.iter();
-        for Frame { path, address } in frames.take_while(|frame| !is_interpreter(&frame.path)) {
+    /// Returns the language of a place, and its file and line, relative to `folder`: of the
+    /// innermost frame that is the program's own.
+    pub fn shown(&mut self, place: PlaceId, folder: &Path) -> (Language, Option<String>) {
+        let (language, frames) = self.places.get(place as usize).cloned().unwrap_or_default();
+        let line = match &frames[..] {
+            [Frame { path, address }] if language == "python" => {
+                Some((path.to_path_buf(), *address))
+            }
+            frames => self.line(frames),
+        };
+        let shown = |(file, line): (PathBuf, u64)| {
+            format!("{}:{line}", file.strip_prefix(folder).unwrap_or(&file).display())
+        };
+        (language, line.map(shown))
+    }
+
+    fn line(&mut self, frames: &[Frame]) -> Option<(PathBuf, u64)> {
+        for Frame { path, address } in frames {
             let loader = self.loaders.entry(path.to_path_buf());
             let loader = loader.or_insert_with(|| Loader::new(path).ok());
             let Some(loader) = loader else { continue };
@@ -178,14 +237,18 @@ impl Places {
             while let Ok(Some(frame)) = frames.next() {
                 let location = frame.location.and_then(|of| Some((of.file?, of.line?)));
                 let Some((file, line)) = location.filter(|(_, line)| *line > 0) else { continue };
-                if !FOREIGN.iter().any(|part| file.contains(part)) {
-                    let below = Path::new(file).strip_prefix(folder).unwrap_or(Path::new(file));
-                    return Some(format!("{}:{line}", below.display()));
+                if is_own(file) {
+                    return Some((file.into(), line.into()));
                 }
             }
         }
         None
     }
+}
+
+/// Returns whether a source is the program's own.
+fn is_own(file: &str) -> bool {
+    !FOREIGN.iter().any(|part| file.contains(part))
 }
 
 impl Stacks {
@@ -230,9 +293,19 @@ fn registers(_: pid_t, _: &Entry) -> Option<Registers> {
     None
 }
 
-fn is_interpreter(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    INTERPRETERS.iter().any(|of| name.starts_with(of))
+/// Returns the language of the scripts of an interpreter or its library, in any version; `None` of
+/// other programs.
+fn interpreted(path: &Path) -> Option<Language> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.split(|of: char| of == '.' || of.is_ascii_digit()).next()?;
+    Some(match name.trim_end_matches('-') {
+        "bash" | "busybox" | "dash" | "ksh" | "sh" | "zsh" => "sh",
+        "bun" | "deno" | "libnode" | "node" | "nodejs" => "js",
+        "java" | "libjvm" => "java",
+        "libpython" | "pypy" | "python" => "python",
+        "libperl" | "libphp" | "libruby" | "lua" | "perl" | "php" | "ruby" | "tclsh" => "",
+        _ => return None,
+    })
 }
 
 /// Parses a line of `/proc/PID/maps` (`proc(5)`) about executable code of a file: its addresses,
@@ -251,7 +324,8 @@ fn executable(line: &str) -> Option<(std::ops::Range<u64>, u64, &Path)> {
 impl Image {
     /// Reads an ELF file of 64 bits.
     fn read(path: &Path) -> Option<Arc<Image>> {
-        const SECTIONS: [&str; 4] = [".eh_frame", ".eh_frame_hdr", ".debug_frame", ".text"];
+        const SECTIONS: [&str; 5] =
+            [".eh_frame", ".eh_frame_hdr", ".debug_frame", ".text", RUNTIME];
         let from = object::ReadCache::new(File::open(path).ok()?);
         let header = object::elf::FileHeader64::<object::Endianness>::parse(&from).ok()?;
         let endian = header.endian().ok()?;
@@ -260,18 +334,25 @@ impl Image {
         let segments =
             loaded.map(|segment| (segment.p_offset(endian), segment.p_vaddr(endian))).collect();
         let file = object::File::parse(&from).ok()?;
-        let has_lines = file.section_by_name(".debug_line").is_some() && !is_interpreter(path);
+        let has_lines = file.section_by_name(".debug_line").is_some();
+        let made_by = file.section_by_name(".comment").and_then(|of| of.uncompressed_data().ok());
+        let is_rust = made_by.is_some_and(|text| text.windows(5).any(|word| word == b"rustc"));
+        let language = match file.section_by_name(".go.buildinfo") {
+            Some(_) => "go",
+            None if is_rust => "rust",
+            None => "c",
+        };
         let mut sections = HashMap::new();
         for name in SECTIONS {
             let Some(section) = file.section_by_name(name) else { continue };
             let addresses = section.address()..section.address() + section.size();
             let data = match name {
-                ".text" => Bytes::default(),
+                ".text" | RUNTIME => Bytes::default(),
                 _ => Bytes::from(section.uncompressed_data().ok()?.as_ref()),
             };
             sections.insert(name, (addresses, data));
         }
-        Some(Arc::new(Image { has_lines, segments, sections }))
+        Some(Arc::new(Image { has_lines, language, segments, sections }))
     }
 
     /// Returns the offset between addresses in memory and in the file, given a mapping's.
@@ -310,5 +391,26 @@ mod tests {
         assert_eq!(executable(line), Some((0x55e0_a000..0x55e0_b000, 0x2000, path)));
         assert_eq!(executable(&line.replace("r-xp", "r--p")), None);
         assert_eq!(executable("7ffd1000-7ffd2000 r-xp 00000000 00:00 0   [vdso]"), None);
+    }
+
+    #[test]
+    fn an_interpreter_is_known_in_each_version_and_a_program_named_like_it_is_not_one() {
+        let known = |name: &str| interpreted(&Path::new("/opt/bin").join(name));
+        for (name, language) in [
+            ("python3.11", "python"),
+            ("python-3", "python"),
+            ("libpython3.11.so.1.0", "python"),
+            ("node", "js"),
+            ("libnode.so.108", "js"),
+            ("libjvm.so", "java"),
+            ("bash", "sh"),
+            ("perl5.36-x86_64-linux-gnu", ""),
+            ("libruby-3.1.so.3.1", ""),
+        ] {
+            assert_eq!(known(name), Some(language), "{name}");
+        }
+        for name in ["node_exporter", "node-exporter", "pythonic", "shred", "javac", ""] {
+            assert_eq!(known(name), None, "{name}");
+        }
     }
 }

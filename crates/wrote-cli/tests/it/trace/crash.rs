@@ -19,7 +19,7 @@ fn recorded(place: &Path, script: &str) -> PathBuf {
     record
 }
 
-fn crash(record: &Path, more: &[&str]) -> Finished {
+pub(super) fn crash(record: &Path, more: &[&str]) -> Finished {
     finish(wrote(&["trace", "crash"]).arg(record).args(more))
 }
 

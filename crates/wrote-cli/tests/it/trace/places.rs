@@ -12,7 +12,7 @@ fn lines_of(source: &str, text: &str, compile: &str) -> Vec<String> {
     fs::write(place.path().join(source), text).unwrap();
     let compiled = Command::new("sh").args(["-c", compile]).current_dir(&place).status().unwrap();
     assert!(compiled.success(), "{compile}");
-    let (trace, finished) = traced(place.path(), "./save", &[]);
+    let (trace, finished) = traced(place.path(), "./save", &["--under", "."]);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let line = |call: &serde_json::Value| match call["place"].as_str() {
         Some(place) => format!("{} {place}", call["call"].as_str().unwrap()),
@@ -76,5 +76,61 @@ fn a_finding_names_no_line_of_the_interpreter_that_runs_a_script() {
         #endif\n";
     let compile = "gcc -g -DMODULE -shared -fPIC -o libmodule.so save.c && \
         gcc -g -o python-3 save.c -L. -lmodule '-Wl,-rpath,$ORIGIN' && ln -s python-3 save";
-    assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename save.c:4"]);
+    assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename nowhere"]);
 }
+
+/// Saves `a` by a call in Python's library, which has lines of its own, and in a thread.
+const SCRIPT: &str = "\
+import json, os, threading
+
+def save():
+    with open('t', 'w') as file:
+        json.dump([1] * 5000, file)
+    os.rename('t', 'a')
+
+thread = threading.Thread(target=save)
+thread.start()
+thread.join()
+";
+
+#[test]
+fn a_finding_names_the_line_of_a_script_in_python() {
+    let version = "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))";
+    let is_known = Command::new("python3").args(["-c", version]).status();
+    or_skip!(match is_known.is_ok_and(|status| status.success()) {
+        true => Ok(()),
+        false => Err("python3 is not CPython 3.11 to 3.13"),
+    });
+    let compile = "echo exec python3 -SE save.py > save; chmod +x save";
+    let lines = lines_of("save.py", SCRIPT, compile);
+    assert_eq!(lines, ["write save.py:4", "rename save.py:6"]);
+}
+
+#[test]
+fn a_finding_names_no_line_of_another_interpreter() {
+    let scripts = [
+        (
+            "node",
+            "save.js",
+            "fs = require('fs'); fs.writeFileSync('t', 'x'); fs.renameSync('t', 'a')",
+        ),
+        ("perl", "save.pl", "open(F, '>t'); print F 'x'; close F; rename 't', 'a'"),
+        ("ruby", "save.rb", "File.write('t', 'x'); File.rename('t', 'a')"),
+        ("bash", "save.sh", "echo x > t; mv t a"),
+        ("java", "Save.java", JAVA),
+    ];
+    for (interpreter, source, text) in scripts {
+        match installed(interpreter) {
+            Ok(()) => {
+                let compile = format!("echo exec {interpreter} {source} > save; chmod +x save");
+                let lines = lines_of(source, text, &compile);
+                assert_eq!(lines, ["write nowhere", "rename nowhere"], "{interpreter}");
+            }
+            Err(because) => fixtures::skip_here!(&because),
+        }
+    }
+}
+
+const JAVA: &str = "import java.nio.file.*; class Save { public static void main(String[] a) \
+    throws Exception { Files.writeString(Path.of(\"t\"), \"x\"); \
+    Files.move(Path.of(\"t\"), Path.of(\"a\"), StandardCopyOption.ATOMIC_MOVE); } }";
