@@ -397,7 +397,7 @@ impl Run {
             return Ok(());
         }
         match read {
-            // A misdirected read may have ended the reading before records of which nothing is
+            // A misdirected read may have ended the reading early, where later records were never
             // promised.
             Some(last) if !self.disk.is_off() && !self.disk.has_misread() => self.model.saw(last),
             _ => Ok(()),
