@@ -23,8 +23,8 @@ const SHARE_TIMES: u32 = 2;
 /// don't fit either, the least important rows get no further run. One row always has a run.
 ///
 /// If time is left after all rounds, as fast rows took less than their slices, there are further
-/// rounds: of the rows whose runs still fit, also into the bytes that were announced for them, or
-/// into those that other rows can't use any more.
+/// rounds: of the rows whose runs still fit, also into the bytes that were announced for them and
+/// into what other rows can no longer use.
 #[derive(Debug)]
 struct Schedule {
     rounds: u32,
