@@ -273,7 +273,8 @@ pub struct Limits {
     /// The most HTTP answers that read from logs concurrently, fixed when the server starts. Each
     /// takes up to 6.5 MiB of buffers.
     pub readers: usize,
-    /// The time from accepting a connection to its first byte.
+    /// The time from accepting a connection to its first byte, once seven eighths of the most
+    /// connections are open. Until then there is no such limit.
     pub first_byte: Duration,
     /// The time for a TLS handshake.
     pub handshake: Duration,

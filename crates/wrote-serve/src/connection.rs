@@ -350,8 +350,14 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             Due::Message => (limits.message_time, Refusal::Slow),
             Due::Reading => (limits.unread_time, Refusal::Unread),
         };
-        ready!(self.patience.poll(limit, context));
-        Poll::Ready(Err(refusal))
+        loop {
+            ready!(self.patience.poll(limit, context));
+            if due != Due::FirstByte || self.port.is_crowded() {
+                return Poll::Ready(Err(refusal));
+            }
+            // Programs connect as they start, and write when there is something to say.
+            self.patience = Patience { due: Some(due), since: Some(Instant::now()), sleep: None };
+        }
     }
 }
 

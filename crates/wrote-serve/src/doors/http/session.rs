@@ -59,10 +59,10 @@ impl Session {
     /// Serves all requests, and returns why it stopped.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
-        let mut first_byte = Some(self.exchange.limits().first_byte);
+        let mut is_silent = true;
         loop {
             if !wire.has_ahead() {
-                match self.request_begins(&mut wire, first_byte.take()).await {
+                match self.request_begins(&mut wire, std::mem::take(&mut is_silent)).await {
                     Ok(true) => {}
                     Ok(false) => return (wire, Ok(())),
                     Err(refusal) => return (wire, Err(refusal)),
@@ -79,15 +79,22 @@ impl Session {
     async fn request_begins<S: Stream>(
         &mut self,
         wire: &mut Wire<S>,
-        first_byte: Option<Duration>,
+        is_silent: bool,
     ) -> Result<bool, Refusal> {
+        let exchange = self.exchange.clone();
+        let crowds_out = async move {
+            loop {
+                sleep(exchange.limits().first_byte).await;
+                if exchange.port.is_crowded() {
+                    break;
+                }
+            }
+        };
         tokio::select! {
             biased;
             has_more = wire.fill() => return Ok(has_more),
             _ = self.draining.wait_for(|&draining| draining) => {}
-            () = sleep(first_byte.unwrap_or_default()), if first_byte.is_some() => {
-                return Err(Refusal::Silent);
-            }
+            () = crowds_out, if is_silent => return Err(Refusal::Silent),
         }
         // A request that arrived before draining began is served.
         Ok(wire.has_unread() && wire.fill().await)
