@@ -244,6 +244,23 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
+/// Returns the answer, with its head, to bytes that are no whole request head.
+pub(super) fn to_no_request(refusal: &Refusal) -> String {
+    let (status, because) = match refusal {
+        Refusal::TooLong => {
+            let because = "the request's head is longer than 16 KiB".to_owned();
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, because)
+        }
+        _ => (status(refusal), refusal.to_string()),
+    };
+    let text = format!("{}\n", json!({ "error": because }));
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{text}",
+        text.len()
+    )
+}
+
 /// Returns the answer to a request if only these lines were refused; all others are safe.
 pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u64]) -> Answer {
     taken["error"] = format!("line {}: {refusal}", lines[0]).into();

@@ -69,6 +69,11 @@ impl Exchange {
         self.phase.store(AWAITS_HEAD, Ordering::Relaxed);
     }
 
+    /// Returns whether no whole request head has arrived.
+    pub(super) fn awaits_head(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == AWAITS_HEAD
+    }
+
     /// A request head has arrived.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
@@ -113,7 +118,7 @@ impl Exchange {
 
     /// Counts received bytes of a request head.
     pub(super) fn count_head(&self, bytes: usize) {
-        if self.phase.load(Ordering::Relaxed) == AWAITS_HEAD {
+        if self.awaits_head() {
             self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }

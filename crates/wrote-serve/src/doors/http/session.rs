@@ -2,9 +2,9 @@
 //!
 //! Between requests a session holds only the stream: no buffer and no deadline.
 
-use super::answer;
 use super::exchange::Exchange;
 use super::wire::Wire;
+use super::{answer, body};
 use crate::port::{Admission, Port};
 use crate::refusals::Refusal;
 use crate::stream::Stream;
@@ -32,6 +32,11 @@ pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
     let (mut wire, outcome) = session.serve(stream).await;
     if let Err(refusal) = outcome {
+        if session.exchange.awaits_head() {
+            session.exchange.begin();
+            let answer = body::to_no_request(&refusal);
+            let _ = timeout(LINGER, wire.write_all(answer.as_bytes())).await;
+        }
         let port = &session.exchange.port;
         port.refuse(session.exchange.client(), refusal.reason(), refusal);
     }
@@ -167,7 +172,7 @@ fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
         Err(Refusal::TooLong)
     } else if error.is_parse() {
-        Err(Refusal::Malformed("not an HTTP/1.1 request"))
+        Err(Refusal::Malformed("this is no request of HTTP/1.1 (HTTP/2 is not served)"))
     } else if error.is_timeout() {
         Err(Refusal::Slow)
     } else {

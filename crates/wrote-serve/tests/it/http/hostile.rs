@@ -25,6 +25,10 @@ fn a_client_that_drips_its_head_or_body_is_let_go() {
     head.send(b"GET /records HTTP/1.1\r\nHost: ");
     drip(&mut head, b'x');
     serving.wait_until(|figures| figures.refused == 1 && figures.connections == 0);
+    let mut stopped = Client::connect(serving.address());
+    stopped.send(b"GET /records HTTP/1.1\r\n");
+    let answer = stopped.answer();
+    assert_eq!((answer.code, answer.text()), (408, "{\"error\":\"a message took too long\"}\n"));
 
     let mut body = Client::connect(serving.address());
     body.send(
@@ -32,13 +36,13 @@ fn a_client_that_drips_its_head_or_body_is_let_go() {
     );
     drip(&mut body, b'x');
     serving.wait_until(|figures| figures.connections == 0);
-    assert_eq!(serving.refused(), [("message_time", 2)]);
+    assert_eq!(serving.refused(), [("message_time", 3)]);
 
     let mut stopped = Client::connect(serving.address());
     stopped.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nnever");
     assert_eq!(stopped.answer().code, 408);
     assert_eq!(stopped.rest(), b"");
-    assert_eq!(serving.figures().refused, 3);
+    assert_eq!(serving.figures().refused, 4);
     assert_eq!(serving.stop(), [b"one"]);
 }
 
@@ -65,44 +69,41 @@ fn a_client_that_pauses_between_requests_is_kept() {
 }
 
 #[test]
-fn a_malformed_request_is_refused_once_and_makes_no_record() {
+fn a_malformed_request_is_refused_once_with_the_reason_and_makes_no_record() {
     let serving = Serving::http();
     let headers: String = (0..1_000_000).map(|number| format!("h{number}: x\r\n")).collect();
     let long = "x".repeat(1 << 20);
     for (count, (request, code)) in (1..).zip([
-        ("forged\nforged\n\r\n\r\n".to_owned(), Some(400)),
-        ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned(), Some(400)),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), None),
-        (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), Some(431)),
-        (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), None),
+        ("forged\nforged\n\r\n\r\n".to_owned(), 400),
+        ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned(), 400),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 400),
+        (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), 431),
+        (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), 431),
         (
             "POST /append HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\nforged"
                 .to_owned(),
-            Some(400),
+            400,
         ),
         (
             "POST /append HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nforged"
                 .to_owned(),
-            Some(400),
+            400,
         ),
-        (
-            "POST /append HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\nx".to_owned(),
-            Some(413),
-        ),
+        ("POST /append HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\nx".to_owned(), 413),
         (
             "POST /append HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nforged\r\n"
                 .to_owned(),
-            Some(400),
+            400,
         ),
-        ("POST /append HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nforged".to_owned(), None),
+        ("POST /append HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nforged".to_owned(), 400),
     ]) {
         let mut client = Client::connect(serving.address());
         // A server that refuses the start may close before the end is sent.
         let _ = client.stream().write_all(request.as_bytes());
         let begin = &request[..request.len().min(60)];
-        if let Some(code) = code {
-            assert_eq!(client.head().code, code, "{begin}");
-        }
+        let answer = client.answer();
+        assert_eq!(answer.code, code, "{begin}");
+        assert!(answer.text().contains("\"error\":\""), "{begin}: {}", answer.text());
         client.rest();
         drop(client);
         serving.wait_until(|figures| figures.connections == 0);
