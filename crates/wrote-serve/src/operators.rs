@@ -112,8 +112,9 @@ async fn converse(
             if asks_for_token && !shown.lets_in(&request).await {
                 return Ok(unauthorized());
             }
-            if !asks_for_token && access::is_of_page(request.headers(), &host) {
-                return Ok(text(StatusCode::FORBIDDEN, "requests of web pages are refused\n"));
+            let mark = access::mark_of_page(request.headers(), Some(&host));
+            if let Some(mark) = mark.filter(|_| !asks_for_token) {
+                return Ok(text(StatusCode::FORBIDDEN, format!("{mark}\n")));
             }
             Ok::<_, Infallible>(answer(&request, shown).await)
         }

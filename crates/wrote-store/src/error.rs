@@ -63,6 +63,17 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
+    /// A store that replaces an object which was to be created, or can't be asked to create only.
+    #[error(
+        "{url}: {words}; without If-None-Match two shippers could overwrite each other's \
+        segments: ship to a store that has it"
+    )]
+    ReplacesObjects {
+        /// The store.
+        url: String,
+        /// What it did.
+        words: String,
+    },
     /// A segment that is too long for one request.
     #[error("{}: {bytes} bytes are more than 128 MiB, the most of a segment that is shipped; write \
         the log with shorter segments", path.display())]

@@ -78,6 +78,30 @@ pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool,
     }
 }
 
+/// Tries whether the store creates an object only where there is none, by an empty object that
+/// stays. Costs one request where that exists, else two.
+pub(crate) async fn try_to_create(store: &SegmentStore) -> Result<(), StoreError> {
+    let path = store.path("if-none-match".to_owned());
+    let refused = |words: &str| {
+        Err(StoreError::ReplacesObjects { url: store.url().to_owned(), words: words.to_owned() })
+    };
+    for _ in 0..2 {
+        let options = PutOptions { mode: PutMode::Create, ..Default::default() };
+        match store.objects().put_opts(&path, PutPayload::new(), options).await {
+            Ok(_) => {}
+            Err(Error::AlreadyExists { .. }) => return Ok(()),
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                return refused("the store refuses If-None-Match");
+            }
+            Err(error) if error.to_string().contains("501 Not Implemented") => {
+                return refused("the store refuses If-None-Match (501)");
+            }
+            Err(error) => return Err(StoreError::of_store(store.url().to_owned(), &error)),
+        }
+    }
+    refused("the store ignores If-None-Match")
+}
+
 async fn create(
     store: &SegmentStore,
     segment: &Segment,

@@ -141,6 +141,7 @@ impl Shipper {
                     return Err(self.missing(last + 1, number - 1));
                 }
             }
+            segment::try_to_create(&self.store).await?;
             return Ok(stored);
         };
         let start = self.store.start(last).await?;

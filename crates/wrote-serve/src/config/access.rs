@@ -60,17 +60,19 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     }
 }
 
-/// Returns whether a web page made a local browser send this request. Such a request carries an
-/// Origin. With DNS rebinding, its Host is neither an address, nor `localhost`, nor `own` (the
-/// listener's name).
-pub(crate) fn is_of_page(headers: &HeaderMap, own: &str) -> bool {
+/// Returns the mark of a request that a web page made a browser send: an Origin, or, where `own`
+/// (the listener's name) is given, a Host that is neither an address, nor `localhost`, nor `own`.
+/// By DNS rebinding a page's host name may lead to a local listener.
+pub(crate) fn mark_of_page(headers: &HeaderMap, own: Option<&str>) -> Option<&'static str> {
     if headers.contains_key(ORIGIN) {
-        return true;
+        return Some("the request has an Origin header, as a web page's");
     }
-    let Some(named) = headers.get(HOST) else { return false };
+    let (own, named) = (own?, headers.get(HOST)?);
     let name = host(named.to_str().unwrap_or_default());
     let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    !is_address && !["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name))
+    let is_known = ["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name));
+    let because = "the Host header is no address, nor localhost, nor the listener's name";
+    (!is_address && !is_known).then_some(because)
 }
 
 pub(crate) fn host(address: &str) -> &str {
@@ -182,7 +184,7 @@ mod tests {
     fn a_web_page_is_known_by_its_origin_or_its_name() {
         let is_of_page = |name: HeaderName, value: &str| {
             let headers = [(name, HeaderValue::from_str(value).unwrap())];
-            super::is_of_page(&headers.into_iter().collect(), "logs.example")
+            super::mark_of_page(&headers.into_iter().collect(), Some("logs.example")).is_some()
         };
         for host in
             ["127.0.0.1:8080", "[::1]:80", "[::1]", "LocalHost", "192.0.2.1", "logs.example:1"]
@@ -193,7 +195,7 @@ mod tests {
             assert!(is_of_page(HOST, host), "{host}");
         }
         assert!(is_of_page(ORIGIN, "http://127.0.0.1:8080") && is_of_page(ORIGIN, "null"));
-        assert!(!super::is_of_page(&HeaderMap::new(), "logs.example"));
+        assert!(super::mark_of_page(&HeaderMap::new(), Some("logs.example")).is_none());
     }
 
     #[test]

@@ -26,24 +26,23 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::time::sleep;
 
+const WRONG_METHOD: &str = "the path has another method";
+
 /// Answers a request by its path.
 async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<Answer, Infallible> {
     exchange.begin();
     let (parts, body) = request.into_parts();
     let mut body = Upload::new(body);
-    let refuse = |reason, answer| {
-        let because = match reason {
-            Reason::Unauthorized => "a web page, a wrong token, or none",
-            _ => "no such path, or not by this method",
-        };
+    let refuse = |reason, because, answer| {
         exchange.port.refuse(exchange.client(), reason, because);
         answer
     };
     let token = access::bearer(&parts.headers);
+    let mark_of_page = exchange.mark_of_page(&parts.headers);
     let mut answer = match (parts.uri.path(), &parts.method) {
-        _ if exchange.is_of_page(&parts.headers) => {
-            let because = "requests of web pages are refused";
-            refuse(Reason::Unauthorized, wrong(StatusCode::FORBIDDEN, because))
+        _ if mark_of_page.is_some() => {
+            let mark = mark_of_page.unwrap_or_default();
+            refuse(Reason::Unauthorized, mark, wrong(StatusCode::FORBIDDEN, mark))
         }
         _ if !exchange.lets_in(token) => {
             if !token.is_empty() {
@@ -52,15 +51,16 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
             let mut answer =
                 wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            refuse(Reason::Unauthorized, answer)
+            let because = if token.is_empty() { "there is no token" } else { "a wrong token" };
+            refuse(Reason::Unauthorized, because, answer)
         }
         ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
         ("/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
-        ("/append", _) => refuse(Reason::Malformed, wrong_method("POST")),
-        ("/records", _) => refuse(Reason::Malformed, wrong_method("GET, HEAD")),
+        ("/append", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("POST")),
+        ("/records", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("GET, HEAD")),
         _ => {
             let because = "the paths are /append and /records";
-            refuse(Reason::Malformed, wrong(StatusCode::NOT_FOUND, because))
+            refuse(Reason::Malformed, because, wrong(StatusCode::NOT_FOUND, because))
         }
     };
     if body.has_ended {

@@ -153,3 +153,20 @@ fn a_download_that_breaks_off_is_begun_again_and_a_changed_one_is_damage() {
         assert_eq!(runtime.block_on(count(&*inner)), before, "reading changes nothing");
     }
 }
+
+#[test]
+fn a_store_that_would_replace_objects_is_refused_before_the_first_one_with_the_missing_feature() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), 25);
+    for (fault, words) in [
+        (Fault::Replace, "ignores If-None-Match"),
+        (Fault::NotImplemented, "refuses If-None-Match (501)"),
+    ] {
+        // The first request lists the store.
+        let (_, store, whole) = faulty(move |number| if number == 0 { Fault::None } else { fault });
+        let error = ship(&runtime, &store, folder.path()).unwrap_err();
+        assert!(!error.is_passing() && error.to_string().contains(words), "{error}");
+        assert!(matches!(read(&runtime, &whole, 0), Err(StoreError::Empty { .. })));
+    }
+}

@@ -7,7 +7,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    Result,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +33,10 @@ pub enum Fault {
     BreakOff,
     /// Its body has a wrong byte.
     Change,
+    /// An object is replaced, though it was to be created.
+    Replace,
+    /// The server does not know `If-None-Match`.
+    NotImplemented,
 }
 
 type Plan = Box<dyn FnMut(u64) -> Fault + Send>;
@@ -70,6 +75,9 @@ impl FaultyStore {
         let fault = (self.plan.lock().unwrap())(number);
         match fault {
             Fault::Refuse => return Err(lost("503 Slow Down")),
+            Fault::NotImplemented => {
+                return Err(lost("Server returned non-2xx status code: 501 Not Implemented: "));
+            }
             Fault::Slow => tokio::time::sleep(Duration::from_millis(20)).await,
             Fault::Hang => std::future::pending().await,
             _ => {}
@@ -107,9 +115,12 @@ impl ObjectStore for FaultyStore {
         &self,
         to: &Path,
         bytes: PutPayload,
-        options: PutOptions,
+        mut options: PutOptions,
     ) -> Result<PutResult> {
         let fault = self.meet().await?;
+        if fault == Fault::Replace {
+            options.mode = PutMode::Overwrite;
+        }
         answered(fault, self.inner.put_opts(to, bytes, options).await)
     }
 

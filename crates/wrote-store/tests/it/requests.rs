@@ -22,7 +22,7 @@ fn each_action_makes_the_requests_that_the_documents_count() {
     };
     let list = segments.div_ceil(1000);
     let shipping = || drop(ship(&runtime, &store, folder.path()).unwrap());
-    assert_eq!(requests(&shipping), list + segments, "a PUT each");
+    assert_eq!(requests(&shipping), list + 2 + segments, "a PUT each, and two that try the store");
     assert_eq!(requests(&shipping), list + 2, "the beginning of the last one, and its checksum");
     let summing = || drop(runtime.block_on(summary(&store)).unwrap());
     assert_eq!(requests(&summing), list + segments + 1, "each beginning, and the last one's end");

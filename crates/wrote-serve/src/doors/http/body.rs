@@ -248,7 +248,7 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
 pub(super) fn to_no_request(refusal: &Refusal) -> String {
     let (status, because) = match refusal {
         Refusal::TooLong => {
-            let because = "the request's head is longer than 16 KiB".to_owned();
+            let because = "the request's head has over 16 KiB or 100 fields".to_owned();
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, because)
         }
         _ => (status(refusal), refusal.to_string()),

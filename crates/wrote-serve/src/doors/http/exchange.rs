@@ -9,7 +9,6 @@ use crate::refusals::{Client, Refusal};
 use crate::stamp::Stamper;
 use bytes::Bytes;
 use hyper::HeaderMap;
-use hyper::header::ORIGIN;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -168,16 +167,12 @@ impl Exchange {
         !access.asks_for_token() || access.accepts(token)
     }
 
-    /// Returns whether a web page made a browser send this request. A page's host name is
+    /// Returns the mark of a request that a web page made a browser send. A page's host name is
     /// arbitrary. Only for a listener without token and TLS can it reach a local client.
-    pub(super) fn is_of_page(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn mark_of_page(&self, headers: &HeaderMap) -> Option<&'static str> {
         let is_local = self.client().0.is_some_and(|address| address.to_canonical().is_loopback());
         let is_open = !self.port.listen.is_tls && !self.access().asks_for_token();
-        if is_local && is_open {
-            access::is_of_page(headers, &self.port.host)
-        } else {
-            headers.contains_key(ORIGIN)
-        }
+        access::mark_of_page(headers, Some(&*self.port.host).filter(|_| is_local && is_open))
     }
 
     pub(super) fn client(&self) -> Client {
