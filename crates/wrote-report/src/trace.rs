@@ -41,6 +41,12 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         let files = units::counted(hidden as u64, "more file");
         notes.push(format!("{files} that survive as much or more: --format json has all").into());
     }
+    let more = &trace.more_files;
+    if !more.is_empty() {
+        let files = units::counted(more.count(), "more file");
+        let [lost, unknown] = [more.lost, more.unknown];
+        notes.push(format!("{files} counted, not listed: {lost} lost, {unknown} unknown").into());
+    }
     if trace.removed_files > 0 {
         let files = units::counted(trace.removed_files, "file");
         notes.push(format!("{files} made and removed again").into());
@@ -102,14 +108,15 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
 
 /// Describes in a sentence what a power cut would leave.
 pub fn verdict(trace: &Trace) -> String {
-    let count = trace.files.len() as u64;
-    let safe =
-        trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count() as u64;
+    let more = &trace.more_files;
+    let count = trace.files.len() as u64 + more.count();
+    let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count();
+    let safe = safe as u64 + more.survives;
     let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
     let warnings = units::counted(warnings as u64, "warning");
     if !trace.unjudged.is_empty() {
         let lost = trace.files.iter().filter(|file| file.verdict == Verdict::Lost).count();
-        let first = match lost {
+        let first = match lost as u64 + more.lost {
             0 => "Cannot be judged".into(),
             1 if count == 1 => {
                 "At its end, what it wrote does not survive a power cut; cannot be judged".into()

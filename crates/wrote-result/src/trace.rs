@@ -38,6 +38,9 @@ pub struct Trace {
     /// The names that were written or given and still exist, by path; a file with several names has
     /// several entries.
     pub files: Vec<File>,
+    /// The files that are not listed, because there are many.
+    #[serde(default, skip_serializing_if = "MoreFiles::is_empty")]
+    pub more_files: MoreFiles,
     /// How many files were made and removed again.
     pub removed_files: u64,
     /// When the calls were made.
@@ -91,6 +94,48 @@ pub enum Verdict {
     Unknown,
     /// Bytes or a name may be gone.
     Lost,
+}
+
+/// Files that were written, by what a power loss leaves of them: the safest and oldest of many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MoreFiles {
+    /// They survive it.
+    pub survives: u64,
+    /// They cannot be judged.
+    pub unknown: u64,
+    /// Bytes or names may be gone.
+    pub lost: u64,
+}
+
+impl MoreFiles {
+    /// Counts files with this verdict.
+    pub fn add(&mut self, verdict: Verdict, count: u64) {
+        *match verdict {
+            Verdict::Survives => &mut self.survives,
+            Verdict::Unknown => &mut self.unknown,
+            Verdict::Lost => &mut self.lost,
+        } += count;
+    }
+
+    /// Returns the number of all.
+    pub fn count(&self) -> u64 {
+        self.survives + self.unknown + self.lost
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// Returns the worst verdict.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            MoreFiles { lost: 1.., .. } => Verdict::Lost,
+            MoreFiles { unknown: 1.., .. } => Verdict::Unknown,
+            _ => Verdict::Survives,
+        }
+    }
 }
 
 /// A sign to the outside that something is saved.

@@ -132,7 +132,8 @@ impl Accounts {
     pub fn see(&mut self, disk: &Disk, call: &Call) {
         match &call.act {
             Act::Found { file, size_bytes, .. } => {
-                let account = Account { size_before: *size_bytes, ..Account::default() };
+                let (size_before, is_new) = (*size_bytes, disk.was_new(*file));
+                let account = Account { size_before, is_new, ..Account::default() };
                 self.files.entry(*file).or_insert_with(|| Box::new(account));
             }
             Act::Made { file, .. } => {

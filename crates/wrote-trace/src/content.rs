@@ -43,6 +43,16 @@ impl Content {
         found
     }
 
+    /// A file with unflushed changes. All that is known of them is whether a flush has lost them.
+    pub fn spoilt(size_bytes: u64, is_lost: bool) -> Content {
+        let mut spoilt = Content { is_resized: true, ..Content::found(size_bytes) };
+        spoilt.write(0..size_bytes.max(u64::from(is_lost)), How::default(), false);
+        if is_lost {
+            spoilt.lose();
+        }
+        spoilt
+    }
+
     /// Returns whether data or size have unflushed changes.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || self.is_resized || !self.zeros.is_empty()

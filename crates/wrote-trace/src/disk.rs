@@ -8,9 +8,13 @@
 //! new file keeps its names too, flushing a renamed one does not. POSIX promises less, see
 //! [`Promise`].
 
+mod folded;
+
 use crate::call::{Act, Call, FileId, Name, Point, Storage};
 use crate::content::{BEFORE, Content, STORES};
 use crate::names::{Id, Names, Place};
+use folded::Folded;
+pub use folded::Mark;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use wrote::Survives;
@@ -25,7 +29,7 @@ pub enum Promise {
 }
 
 /// The removed files that are known at least: they may be open, or get a name again.
-const REMOVED_MIN: usize = 1 << 13;
+const REMOVED_MIN: usize = 1 << 12;
 /// The folders above a file at most: a path has 4 KiB. Threads that rename folders at the same
 /// time may be seen in an order that makes a circle.
 const DEPTH_MAX: usize = 2048;
@@ -45,6 +49,7 @@ pub struct Disk {
     dirty: HashSet<Id>,
     /// Files that lost their last name, the latest last. Some may have come back.
     removed: Vec<Id>,
+    folded: Folded,
     /// Counts calls.
     now: u64,
     next_id: Id,
@@ -63,6 +68,10 @@ pub struct Node {
     was: (Option<Id>, PathBuf),
     /// Whether its last name was removed, or it never had one.
     pub is_removed: bool,
+    /// Whether its former calls are not known any more, so that it is counted and not listed.
+    pub is_partial: bool,
+    /// The batch of folded files in which it was last flushed.
+    flushed: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +164,11 @@ impl Disk {
         self.file(file).is_none_or(|node| self.names_of(node).all(|(path, _)| path == name.path))
     }
 
+    /// Returns whether a link gave a file a name.
+    pub fn is_linked(&self, file: FileId) -> bool {
+        self.file(file).is_some_and(|node| node.names.iter().any(|named| named.by == By::Linked))
+    }
+
     /// Returns the files that the program has changed or named, where a crash may undo that.
     pub fn unsafe_files(&self) -> impl Iterator<Item = FileId> {
         let ids: BTreeSet<Id> = self.names.open_files().chain(self.dirty.iter().copied()).collect();
@@ -203,12 +217,16 @@ impl Disk {
             true => Survives::PowerLoss,
             false => Survives::ProcessCrash,
         };
-        let most = match storage {
+        bytes.min(name).min(self.most(node.file.device))
+    }
+
+    /// Returns the worst event that flushed bytes survive on a device.
+    fn most(&self, device: u64) -> Survives {
+        match self.storage(device) {
             Storage { is_in_memory: true, .. } => Survives::ProcessCrash,
             Storage { flushes_reach_device: false, .. } => Survives::OsCrash,
             _ => Survives::PowerLoss,
-        };
-        bytes.min(name).min(most)
+        }
     }
 
     /// Returns whether a crash may take back a rename or a link that gave a file this name.
@@ -322,6 +340,7 @@ impl Disk {
             Act::Flush { file, failed: None } => {
                 let id = self.known(*file);
                 self.alter(*file, Content::flush);
+                self.node(id).flushed = self.folded.batch;
                 self.names.flush(id);
                 self.keep_names(id);
             }
@@ -360,6 +379,10 @@ impl Disk {
 
     /// Adds a file that was there before. Its name is durable.
     pub fn found(&mut self, file: FileId, name: Option<&Name>, size_bytes: u64) -> Id {
+        let rest = self.folded.take(file);
+        if let (Some(rest), Some(_)) = (rest, name) {
+            return self.restore(file, rest, name, size_bytes);
+        }
         let id = self.known(file);
         let node = self.node(id);
         node.kind = Kind::File;
@@ -394,6 +417,9 @@ impl Disk {
 
     /// Returns the file that a call renames or removes. It had that name before.
     fn learn(&mut self, file: FileId, name: &Name) -> Id {
+        if let Some(rest) = self.folded.take(file) {
+            return self.restore(file, rest, Some(name), 0);
+        }
         let place = self.place(name);
         let there = self.names.now(&place);
         match (self.ids.get(&file), there) {
@@ -426,6 +452,8 @@ impl Disk {
             names: Vec::new(),
             was: (None, PathBuf::new()),
             is_removed: false,
+            is_partial: false,
+            flushed: 0,
         };
         self.nodes.insert(self.next_id, Box::new(node));
         self.next_id
@@ -433,6 +461,7 @@ impl Disk {
 
     /// Adds a new file. An earlier one with this inode is gone.
     fn make(&mut self, file: FileId, name: Option<&Name>, kind: Kind) {
+        self.folded.take(file);
         let id = self.node_of(file, kind);
         self.node(id).is_removed = true;
         self.ids.insert(file, id);
@@ -440,14 +469,15 @@ impl Disk {
     }
 
     fn known(&mut self, file: FileId) -> Id {
-        match self.ids.get(&file) {
-            Some(id) => *id,
-            None => {
-                let id = self.node_of(file, Kind::Unknown);
-                self.ids.insert(file, id);
-                id
-            }
+        if let Some(id) = self.ids.get(&file) {
+            return *id;
         }
+        if let Some(rest) = self.folded.take(file) {
+            return self.restore(file, rest, None, 0);
+        }
+        let id = self.node_of(file, Kind::Unknown);
+        self.ids.insert(file, id);
+        id
     }
 
     fn place(&mut self, name: &Name) -> Place {
@@ -462,13 +492,15 @@ impl Disk {
         (id, name.path.file_name().unwrap_or_default().into())
     }
 
-    /// Changes a file's bytes. An unknown one was forgotten: all others were found or made before.
+    /// Changes a file's bytes. An unknown one was removed and forgotten: all others were found or
+    /// made before.
     fn alter(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
         let id = match self.ids.get(&file) {
             Some(id) => *id,
             None => {
                 let id = self.known(file);
-                self.node(id).is_removed = true;
+                let node = self.node(id);
+                node.is_removed = node.names.is_empty();
                 id
             }
         };
@@ -542,12 +574,19 @@ impl Disk {
     fn keep_names(&mut self, file: Id) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
-            let made: Vec<_> = self.made.range((id, 0)..=(id, u64::MAX)).copied().collect();
-            for change in made {
-                self.made.remove(&change);
-                kept.extend(self.names.keep(change.1));
+            for (_, at) in self.take_made(id) {
+                kept.extend(self.names.keep(at));
             }
         }
+    }
+
+    fn take_made(&mut self, file: Id) -> Vec<(Id, u64)> {
+        let of = (file, 0)..=(file, u64::MAX);
+        let made: Vec<_> = self.made.range(of).copied().collect();
+        for change in &made {
+            self.made.remove(change);
+        }
+        made
     }
 
     fn flush_all(&mut self, device: Option<u64>) {
@@ -555,6 +594,7 @@ impl Disk {
         for node in self.nodes.values_mut().filter(|node| is_meant(node.file)) {
             node.content.flush();
         }
+        self.folded.flush_all(|of| device.is_none_or(|device| device == of));
         let nodes = &self.nodes;
         self.dirty.retain(|id| nodes.get(id).is_some_and(|node| node.content.is_dirty()));
         self.names.flush_all(|folder| nodes.get(&folder).is_some_and(|node| is_meant(node.file)));

@@ -25,7 +25,7 @@ const MANY_FLUSHES: u64 = 100;
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
 /// The most removed names that are remembered.
-const UNLINKS_MAX: usize = 1 << 16;
+const UNLINKS_MAX: usize = 1 << 13;
 const NAMES_MAX: usize = 3;
 /// The most bytes of a lock file, which may hold the number of a process and its place.
 const LOCK_BYTES_MAX: u64 = 100;
@@ -263,6 +263,29 @@ impl Judge {
         };
     }
 
+    /// Keeps the findings of a file that will only be counted. Returns the finding that a later flush
+    /// ends, by its number from 1 on, or 0.
+    pub fn fold(&mut self, disk: &Disk, accounts: &Accounts, file: FileId) -> u8 {
+        const LASTING: [&Kind; 3] =
+            [&kinds::UNBUFFERED, &kinds::FLUSH_EACH_SMALL, &kinds::ACKNOWLEDGED_EARLY];
+        let (Some(known), Some(account)) = (disk.file(file), accounts.of(file)) else { return 0 };
+        let path = disk.path(file);
+        let mut alone = Judge::default();
+        alone.told_early.extend(self.told_early.remove_entry(&file));
+        alone.at_end(disk, file, known, &path, account, Path::new(""));
+        let mut ended = 0;
+        for (number, found) in alone.found {
+            let kind = kinds::KINDS[number];
+            if LASTING.contains(&kind) {
+                let place = found.places.into_iter().next_back();
+                place.into_iter().for_each(|place| self.put(kind, place));
+            } else if !(known.content.is_dirty() && self.has_said(&path)) {
+                ended = number as u8 + 1;
+            }
+        }
+        ended
+    }
+
     /// Forgets a removed file.
     pub fn forget(&mut self, file: FileId) {
         self.files.remove(&file);
@@ -285,9 +308,10 @@ impl Judge {
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
         let untouched = Account::default();
         self.tell_journals(disk, None);
-        for found in self.found.values_mut() {
+        self.found.retain(|_, found| {
             found.places.retain(|place| is_meant(&place.path));
-        }
+            !found.places.is_empty()
+        });
         for (path, (file, known)) in files {
             let account = accounts.of(file).unwrap_or(&untouched);
             self.at_end(disk, file, known, &path, account, folder);
@@ -297,7 +321,14 @@ impl Judge {
                 self.add(&kinds::UNLINK_NOT_FLUSHED, path, String::new(), &[("unlink", at)]);
             }
         }
-        let found = self.found.into_iter().filter(|(_, found)| !found.places.is_empty());
+        disk.rests(|count, _, kind| {
+            if let Some(kind) = usize::from(kind).checked_sub(1) {
+                let found = self.found.entry(kind).or_default();
+                found.count += count;
+                found.others += count;
+            }
+        });
+        let found = self.found.into_iter();
         found.map(|(kind, found)| found.finding(kinds::KINDS[kind], folder, source)).collect()
     }
 
@@ -341,13 +372,12 @@ impl Judge {
             self.add(&kinds::ACKNOWLEDGED_EARLY, path(), "never durable".into(), &calls);
         }
         let dirty = units::bytes(content.dirty_bytes());
-        let said =
-            [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
-        if content.is_dirty() && said.iter().any(|kind| self.has(kind, at)) {
+        if content.is_dirty() && self.has_said(at) {
             return;
         }
         let is_unflushed = content.dirty_bytes() > 0;
-        if is_unflushed && account.direct_writes == account.writes {
+        let is_direct = account.writes > 0 && account.direct_writes == account.writes;
+        if is_unflushed && is_direct {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
         } else if is_unflushed && is_lock(at, content.dirty_bytes()) {
             self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &last_call);
@@ -379,6 +409,13 @@ impl Judge {
         }
     }
 
+    /// Returns whether a finding says why a file was not flushed.
+    fn has_said(&self, path: &Path) -> bool {
+        let said =
+            [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
+        said.iter().any(|kind| self.has(kind, path))
+    }
+
     /// Returns whether this was already found for a file.
     fn has(&self, kind: &Kind, path: &Path) -> bool {
         let found = self.found.get(&place_of(kind));
@@ -386,13 +423,17 @@ impl Judge {
     }
 
     fn add(&mut self, kind: &'static Kind, path: PathBuf, more: String, calls: &[(&str, Point)]) {
+        let calls = calls.iter().map(|(call, at)| ((*call).to_owned(), *at)).collect();
+        self.put(kind, Place { path, more, calls });
+    }
+
+    fn put(&mut self, kind: &'static Kind, place: Place) {
         let found = self.found.entry(place_of(kind)).or_default();
         found.count += 1;
         if found.places.len() < EVIDENCE_MAX {
-            let calls = calls.iter().map(|(call, at)| ((*call).to_owned(), *at)).collect();
-            found.places.push(Place { path, more, calls });
+            found.places.push(place);
         } else {
-            found.others += u64::from(found.places.iter().all(|place| place.path != path));
+            found.others += u64::from(found.places.iter().all(|of| of.path != place.path));
         }
     }
 }
@@ -429,7 +470,11 @@ impl Found {
         // Files without a kept place have no text, and are counted alone.
         let more = names.len().saturating_sub(NAMES_MAX) as u64 + self.others;
         names.truncate(NAMES_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = match more {
+            0 => String::new(),
+            more if names.is_empty() => units::counted(more, "file"),
+            more => format!(" and {more} more"),
+        };
         let text = format!("{}{more}: {}. Do: {}.", names.join(", "), kind.says, kind.remedy);
         let places: Vec<_> = self
             .places

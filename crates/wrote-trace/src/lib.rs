@@ -41,9 +41,9 @@ pub use tree::{Bytes, Entry, Tree};
 pub use wanted::{Sign, Wanted};
 
 use account::Accounts;
-use call::Call;
-use disk::{By, Disk, Promise};
-use itertools::Itertools;
+use call::{Call, FileId};
+use disk::{By, Disk, Mark, Node, Promise};
+use itertools::{Either, Itertools};
 use judge::Judge;
 use record::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,8 +56,8 @@ use std::sync::atomic::AtomicBool;
 use timeline::Timelines;
 use watch::{Subject, Watched};
 use wrote_result::document::{Host, Program, Survives};
-use wrote_result::trace::{Ack, File, How, SCHEMA, Trace, Verdict};
-use wrote_result::units::some_of;
+use wrote_result::trace::{Ack, File, How, MoreFiles, SCHEMA, Trace, Verdict};
+use wrote_result::units::{counted, some_of};
 
 /// A program to be traced.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ pub fn trace(
     say: &dyn Fn(&str),
 ) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
-    let mut desk = Desk::default();
+    let mut desk = Desk { under: request.under.clone(), ..Desk::default() };
     if let Some(asked) = request.record.take() {
         desk.recorder = Some(Recorder::begin(asked).map_err(Refused::Record)?);
     }
@@ -155,13 +155,15 @@ fn command_of(process: i32) -> Vec<OsString> {
 }
 
 /// Whether a file is judged.
-fn is_under(request: &TraceRequest, path: &Path) -> bool {
-    request.under.is_empty() || request.under.iter().any(|folder| path.starts_with(folder))
+fn is_under(under: &[PathBuf], path: &Path) -> bool {
+    under.is_empty() || under.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Turns calls into a document.
 #[derive(Default)]
 struct Desk {
+    /// The folders whose files are judged; all if empty.
+    under: Vec<PathBuf>,
     recorder: Option<Recorder>,
     disk: Disk,
     accounts: Accounts,
@@ -170,7 +172,8 @@ struct Desk {
 }
 
 impl Desk {
-    fn see(&mut self, call: &Call) {
+    /// Processes a call. Returns the files that are not known any more, or not wholly.
+    fn see(&mut self, call: &Call) -> Vec<FileId> {
         if let Some(recorder) = &mut self.recorder {
             recorder.see(&self.disk, call);
         }
@@ -179,16 +182,44 @@ impl Desk {
         self.judge.see(&self.disk, &self.accounts, call);
         self.disk.see(call);
         self.judge.after(&self.disk, call);
-        for file in self.disk.forget() {
-            self.accounts.forget(file);
-            self.timelines.forget(file);
-            self.judge.forget(file);
+        let mut gone = self.disk.forget();
+        // The call is still to come for which another file was found.
+        if call.act.is_change() {
+            gone.extend(self.fold());
         }
+        for file in &gone {
+            self.accounts.forget(*file);
+            self.timelines.forget(*file);
+            self.judge.forget(*file);
+            self.recorder.iter_mut().for_each(|recorder| recorder.forget(*file));
+        }
+        gone
+    }
+
+    /// Where there are many files, keeps only the number of some.
+    fn fold(&mut self) -> Vec<FileId> {
+        /// The writes from which a file is of interest.
+        const BUSY_WRITES: u64 = 100;
+        let (disk, accounts) = (&mut self.disk, &self.accounts);
+        let is_busy = |file| accounts.of(file).is_some_and(|of| of.writes >= BUSY_WRITES);
+        let surplus = disk.surplus(is_busy);
+        for file in &surplus {
+            let kind = self.judge.fold(disk, accounts, *file);
+            let account = accounts.of(*file);
+            let is_new = account.is_some_and(|of| of.is_new);
+            let is_listed = account.is_some_and(|of| of.how().is_some()) || disk.is_linked(*file);
+            let is_listed = is_listed && is_under(&self.under, &disk.path(*file));
+            disk.fold(*file, Mark { kind, is_new, is_listed });
+        }
+        if !surplus.is_empty() {
+            disk.end_batch();
+        }
+        surplus
     }
 
     fn jobs(&self, request: &TraceRequest) -> Option<Jobs> {
         let paths = self.disk.files().map(|(file, _)| (file, self.disk.path(file)));
-        let files = paths.filter(|(_, path)| is_under(request, path));
+        let files = paths.filter(|(_, path)| is_under(&self.under, path));
         let files = files.filter_map(|(file, path)| Some((path, self.accounts.of(file)?)));
         let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
         pattern::jobs(files.collect(), &words.join(" "))
@@ -196,24 +227,27 @@ impl Desk {
 
     fn document(self, request: TraceRequest, mut watched: Watched, started_at: String) -> Trace {
         const NO_ANSWER: &str = "no answer was seen (--ack): only the end was judged";
-        let is_under = |path: &Path| is_under(&request, path);
+        let is_under = |path: &Path| is_under(&self.under, path);
         let folder = std::env::current_dir().unwrap_or_default();
         // Each takes memory for all files. The first two give back what they have read.
-        let timeline = self.timelines.document(&self.disk, &is_under);
+        let mut timeline = self.timelines.document(&self.disk, &is_under);
+        self.disk.rests(|count, _, _| timeline.more_files += count);
         let is_answered = request.wanted.ack.kind() == Ack::Exit || !timeline.answers.is_empty();
         watched.unseen.extend((!is_answered).then(|| NO_ANSWER.to_owned()));
         let source = &mut |place| watched.places.shown(place, &folder);
         let findings = self.judge.findings(&self.disk, &self.accounts, &is_under, &folder, source);
         let advice = judge::kinds::advice(&findings);
-        let files = files(&self.disk, &self.accounts, &is_under, watched.unjudged.first());
+        let unseen = watched.unjudged.first();
+        let (files, more_files) = files(&self.disk, &self.accounts, &is_under, unseen);
         let outputs = watched.outputs.iter().filter(|(_, path)| is_under(path));
         watched.unjudged.extend(outputs.map(|(stream, path)| match stream {
             Some(stream) => format!("{stream} (it went to {})", below(&folder, path).display()),
             None => format!("{} (a block device)", path.display()),
         }));
-        let unjudged = unjudged(&files, &folder, watched.unjudged);
+        let unjudged = unjudged(&files, more_files, &folder, watched.unjudged);
         let least = if unjudged.is_empty() { Verdict::Survives } else { Verdict::Unknown };
         let verdict = files.iter().map(|file| file.verdict).fold(least, Verdict::max);
+        let verdict = verdict.max(more_files.verdict());
         let shown = |word: &OsString| word.to_string_lossy().into_owned();
         Trace {
             schema: SCHEMA.into(),
@@ -228,6 +262,7 @@ impl Desk {
             acknowledged_by: request.wanted.ack.kind(),
             acknowledged_text: request.wanted.ack.text(),
             files,
+            more_files,
             removed_files: self.accounts.removed,
             timeline,
             replays: Vec::new(),
@@ -245,7 +280,7 @@ fn below<'a>(folder: &Path, path: &'a Path) -> &'a Path {
 }
 
 /// Returns what cannot be judged, and why: for `all` files, and for some.
-fn unjudged(files: &[File], folder: &Path, all: BTreeSet<String>) -> Vec<String> {
+fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String>) -> Vec<String> {
     const SHOWN_MAX: usize = 3;
     let mut reasons = BTreeMap::<_, Vec<_>>::new();
     for file in files {
@@ -254,18 +289,20 @@ fn unjudged(files: &[File], folder: &Path, all: BTreeSet<String>) -> Vec<String>
         reason.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(path.clone()));
     }
     let some = reasons.iter().map(|(why, files)| format!("{} ({why})", some_of(files, SHOWN_MAX)));
-    some.chain(all.iter().cloned()).collect()
+    let more = (more.unknown > 0 && all.is_empty())
+        .then(|| format!("{} (too many to follow)", counted(more.unknown, "more file")));
+    some.chain(more).chain(all.iter().cloned()).collect()
 }
 
-/// Returns the names that the program wrote or gave and that are still there, by path. None of them
-/// certainly survives where calls were `unseen`.
-fn files(
-    disk: &Disk,
+/// Returns the names that the program wrote or gave and that are still there, by path, and the number
+/// of the files that are only counted. None of them certainly survives where calls were `unseen`.
+fn files<'a>(
+    disk: &'a Disk,
     accounts: &Accounts,
     is_meant: &dyn Fn(&Path) -> bool,
     unseen: Option<&String>,
-) -> Vec<File> {
-    let of = |(file, known)| {
+) -> (Vec<File>, MoreFiles) {
+    let of = |(file, known): (FileId, &'a Node)| {
         let names = disk.names_of(known).filter(|(path, _)| is_meant(path));
         let rows = names.map(move |(path, named)| {
             let account = accounts.of(file)?;
@@ -279,7 +316,8 @@ fn files(
                 _ => (Verdict::Lost, seen),
             };
             let how = account.how().filter(|_| !(is_linked && known.has_other_names()));
-            Some(File {
+            let how = how.or(known.is_partial.then_some(How::Changed));
+            let file = File {
                 path: path.to_string_lossy().into_owned(),
                 writes: account.writes,
                 bytes: account.bytes,
@@ -294,10 +332,25 @@ fn files(
                 survives_posix: disk.survives_as(known, named, Promise::Posix).min(most),
                 verdict,
                 unjudged: unjudged.map(str::to_owned),
-            })
+            };
+            Some((known.is_partial, file))
         });
         rows.flatten()
     };
-    let rows = disk.files().flat_map(of);
-    rows.sorted_by(|one, other| one.path.cmp(&other.path)).collect()
+    let (partial, mut files): (Vec<_>, Vec<_>) =
+        disk.files().flat_map(of).partition_map(|(is_partial, file)| match is_partial {
+            true => Either::Left(file.verdict),
+            false => Either::Right(file),
+        });
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut more = disk.beyond();
+    partial.into_iter().for_each(|verdict| more.add(verdict, 1));
+    disk.rests(|count, verdict, _| more.add(verdict, count));
+    if unseen.is_some() {
+        more.unknown += std::mem::take(&mut more.survives);
+    }
+    (files, more)
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,20 +191,36 @@ impl Names {
             let Some(entry) = self.entries.get_mut(&place) else { continue };
             let Some(index) = entry.open.iter().position(|(of, _)| *of == at) else { continue };
             entry.durable = entry.open[index].1;
-            for (earlier, _) in entry.open.drain(..=index) {
-                if let Some(change) = self.changes.get_mut(&earlier) {
-                    change.names.retain(|of| *of != place);
-                    if change.names.is_empty() {
-                        self.changes.remove(&earlier);
-                    }
-                }
-            }
+            let earlier: Vec<_> = entry.open.drain(..=index).collect();
             if entry.durable.is_none() && entry.open.is_empty() {
                 self.entries.remove(&place);
                 self.unflushed.remove(&place);
             }
+            earlier.into_iter().for_each(|(at, _)| self.supersede(at, &place));
         }
         Some(change.folders[0])
+    }
+
+    /// Returns the folders with known names; each several times.
+    pub fn folders(&self) -> impl Iterator<Item = Id> {
+        self.entries.keys().map(|(folder, _)| *folder)
+    }
+
+    /// Forgets a name.
+    pub fn drop(&mut self, place: &Place) {
+        self.unflushed.remove(place);
+        let open = self.entries.remove(place).map_or(Vec::new(), |entry| entry.open);
+        open.into_iter().for_each(|(at, _)| self.supersede(at, place));
+    }
+
+    /// Takes a name out of a change.
+    fn supersede(&mut self, at: u64, place: &Place) {
+        if let Some(change) = self.changes.get_mut(&at) {
+            change.names.retain(|of| of != place);
+            if change.names.is_empty() {
+                self.changes.remove(&at);
+            }
+        }
     }
 
     /// Forgets changes that later ones have superseded, and removed names, where there are many.

@@ -239,6 +239,11 @@ impl Recorder {
         self.add(&Piece::Call(Call::new(at_ns, act)), &data)
     }
 
+    /// Forgets a file, which is found again before its next call.
+    pub fn forget(&mut self, file: FileId) {
+        self.outside.remove(&file);
+    }
+
     fn overflow(&mut self) {
         let because = format!(
             "the folder and what is written are more than {}; record less with --under FOLDER, or \

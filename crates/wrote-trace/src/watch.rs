@@ -10,7 +10,7 @@ mod ptrace;
 mod python;
 mod start;
 
-use crate::call::{Call, PlaceId};
+use crate::call::{Call, FileId, PlaceId};
 use crate::front::{Front, status};
 use crate::wanted::Wanted;
 use calls::{Begin, Begun, Reader};
@@ -87,7 +87,8 @@ enum Report<D> {
     Done(io::Result<Box<(D, Watched)>>),
 }
 
-/// Watches a program, passing each call to `see`: until its last process that is not a daemon has
+/// Watches a program, passing each call to `see`, which returns the files that it knows no more:
+/// until its last process that is not a daemon has
 /// ended, or `stop` is raised. If that takes a while after the program's own end, `say` is called
 /// with a line about it.
 ///
@@ -99,7 +100,7 @@ pub fn watch<D: Send + 'static>(
     subject: Subject,
     wanted: Wanted,
     desk: D,
-    see: fn(&mut D, &Call),
+    see: fn(&mut D, &Call) -> Vec<FileId>,
     stop: &Arc<AtomicBool>,
     say: &dyn Fn(&str),
 ) -> io::Result<(D, Watched)> {
@@ -128,7 +129,7 @@ fn on_this_thread<D>(
     subject: &Subject,
     wanted: Wanted,
     mut desk: D,
-    see: fn(&mut D, &Call),
+    see: fn(&mut D, &Call) -> Vec<FileId>,
     stop: &AtomicBool,
     report: &mpsc::Sender<Report<D>>,
 ) -> io::Result<(D, Watched)> {
@@ -244,7 +245,8 @@ fn seize_all(process: pid_t) -> io::Result<()> {
 extern "C" fn ignore(_: c_int) {}
 
 struct Watch<'a> {
-    see: &'a mut dyn FnMut(&Call),
+    /// Processes a call, and returns the files that it does not know any more.
+    see: &'a mut dyn FnMut(&Call) -> Vec<FileId>,
     /// Called once with the processes that are watched on after the program's end.
     remain: &'a dyn Fn(String),
     front: Option<&'a Front>,
@@ -445,14 +447,16 @@ impl Watch<'_> {
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
             let took_ns = ended_ns.saturating_sub(at_ns);
-            (self.see)(&Call { at_ns, took_ns, place, act, data });
+            let gone = (self.see)(&Call { at_ns, took_ns, place, act, data });
+            self.reader.forget_files(&gone);
         }
     }
 
     /// Passes on the files that a call has brought up.
     fn see_news(&mut self, at_ns: u64) {
         for act in self.reader.news() {
-            (self.see)(&Call::new(at_ns, act));
+            let gone = (self.see)(&Call::new(at_ns, act));
+            self.reader.forget_files(&gone);
         }
     }
 

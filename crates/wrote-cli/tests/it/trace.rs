@@ -337,6 +337,22 @@ fn more_files_are_open_than_this_process_may_have_open() {
 }
 
 #[test]
+fn each_of_many_files_is_listed_or_counted_by_its_verdict() {
+    const FILES: u64 = 9000;
+    let script = "i=0; while [ $i -lt 9000 ]; do echo x > f$i; i=$((i+1)); done";
+    for (more, verdict) in [("", Verdict::Lost), ("; sync -f .; rm f0", Verdict::Survives)] {
+        let trace = trace(&format!("{script}{more}"));
+        let counted = trace.more_files;
+        let count = trace.files.len() as u64 + counted.count() + trace.removed_files;
+        assert_eq!((trace.verdict, count), (verdict, FILES), "{counted:?}");
+        assert!(trace.files.len() >= 4096 && counted.count() > 0, "{counted:?}");
+        assert_eq!(counted.verdict(), verdict, "{counted:?}");
+        let is_lost = verdict == Verdict::Lost;
+        assert_eq!(ids(&trace).contains(&"never-flushed"), is_lost, "{:?}", trace.findings);
+    }
+}
+
+#[test]
 fn files_of_the_kernel_and_streams_are_not_judged() {
     // Java writes the first.
     let trace = trace("echo 0x33 > /proc/self/coredump_filter; echo out; echo err >&2");

@@ -1,14 +1,14 @@
 //! Translates system calls that change files into their effects.
 
-use super::descriptors::{Descriptor, Descriptors, Kind, Output, name_of};
+use super::descriptors::{self, Descriptor, Descriptors, Kind, Output, name_of};
 use super::filter::newer;
-use super::maps::{self, Mapping};
+use super::maps::{self, Mapped, Tasks};
 use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
 use crate::wanted::{Sign, Wanted};
 use libc::pid_t;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -23,8 +23,6 @@ const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANG
 const WRITE_ZEROES: i32 = 0x80;
 /// The least bytes of a write that may prepare space.
 const SPACE_BYTES_MIN: u64 = 512;
-/// The most files that are remembered as seen.
-const MET_MAX: usize = 1 << 16;
 /// The note on a program that uses io_uring.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
@@ -79,23 +77,15 @@ pub enum Begin {
     Unseen(&'static str),
 }
 
-/// Returns all tasks, each with its process.
-type Tasks<'a> = &'a dyn Fn() -> Vec<(pid_t, pid_t)>;
-
 /// Decodes calls.
 #[derive(Debug)]
 pub struct Reader {
     wanted: Wanted,
     descriptors: Descriptors,
-    /// The files seen last.
+    /// The files that were reported.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
-    /// Files that may have changed unseen since their last flush, each with the moment of the last
-    /// mapping.
-    unseen: HashMap<FileId, u64>,
-    moment: u64,
-    /// Whether a mapping may get write permission later.
-    may_protect: bool,
+    mapped: Mapped,
     /// Files and devices first seen in the current call, to be reported before it.
     news: Vec<Act>,
 }
@@ -108,9 +98,7 @@ impl Reader {
             descriptors: Descriptors::new(streams_of, files_max),
             met: HashSet::new(),
             devices: HashSet::new(),
-            unseen: HashMap::new(),
-            moment: 0,
-            may_protect: false,
+            mapped: Mapped::default(),
             news: Vec::new(),
         }
     }
@@ -127,18 +115,17 @@ impl Reader {
             let Ok(number) = entry.file_name().to_string_lossy().parse() else { continue };
             let Some(file) = self.regular(process, number) else { continue };
             if self.descriptors.get(process, number as i32).is_some_and(|of| of.is_writable) {
-                self.moment += 1;
-                self.unseen.insert(file, self.moment);
+                self.mapped.loosen(file);
                 self.news.push(Act::Before { file });
             }
         }
-        self.may_protect = true;
+        self.mapped.may_protect = true;
         for mapping in maps::writable(process).0 {
             let Ok(found) = fs::metadata(&mapping.path) else { continue };
             if found.is_file() {
                 self.meet(Some(&mapping.seen_here(process)), mapping.file, found.len());
-                let act = self.loosen(mapping.file);
-                self.news.push(act);
+                self.mapped.loosen(mapping.file);
+                self.news.push(Act::Map { file: mapping.file });
             }
         }
         unseen.extend(maps::has_aio(process).then_some(AIO_UNSEEN));
@@ -181,20 +168,18 @@ impl Reader {
     /// Records an existing file that a call refers to.
     fn meet(&mut self, path: Option<&Path>, file: FileId, size_bytes: u64) {
         self.meet_device(path, file.device);
-        if self.know(file) {
+        if self.met.insert(file) {
             let name = path.and_then(name_of);
             self.news.push(Act::Found { file, name, size_bytes });
         }
     }
 
-    /// Returns whether a file is not among the files seen last. A file that comes up again is
-    /// reported again, which changes nothing unless it was removed long ago. Then it has no name.
-    fn know(&mut self, file: FileId) -> bool {
-        if self.met.len() == MET_MAX {
-            self.met.clear();
-            self.descriptors.forget_paths();
+    /// Forgets files, which are reported again before their next call.
+    pub fn forget_files(&mut self, files: &[FileId]) {
+        for file in files {
+            self.met.remove(file);
+            self.mapped.forget(*file);
         }
-        self.met.insert(file)
     }
 
     fn meet_device(&mut self, path: Option<&Path>, device: u64) {
@@ -300,17 +285,17 @@ impl Reader {
                 self.flush(act, |of| of.device == device, tasks)
             }
             libc::SYS_msync if c as i32 & libc::MS_SYNC != 0 => {
-                self.flush_mapping(task, a..a.saturating_add(b))?
+                Begun::Sure(maps::flushed(task, a..a.saturating_add(b))?)
             }
             libc::SYS_mmap => {
                 let file = self.regular(process, e)?;
                 if c as i32 & libc::PROT_WRITE == 0 {
-                    self.may_protect |= self.descriptors.get(process, e as i32)?.is_writable;
+                    self.mapped.may_protect |= self.descriptors.get(process, e as i32)?.is_writable;
                     return None;
                 }
                 Begun::Sure(Act::Map { file })
             }
-            libc::SYS_mprotect | libc::SYS_pkey_mprotect if self.may_protect => {
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect if self.mapped.may_protect => {
                 Begun::Protect { memory: a..a.saturating_add(b) }
             }
             libc::SYS_renameat => self.rename(path(a, b)?, path(c, d)?, 0)?,
@@ -341,46 +326,9 @@ impl Reader {
         Some(Begin::Await(begun))
     }
 
-    /// A flush of all bytes of the files that are `meant`. It covers what they have got unseen,
-    /// unless a process can still write to them: that may be after the flush.
+    /// A flush of all bytes of the files that are `meant`.
     fn flush(&self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
-        let mut covers: Vec<_> = self.unseen.iter().map(|(file, at)| (*file, *at)).collect();
-        covers.retain(|(file, _)| is_meant(*file));
-        let mut examined = HashSet::new();
-        for (task, process) in if covers.is_empty() { Vec::new() } else { tasks() } {
-            if !examined.contains(&process) {
-                let (mappings, has_memory) = maps::writable(task);
-                let is_mapped = |file| mappings.iter().any(|mapping| mapping.may_be_of(file));
-                covers.retain(|(file, _)| !is_mapped(*file));
-                examined.extend(has_memory.then_some(process));
-            }
-        }
-        Begun::Flush { act, covers }
-    }
-
-    /// `MS_SYNC` of these addresses. Without write permission it may do nothing: the kernel skips
-    /// mappings of files that were opened to be read.
-    fn flush_mapping(&mut self, task: pid_t, memory: Range<u64>) -> Option<Begun> {
-        let (mappings, _) = maps::writable(task);
-        let is_meant = |of: &&Mapping| of.memory.contains(&memory.start);
-        let first = mappings.iter().find(is_meant)?;
-        let mut bytes = first.bytes(&memory);
-        for next in mappings.iter().filter(|next| next.file == first.file) {
-            let more = next.bytes(&memory);
-            bytes.end = if more.start == bytes.end { more.end } else { bytes.end };
-        }
-        let (file, found) = (first.file, fs::metadata(&first.path).ok()?);
-        Some(Begun::Sure(match bytes.start == 0 && bytes.end >= found.len() {
-            true => Act::Flush { file, failed: None },
-            false => Act::FlushRange { file, bytes },
-        }))
-    }
-
-    /// A file may change unseen from now on.
-    fn loosen(&mut self, file: FileId) -> Act {
-        self.moment += 1;
-        self.unseen.insert(file, self.moment);
-        Act::Map { file }
+        Begun::Flush { act, covers: self.mapped.covered(is_meant, tasks) }
     }
 
     /// Whether a descriptor has not written: if it empties the file, that is as an open with
@@ -400,10 +348,10 @@ impl Reader {
         if found.kind != Kind::Regular {
             return None;
         }
-        let (file, size_bytes) = (found.file, found.size_bytes);
+        let file = found.file;
         if !self.met.contains(&file) {
-            let path = found.path.clone();
-            self.meet(path.as_deref(), file, size_bytes);
+            let path = descriptors::path(process, descriptor as i32);
+            self.meet(path.as_deref(), file, size(process, descriptor as i32)?);
         }
         Some(file)
     }
@@ -546,13 +494,13 @@ impl Reader {
                 match (size_before, made_at) {
                     (None, Some(path)) => {
                         self.meet_device(Some(&path), file.device);
-                        self.know(file);
+                        self.met.insert(file);
                         Act::Made { file, name: name_of(&path) }
                     }
                     // Only `O_TMPFILE` opens a file without a name in a folder.
                     (_, None) if path.as_ref().is_none_or(|path| path.is_dir()) => {
                         self.meet_device(path.as_deref(), file.device);
-                        self.know(file);
+                        self.met.insert(file);
                         Act::Made { file, name: None }
                     }
                     (Some(size_bytes @ 1..), _) if empties => Act::Empty { file, size_bytes },
@@ -606,22 +554,21 @@ impl Reader {
                 let (mappings, _) = maps::writable(process);
                 for mapping in mappings {
                     if mapping.memory.start < memory.end && memory.start < mapping.memory.end {
-                        let act = self.loosen(mapping.file);
-                        self.news.push(act);
+                        self.mapped.loosen(mapping.file);
+                        self.news.push(Act::Map { file: mapping.file });
                     }
                 }
                 return None;
             }
             Begun::Flush { act, covers } => {
-                for (file, at) in covers {
-                    if self.unseen.get(&file) == Some(&at) {
-                        self.unseen.remove(&file);
-                        self.news.push(Act::Cover { file });
-                    }
-                }
+                let covers = covers.into_iter().filter(|file| self.mapped.cover(*file));
+                self.news.extend(covers.map(|(file, _)| Act::Cover { file }));
                 act
             }
-            Begun::Sure(Act::Map { file }) => self.loosen(file),
+            Begun::Sure(Act::Map { file }) => {
+                self.mapped.loosen(file);
+                Act::Map { file }
+            }
             Begun::Sure(act) => act,
             Begun::MakeFolder { path } => {
                 let file = FileId::of(&fs::metadata(&path).ok()?);

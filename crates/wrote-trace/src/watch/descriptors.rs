@@ -38,8 +38,6 @@ pub struct Descriptor {
     pub is_written: bool,
     /// Its path at the time of look-up; `None` for a file without a name.
     pub path: Option<PathBuf>,
-    /// Its size at the time of look-up, in bytes.
-    pub size_bytes: u64,
     /// Set until the first write to an output that is not judged.
     output: Option<Box<Output>>,
     /// The `fdinfo`, kept open where possible because each write needs the position.
@@ -131,11 +129,6 @@ impl Descriptors {
         self.outputs.extend(known.and_then(|known| known.output.take()).map(|output| *output));
     }
 
-    /// Forgets the paths, which files may have lost since.
-    pub fn forget_paths(&mut self) {
-        self.known.values_mut().for_each(|known| known.path = None);
-    }
-
     /// Forgets a descriptor that was closed or replaced.
     pub fn forget(&mut self, process: pid_t, descriptor: i32) {
         let Some(gone) = self.known.remove(&(process, descriptor)) else { return };
@@ -213,12 +206,10 @@ fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
 }
 
 fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
-    let link = format!("/proc/{process}/fd/{descriptor}");
+    let link = link_of(process, descriptor);
     let found = fs::metadata(&link)?;
     let path = fs::read_link(&link)?;
     let kind = kind(&found, &path);
-    // /proc appends this to the name of a removed file.
-    let is_named = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
     let info = match kind {
         Kind::Regular => Some(info_of(process, descriptor)?),
         _ => None,
@@ -233,10 +224,23 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
         is_written: false,
         output: None,
-        path: Some(path).filter(|_| is_named),
-        size_bytes: found.len(),
+        path: Some(path).filter(|path| is_named(path)),
         info,
     })
+}
+
+fn link_of(process: pid_t, descriptor: i32) -> String {
+    format!("/proc/{process}/fd/{descriptor}")
+}
+
+/// Returns the path of an open file now; `None` for a file without a name.
+pub fn path(process: pid_t, descriptor: i32) -> Option<PathBuf> {
+    fs::read_link(link_of(process, descriptor)).ok().filter(|path| is_named(path))
+}
+
+fn is_named(path: &Path) -> bool {
+    // /proc appends this to the name of a removed file.
+    path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")
 }
 
 fn info_of(process: pid_t, descriptor: i32) -> io::Result<File> {

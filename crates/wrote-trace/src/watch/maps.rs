@@ -1,7 +1,9 @@
-//! The shared mappings that a process may write through, read from `/proc`.
+//! The shared mappings that processes may write through, read from `/proc`, and the files that may have
+//! changed unseen.
 
-use crate::call::FileId;
+use crate::call::{Act, FileId};
 use libc::pid_t;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,75 @@ impl Mapping {
         };
         place(memory.start)..place(memory.end)
     }
+}
+
+/// Returns all tasks, each with its process.
+pub type Tasks<'a> = &'a dyn Fn() -> Vec<(pid_t, pid_t)>;
+
+/// The files that may have changed unseen since their last flush.
+#[derive(Debug, Default)]
+pub struct Mapped {
+    /// Each with the moment of its last mapping.
+    unseen: HashMap<FileId, u64>,
+    moment: u64,
+    /// Whether a mapping may get write permission later.
+    pub may_protect: bool,
+}
+
+impl Mapped {
+    /// A file may change unseen from now on.
+    pub fn loosen(&mut self, file: FileId) {
+        self.moment += 1;
+        self.unseen.insert(file, self.moment);
+    }
+
+    /// Forgets a file, whose changes stay unseen.
+    pub fn forget(&mut self, file: FileId) {
+        self.unseen.remove(&file);
+    }
+
+    /// Returns the files whose changes until now a flush of the ones that are `meant` covers. A file
+    /// that a process can still write to is not among them: that may be after the flush.
+    pub fn covered(&self, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Vec<(FileId, u64)> {
+        let mut covers: Vec<_> = self.unseen.iter().map(|(file, at)| (*file, *at)).collect();
+        covers.retain(|(file, _)| is_meant(*file));
+        let mut examined = HashSet::new();
+        for (task, process) in if covers.is_empty() { Vec::new() } else { tasks() } {
+            if !examined.contains(&process) {
+                let (mappings, has_memory) = writable(task);
+                let is_mapped = |file| mappings.iter().any(|mapping| mapping.may_be_of(file));
+                covers.retain(|(file, _)| !is_mapped(*file));
+                examined.extend(has_memory.then_some(process));
+            }
+        }
+        covers
+    }
+
+    /// Handles the end of such a flush. Returns whether it covers all changes.
+    pub fn cover(&mut self, (file, at): (FileId, u64)) -> bool {
+        let is_all = self.unseen.get(&file) == Some(&at);
+        if is_all {
+            self.unseen.remove(&file);
+        }
+        is_all
+    }
+}
+
+/// Returns the effect of `msync` with `MS_SYNC` of these addresses. Without write permission it may
+/// do nothing: the kernel skips mappings of files that were opened to be read.
+pub fn flushed(task: pid_t, memory: Range<u64>) -> Option<Act> {
+    let (mappings, _) = writable(task);
+    let first = mappings.iter().find(|of| of.memory.contains(&memory.start))?;
+    let mut bytes = first.bytes(&memory);
+    for next in mappings.iter().filter(|next| next.file == first.file) {
+        let more = next.bytes(&memory);
+        bytes.end = if more.start == bytes.end { more.end } else { bytes.end };
+    }
+    let (file, found) = (first.file, fs::metadata(&first.path).ok()?);
+    Some(match bytes.start == 0 && bytes.end >= found.len() {
+        true => Act::Flush { file, failed: None },
+        false => Act::FlushRange { file, bytes },
+    })
 }
 
 /// Whether a process has a queue of kernel AIO.

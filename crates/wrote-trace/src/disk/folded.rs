@@ -1,0 +1,332 @@
+//! Folds files into a few bytes each where a program has many.
+//!
+//! Safe ones go first, then the oldest, and the newest stay. A file that comes up again is restored
+//! with what a crash may undo of it; its former bytes and counts are not known any more. Of
+//! neighbouring inodes with the same rest, one range is kept.
+
+use super::{By, Disk, Id, Kind, Named, Node, Promise};
+use crate::call::{FileId, Name};
+use crate::content::{Content, STORES};
+use crate::names::Place;
+use rangemap::RangeMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::ops::Range;
+use wrote::Survives;
+use wrote_result::trace::{MoreFiles, Verdict};
+
+/// The files that are known wholly at most, half of it at least, and twice as many folders.
+const WHOLE_MAX: usize = 1 << 13;
+/// The most ranges of folded files, of about 50 bytes each.
+const RANGES_MAX: usize = 1 << 20;
+
+/// What is left of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The folder that has its unflushed names; if several, none.
+    folder: Id,
+    /// The batch of a file with an unflushed name or a finding, which a later flush of its folder
+    /// ends.
+    batch: u16,
+    /// The finding, where the program ends now: its number, from 1 on.
+    kind: u8,
+    bits: u8,
+}
+
+impl Rest {
+    const DIRTY: u8 = 1;
+    const LOST: u8 = 2;
+    const UNSEEN: u8 = 4;
+    const MADE: u8 = 8;
+    const RENAMED: u8 = 16;
+    /// It had several names.
+    const SEVERAL: u8 = 32;
+    /// The program made it.
+    const NEW: u8 = 64;
+    /// A report counts it.
+    const LISTED: u8 = 128;
+
+    fn has(self, bits: u8) -> bool {
+        self.bits & bits != 0
+    }
+
+    /// After a flush of all that is on its device.
+    fn flushed(self) -> Rest {
+        match self.has(Rest::LOST) {
+            true => Rest { bits: self.bits & !(Rest::MADE | Rest::RENAMED), ..self },
+            false => {
+                let bits = self.bits & !(Rest::DIRTY | Rest::MADE | Rest::RENAMED);
+                Rest { bits, batch: 0, kind: 0, ..self }
+            }
+        }
+    }
+}
+
+/// What a report says of a file, which [`Disk`] does not know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    /// The finding, where the program ends now: its number, from 1 on.
+    pub kind: u8,
+    pub is_new: bool,
+    pub is_listed: bool,
+}
+
+/// The files that are only counted, each with its rest.
+#[derive(Debug)]
+pub struct Folded {
+    /// By device and inode.
+    files: HashMap<u64, RangeMap<u64, Rest>>,
+    /// Counts batches, from 1 on.
+    pub batch: u16,
+    /// Files that were too many for a rest.
+    beyond: MoreFiles,
+    /// Devices with unflushed folders that were too many to follow.
+    lost: BTreeSet<u64>,
+    /// The files that are known wholly at most.
+    whole_max: usize,
+    ranges_max: usize,
+    /// The number of files and folders at which the next batch is due.
+    due: usize,
+}
+
+impl Default for Folded {
+    fn default() -> Self {
+        Folded {
+            files: HashMap::new(),
+            batch: 1,
+            beyond: MoreFiles::default(),
+            lost: BTreeSet::new(),
+            whole_max: WHOLE_MAX,
+            ranges_max: RANGES_MAX,
+            due: 0,
+        }
+    }
+}
+
+fn range(inode: u64) -> Range<u64> {
+    let at = inode.min(u64::MAX - 1);
+    at..at + 1
+}
+
+impl Folded {
+    fn get(&self, file: FileId) -> Option<Rest> {
+        self.files.get(&file.device)?.get(&range(file.inode).start).copied()
+    }
+
+    /// Takes the rest of a file.
+    pub fn take(&mut self, file: FileId) -> Option<Rest> {
+        let rest = self.get(file)?;
+        self.files.get_mut(&file.device)?.remove(range(file.inode));
+        Some(rest)
+    }
+
+    /// Handles a flush of whole devices.
+    pub fn flush_all(&mut self, is_meant: impl Fn(u64) -> bool) {
+        self.lost.retain(|device| !is_meant(*device));
+        for (_, files) in self.files.iter_mut().filter(|(device, _)| is_meant(**device)) {
+            if files.iter().any(|(_, rest)| *rest != rest.flushed()) {
+                let before = std::mem::take(files);
+                files.extend(before.into_iter().map(|(inodes, rest)| (inodes, rest.flushed())));
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// Returns whether the program made a file that is only counted.
+    pub fn was_new(&self, file: FileId) -> bool {
+        self.folded.get(file).is_some_and(|rest| rest.has(Rest::NEW))
+    }
+
+    /// Returns the files that should be folded: none, where there are few. The ones for which
+    /// `is_busy` holds come late.
+    pub fn surplus(&self, is_busy: impl Fn(FileId) -> bool) -> Vec<FileId> {
+        let whole_max = self.folded.whole_max;
+        if self.nodes.len() < self.folded.due.max(whole_max) {
+            return Vec::new();
+        }
+        // A call on the newest may be in progress.
+        let oldest = self.next_id.saturating_sub(whole_max as Id / 4);
+        let files = self.ids.iter().filter_map(|(file, id)| {
+            let node = self.nodes.get(id).filter(|of| of.kind == Kind::File && !of.is_removed)?;
+            Some((*id > oldest, !self.is_safe(node), is_busy(*file), *id, *file))
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort_unstable();
+        files.truncate(files.len().saturating_sub(whole_max / 2));
+        files.into_iter().filter(|(is_recent, ..)| !is_recent).map(|of| of.4).collect()
+    }
+
+    fn is_safe(&self, node: &Node) -> bool {
+        let is_seen = node.content.unseen.is_none();
+        is_seen && self.survives(node.file, Promise::Seen) == Survives::PowerLoss
+    }
+
+    /// Folds a file.
+    pub fn fold(&mut self, file: FileId, mark: Mark) {
+        let Some(id) = self.ids.remove(&file) else { return };
+        let Some(node) = self.nodes.remove(&id) else { return };
+        let is_open = |named: &&Named| !self.names.is_durable(&named.place);
+        let open: Vec<&Named> = node.names.iter().filter(is_open).collect();
+        let is_made = |named: &&Named| matches!(named.by, By::Made | By::Linked);
+        let (content, is_several) = (&node.content, node.has_other_names());
+        let bits = [
+            (Rest::DIRTY, content.is_dirty()),
+            (Rest::LOST, content.has_lost()),
+            (Rest::UNSEEN, content.unseen.is_some()),
+            (Rest::MADE, open.iter().any(is_made)),
+            (Rest::RENAMED, !open.iter().all(is_made)),
+            (Rest::SEVERAL, is_several),
+            (Rest::NEW, mark.is_new),
+            (Rest::LISTED, mark.is_listed || node.is_partial),
+        ];
+        let bits = bits.into_iter().filter(|(_, is_set)| *is_set).map(|(bit, _)| bit).sum();
+        let folder = node.names.last().map_or(0, |named| named.place.0);
+        let folder = open.first().map_or(folder, |named| named.place.0);
+        let is_one = open.iter().all(|named| named.place.0 == folder);
+        let batch = if open.is_empty() && mark.kind == 0 { 0 } else { self.folded.batch };
+        let folder = if is_one { folder } else { 0 };
+        let rest = Rest { folder, batch, kind: mark.kind, bits };
+        self.folded.files.entry(file.device).or_default().insert(range(file.inode), rest);
+        self.drop(&node, id);
+    }
+
+    /// Forgets what was known of a file or folder.
+    fn drop(&mut self, node: &Node, id: Id) {
+        node.names.iter().for_each(|named| self.names.drop(&named.place));
+        self.dirty.remove(&id);
+        self.take_made(id);
+    }
+
+    /// Restores a file that comes up again under a name, or in a call that was in progress.
+    pub(super) fn restore(
+        &mut self,
+        file: FileId,
+        rest: Rest,
+        name: Option<&Name>,
+        size_bytes: u64,
+    ) -> Id {
+        let given = name.map(|name| self.place(name));
+        let id = self.node_of(file, Kind::File);
+        self.ids.insert(file, id);
+        let by = match self.is_flushed(rest) {
+            false if rest.has(Rest::RENAMED) => By::Renamed,
+            false if rest.has(Rest::MADE) => By::Made,
+            _ => By::Found,
+        };
+        let is_known = given.is_some() && !rest.has(Rest::SEVERAL);
+        let other = || (rest.folder, OsString::from(format!("inode {}", file.inode)).into());
+        let other: Option<Place> = (!is_known).then(other);
+        for place in given.into_iter().chain(other) {
+            if by == By::Found {
+                self.names.find(place.clone(), id);
+            } else {
+                // A file that had the name before is not known.
+                self.now += 1;
+                self.made.extend((by == By::Made).then_some((id, self.now)));
+                self.names.change(self.now, &[(place.clone(), Some(id))], None);
+            }
+            self.node(id).names.push(Named { place, by });
+        }
+        let node = self.node(id);
+        node.is_partial = rest.has(Rest::LISTED);
+        node.content = match rest.has(Rest::DIRTY) {
+            true => Content::spoilt(size_bytes, rest.has(Rest::LOST)),
+            false => Content::found(size_bytes),
+        };
+        node.content.unseen = rest.has(Rest::UNSEEN).then_some(STORES);
+        if rest.has(Rest::DIRTY) {
+            self.dirty.insert(id);
+        }
+        id
+    }
+
+    /// Returns whether the folder of a file was flushed since the file was folded.
+    fn is_flushed(&self, rest: Rest) -> bool {
+        self.nodes.get(&rest.folder).is_some_and(|folder| folder.flushed > rest.batch)
+    }
+
+    /// Ends a batch of folded files.
+    pub fn end_batch(&mut self) {
+        self.drop_folders();
+        let (ranges_max, whole_max) = (self.folded.ranges_max, self.folded.whole_max);
+        self.folded.batch = self.folded.batch.saturating_add(1);
+        self.folded.due = self.nodes.len() + whole_max / 2;
+        if self.folded.files.values().map(RangeMap::len).sum::<usize>() > ranges_max {
+            let mut more = self.folded.beyond;
+            // Later flushes of lost ones would not be known.
+            self.rests(|count, verdict, _| more.add(verdict.min(Verdict::Unknown), count));
+            self.folded.beyond = more;
+            self.folded.files.clear();
+        }
+    }
+
+    /// Drops folders that no known name needs, where there are many: safe ones, then all.
+    fn drop_folders(&mut self) {
+        for is_any in [false, true] {
+            let folders =
+                self.nodes.iter().filter(|(_, of)| of.kind != Kind::File && !of.is_removed);
+            let folders: Vec<Id> = folders.map(|(id, _)| *id).collect();
+            if folders.len() <= 2 * self.folded.whole_max {
+                return;
+            }
+            let mut next: Vec<Id> = self.names.folders().collect();
+            let mut needed: HashSet<Id> = next.iter().copied().collect();
+            while let Some(id) = next.pop() {
+                let above = self.nodes.get(&id).and_then(|node| node.above().0);
+                next.extend(above.filter(|above| needed.insert(*above)));
+            }
+            for id in folders.into_iter().filter(|id| !needed.contains(id)) {
+                let is_durable = |named| self.is_durable(named, Promise::Seen);
+                let is_safe = self.nodes[&id].names.iter().all(is_durable);
+                if let (true, Some(node)) = (is_safe || is_any, self.nodes.remove(&id)) {
+                    if self.ids.get(&node.file) == Some(&id) {
+                        self.ids.remove(&node.file);
+                    }
+                    if !is_safe {
+                        self.folded.lost.insert(node.file.device);
+                    }
+                    self.drop(&node, id);
+                }
+            }
+        }
+    }
+
+    /// Calls `each` with files that are only counted: their number, verdict, and finding.
+    pub fn rests(&self, mut each: impl FnMut(u64, Verdict, u8)) {
+        let has_moved = self.nodes.values().any(|node| {
+            let is_moved = |of: &Named| of.by == By::Renamed && !self.names.is_durable(&of.place);
+            node.kind != Kind::File && node.names.iter().any(is_moved)
+        });
+        for (device, files) in &self.folded.files {
+            let most = self.most(*device);
+            for (inodes, rest) in files.iter().filter(|(_, rest)| rest.has(Rest::LISTED)) {
+                let (folder, is_flushed) = (self.nodes.get(&rest.folder), self.is_flushed(*rest));
+                let is_named = is_flushed || !rest.has(Rest::MADE | Rest::RENAMED);
+                let place = (rest.folder, OsString::new().into());
+                let is_above = self.is_durable(&Named { place, by: By::Found }, Promise::Seen);
+                let is_lost = rest.has(Rest::DIRTY) || !is_above || !is_named && folder.is_some();
+                let is_left = has_moved || self.folded.lost.contains(device);
+                let is_unknown = rest.has(Rest::UNSEEN) || !is_named || is_left && folder.is_none();
+                let verdict = match () {
+                    () if is_lost || most < Survives::PowerLoss => Verdict::Lost,
+                    () if is_unknown => Verdict::Unknown,
+                    () => Verdict::Survives,
+                };
+                let holds = rest.has(Rest::DIRTY) || !is_flushed;
+                each(inodes.end - inodes.start, verdict, if holds { rest.kind } else { 0 });
+            }
+        }
+    }
+
+    /// Sets how many files are known wholly at most.
+    #[cfg(test)]
+    pub fn keep_whole(&mut self, whole_max: usize) {
+        self.folded.whole_max = whole_max;
+    }
+
+    /// Returns the files that have no rest.
+    pub fn beyond(&self) -> MoreFiles {
+        self.folded.beyond
+    }
+}
