@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::findings::{Burst, Shortened};
+use wrote_jobs::machine::foreign::SAMPLES_PART;
 use wrote_jobs::report::Repeated;
 use wrote_result::document::{Fallback, Knee, Row, Run, Scenario, Settings, SettingsPair};
 use wrote_result::{Error, stats};
@@ -104,6 +105,8 @@ pub struct Plan<'a> {
     pub within: Option<Within>,
     /// Whether the request has an amount, so that every run is made in any time.
     pub is_whole: bool,
+    /// Whether its runs are judged: each one that other programs disturbed is made again, once.
+    pub is_judged: bool,
     /// Whether the request has an amount of each run, which then takes no longer slice.
     pub is_sized: bool,
     /// The most bytes in the folder at any time.
@@ -136,6 +139,8 @@ pub struct RowSpec {
     pub makes_files: bool,
     /// Whether its runs would disturb the runs of other rows, and come after all of them.
     pub is_last: bool,
+    /// Whether other work on the disk beside it is what is asked about.
+    pub has_neighbour: bool,
 }
 
 impl RowSpec {
@@ -232,6 +237,7 @@ impl<'a> Plan<'a> {
             prepare: Duration::ZERO,
             within: None,
             is_whole: false,
+            is_judged: false,
             is_sized: false,
             space_bytes,
             prepared_bytes: 0,
@@ -265,7 +271,10 @@ impl<'a> Plan<'a> {
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let round: Duration = self.rows.iter().map(|row| row.share(speed)).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
-        (round * self.runs + self.prepare).saturating_add(shared)
+        let runs = round * self.runs;
+        // Plans for a time that was asked for leave room for the samples themselves.
+        let samples = if self.within.is_none() { runs / SAMPLES_PART } else { Duration::ZERO };
+        (runs + samples + self.prepare).saturating_add(shared)
     }
 
     /// Returns whether its runs end in the time that is announced.

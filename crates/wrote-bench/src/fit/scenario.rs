@@ -18,7 +18,7 @@ use wrote::device::{self, Target};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::data::seed;
 use wrote_jobs::findings::{Burst, Evidence};
-use wrote_jobs::machine::foreign::{self, Foreign};
+use wrote_jobs::machine::foreign::SAMPLE;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
@@ -37,9 +37,6 @@ const RUNS_PART: f64 = 0.9;
 const BESIDE_TIMES: f64 = 2.2;
 /// The size of the file that uses up a burst before each run.
 const DRAIN_BYTES: u64 = 1 << 30;
-
-/// The time in which other programs' I/O is sampled, before and after a run.
-const SAMPLES: Duration = foreign::SAMPLE.saturating_mul(2);
 
 pub(super) struct Suits(pub FitRequest);
 
@@ -120,7 +117,7 @@ impl Runs {
             let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
             // As long as a run, the burst is used up before it.
             let runs = if request.sustained.is_some() { 2 * runs } else { runs };
-            let beside = calibration::beside(None, true) + SAMPLES;
+            let beside = calibration::beside(None, true) + SAMPLE;
             (time.mul_f64(RUNS_PART) / runs).saturating_sub(beside)
         };
         let run = of_each(time).clamp(RUN[0], RUN[1]);
@@ -145,6 +142,7 @@ impl Runs {
             runs: self.runs(),
             within: Some(within),
             is_whole: self.request.runs.is_some(),
+            is_judged: true,
             space_bytes: self.space_bytes(),
             ..Plan::new(NAME, QUESTION, rows, self)
         }
@@ -182,10 +180,11 @@ impl Runs {
             importance: place.map_or(0, |place| 1 + place) * self.rows.len() + number,
             time: self.time_of(number)
                 + self.request.sustained.map_or(Duration::ZERO, |_| self.run),
-            beside: SAMPLES,
+            beside: SAMPLE,
             // Only its time ends a run, so the amount depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,
+            has_neighbour: neighbour.is_some(),
             ..RowSpec::default()
         }
     }
@@ -208,7 +207,7 @@ impl Runs {
 
     /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
     fn check_time(&self, before: Duration) -> Result<(), Error> {
-        let each = RUN[0] + calibration::beside(None, true) + SAMPLES;
+        let each = RUN[0] + calibration::beside(None, true) + SAMPLE;
         let runs = RUNS_MIN * self.rows.len() as u32;
         let least = before + (each * runs).div_f64(RUNS_PART);
         let Some(asked) = self.request.time.filter(|time| *time < least) else { return Ok(()) };
@@ -252,14 +251,26 @@ impl Runs {
         (job.pace.runtime, job.pace.time_based) = (Some(self.run), true);
         stream::use_up(site, &[job])
     }
+}
 
-    fn once(&mut self, row: &Row, at: Turn, site: &Site) -> Result<Repeated, Error> {
+impl Work for Runs {
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
+        if self.request.runs.is_none() {
+            let sustained = self.request.sustained.unwrap_or_default();
+            self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
+        }
+        if let Some(path) = &self.request.neighbour_path {
+            self.elsewhere = Some(Scratch::make(path)?);
+        }
+        Ok(Prepared::default())
+    }
+
+    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (pattern, neighbour) = (self.pattern(at.row).clone(), self.rows[at.row].2);
         let job = &pattern.job;
         let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
         let drained_bytes = self.drain(site)?;
         let time = self.time_of(at.row);
-        let before = Foreign::sample(site.device());
         let work =
             || clocked(&site.timer()?, Usage::now, || running.run(time, u64::MAX, site.stop));
         let (done, mut run) = match neighbour {
@@ -269,13 +280,6 @@ impl Runs {
                 neighbour.beside(&|number| folder.file(NAME, "neighbour", number), work)?
             }
         };
-        // Without its files, nothing of the run is left to write.
-        self.clear(at.row, site)?;
-        // Beside a neighbour, other I/O is what is asked about.
-        run.foreign_share = neighbour.is_none().then(|| {
-            let all_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
-            before.share(all_per_s).max(Foreign::sample(site.device()).share(all_per_s))
-        });
         run.bytes = done.counts.written_bytes;
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = done.transactions as f64 / run.elapsed_s;
@@ -291,31 +295,6 @@ impl Runs {
         self.past.push(Past { row: at.row, before_bytes, bytes_per_s });
         self.written_bytes += run.written_bytes;
         Ok(run)
-    }
-}
-
-impl Work for Runs {
-    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
-        if self.request.runs.is_none() {
-            let sustained = self.request.sustained.unwrap_or_default();
-            self.check_time(site.clock.elapsed().saturating_sub(sustained))?;
-        }
-        if let Some(path) = &self.request.neighbour_path {
-            self.elsewhere = Some(Scratch::make(path)?);
-        }
-        Ok(Prepared::default())
-    }
-
-    /// Makes a run, and a second one in its place if other programs disturbed it. The schedule then
-    /// has time for fewer.
-    fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let first = self.once(row, at, site)?;
-        if !first.rows[0].runs[0].is_disturbed() {
-            return Ok(first);
-        }
-        let mut again = self.once(row, at, site)?;
-        again.written_bytes += first.written_bytes;
-        Ok(again)
     }
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {

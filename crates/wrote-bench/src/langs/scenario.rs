@@ -23,6 +23,7 @@ use wrote::device::Target;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::Permissions;
+use wrote_jobs::machine::foreign::SAMPLE;
 use wrote_jobs::machine::held_memory::{self, HeldMemory};
 use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
@@ -39,8 +40,8 @@ const DRIVE_IODEPTH: u32 = 64;
 /// The drive's file is as long as the languages', but at least long enough to keep the drive busy
 /// at this depth, and at most as long as a rate requires: it is written once before the first run.
 const DRIVE_BYTES: [u64; 2] = [64 << 20, 128 << 20];
-/// The time to start a program, prepare its file and check it.
-const BESIDE: Duration = Duration::from_millis(100);
+/// The time to start a program, prepare its file and check it, with the sample after its run.
+const BESIDE: Duration = Duration::from_millis(100).saturating_add(SAMPLE);
 const SLICE_MIN: Duration = Duration::from_millis(50);
 /// A trial shorter than this part of a slice is not representative; a longer one follows.
 const TRIAL_PART: f64 = 0.25;

@@ -141,8 +141,8 @@ pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
-    if let Some(rows) = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed)) {
-        return Some(disturbed(&rows));
+    if let Some(finding) = disturbed(evidence) {
+        return Some(finding);
     }
     let own = evidence.rows.iter().filter(|row| counts(evidence) && moves_its_own_bytes_alone(row));
     let (rows, moved): (Vec<&Row>, Vec<Moved>) = own
@@ -174,21 +174,27 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// The finding on rows with runs that other programs disturbed.
-fn disturbed(rows: &[&Row]) -> Finding {
-    let runs = || rows.iter().flat_map(|row| &row.runs);
-    let [all, disturbed] = [runs().count(), runs().filter(|run| run.is_disturbed()).count()];
+/// The finding on rows with runs that other programs disturbed, if these are more than a tenth.
+fn disturbed(evidence: &Evidence) -> Option<Finding> {
+    let rows = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed))?;
+    let all: usize = evidence.rows.iter().map(|row| row.runs.len()).sum();
+    let runs = || rows.iter().flat_map(|row| &row.runs).filter(|run| run.is_disturbed());
+    let disturbed = runs().count();
+    if disturbed as f64 <= FOREIGN_SHARE_MIN * all as f64 {
+        return None;
+    }
     let most = runs().filter_map(|run| run.foreign_share).fold(0.0, f64::max);
     let text = format!(
         "other programs used the disk or the CPUs beside {disturbed} of {all} runs, up to {:.0} % \
          of the time ({}): find them with iotop and top, and measure again",
         most * 100.0,
-        names(rows),
+        names(&rows),
     );
     Finding::warning("busy-neighbour", text)
-        .about(rows)
+        .about(&rows)
         .with("disturbed_runs", disturbed)
         .with("foreign_share_max", most)
+        .into()
 }
 
 /// Returns whether the device moves little more than a row's own bytes while no other process uses

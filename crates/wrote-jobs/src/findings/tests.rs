@@ -331,6 +331,15 @@ fn a_row_that_flushes_has_a_neighbour_where_others_requests_were_queued_beside_i
 }
 
 #[test]
+fn a_moment_of_other_programs_beside_a_tenth_of_the_runs_is_no_finding() {
+    let mut row = row("small/fdatasync-each", "power-loss", &[1e6; 10]);
+    row.runs[3].foreign_share = Some(0.62);
+    assert!(found(&evidence(&target(), &[row.clone()]), "busy-neighbour").is_none());
+    row.runs[4].foreign_share = Some(0.2);
+    assert!(found(&evidence(&target(), &[row]), "busy-neighbour").is_some());
+}
+
+#[test]
 fn a_journal_or_a_little_traffic_is_no_neighbour() {
     let target = target();
     let journal = row("small/o_dsync-each", "power-loss", &PLAIN);

@@ -1,4 +1,4 @@
-//! Other programs' I/O and CPU time, sampled beside runs: while this program does nothing, every
+//! Other programs' I/O and CPU time, sampled between runs: while this program does nothing, every
 //! request in the disk's queue is another's. This holds for rows that flush, too, whose journal and
 //! metadata can't be told from other programs' bytes within a run. Where tasks wait for a CPU, the
 //! kernel's own threads that complete a flush wait as well.
@@ -7,16 +7,53 @@ use super::counters::Counters;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 use wrote::device::BlockDevice;
+use wrote_result::document::Row;
 
 /// The time of a sample.
 pub const SAMPLE: Duration = Duration::from_millis(50);
 
+/// Samples take at most this part of the time.
+pub const SAMPLES_PART: u32 = 20;
+
 /// How often a sample looks at the tasks that can run.
 const LOOKS: u32 = 10;
 
+/// The samples between runs.
+#[derive(Debug)]
+pub struct Between {
+    last: Foreign,
+    ended: Instant,
+}
+
+impl Between {
+    /// Takes the sample before the first run.
+    pub fn new(device: Option<&BlockDevice>) -> Between {
+        Between { last: Foreign::sample(device), ended: Instant::now() }
+    }
+
+    /// Marks a run that just ended, in its rows, with other programs' part by the samples before and
+    /// after it. The one after is left out where the one before was just taken, unless each run
+    /// `is_sampled`.
+    pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
+        let before = self.last;
+        if is_sampled || self.ended.elapsed() > SAMPLE * SAMPLES_PART {
+            *self = Between::new(device);
+        }
+        for row in rows {
+            // The number of others' writes tells nothing beside few long ones.
+            let is_seldom = row.settings.effective.sync.is_seldom();
+            for run in &mut row.runs {
+                let writes_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
+                let all_per_s = if is_seldom { f64::INFINITY } else { writes_per_s };
+                run.foreign_share = Some(before.share(all_per_s).max(self.last.share(all_per_s)));
+            }
+        }
+    }
+}
+
 /// Other programs' I/O in a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Foreign {
+struct Foreign {
     /// The part of the time in which requests were in the device's queue, or a task waited for a
     /// CPU, from 0 to 1.
     busy_share: f64,
@@ -26,7 +63,7 @@ pub struct Foreign {
 
 impl Foreign {
     /// Samples the machine and the device, which may have no counters, for [`SAMPLE`].
-    pub fn sample(device: Option<&BlockDevice>) -> Foreign {
+    fn sample(device: Option<&BlockDevice>) -> Foreign {
         let (before, began) = (device.and_then(Counters::of), Instant::now());
         let crowded = (0..LOOKS).filter(|_| {
             thread::sleep(SAMPLE / LOOKS);
@@ -51,7 +88,7 @@ impl Foreign {
 
     /// Returns its part of a run's time, or of the writes and flushes that the device completed a
     /// second of it, if that is more: short requests of others delay a flush, too.
-    pub fn share(self, all_per_s: f64) -> f64 {
+    fn share(self, all_per_s: f64) -> f64 {
         self.busy_share.max(self.writes_per_s / all_per_s).min(1.0)
     }
 }
@@ -73,6 +110,8 @@ fn online_cpus() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::row;
+    use wrote_result::document::Flush;
 
     fn foreign(queued_ms: u64, in_flight: u64, writes: u64) -> Foreign {
         let counted = Counters { queued_ms, in_flight, writes, ..Counters::default() };
@@ -93,6 +132,22 @@ mod tests {
         assert_eq!(foreign(4, 0, 70).share(1600.0), 0.875);
         assert_eq!(foreign(4, 0, 70).share(140_000.0), 0.08);
         assert_eq!(foreign(0, 0, 0).share(0.0), 0.0, "nobody wrote");
+    }
+
+    #[test]
+    fn others_short_writes_mark_a_run_that_flushes_each_write() {
+        let last = foreign(2, 0, 10);
+        let marked = |sync| {
+            let mut row = row("small/x", "power-loss", &[1e6]);
+            row.settings.effective.sync = sync;
+            (row.runs[0].device_writes, row.runs[0].elapsed_s) = (Some(1000), 1.0);
+            let mut rows = [row];
+            Between { last, ended: Instant::now() }.mark(&mut rows, None, false);
+            rows[0].runs[0].foreign_share.unwrap()
+        };
+        // 200 a second, of 1,000 with our own, in 4 % of the time.
+        let shares = [Flush::FdatasyncEach, Flush::FdatasyncAtEnd].map(marked);
+        assert_eq!(shares, [0.2, 0.04]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::data::check_buffers;
 use wrote_jobs::findings::Burst;
+use wrote_jobs::machine::foreign::SAMPLES_PART;
 use wrote_jobs::machine::held_memory::HeldMemory;
 use wrote_jobs::machine::host::Memory;
 use wrote_jobs::machine::{held_memory, host, target};
@@ -203,6 +204,7 @@ impl Amounts {
         let rows = self.ways.len().max(1) as u32;
         let slices: u32 = self.ways.iter().map(|way| self.slices(way.workload)).sum();
         let round = self.limit(within).until.saturating_sub(2 * calibration::TIME) / self.runs;
+        let round = round - round / SAMPLES_PART;
         let each = round.saturating_sub(calibration::beside(speed, true) * rows) / slices.max(1);
         each.clamp(SLICE, SLICE_MAX)
     }
