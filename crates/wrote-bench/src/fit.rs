@@ -100,7 +100,9 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
             asked.push(figure("latency_p50_ns", "P50"));
             asked.push(figure("latency_p99_ns", "P99"));
         }
-        let rate = figure("iops", "per second");
+        let client = program.client.as_ref().filter(|_| pattern.job.think_us > 0);
+        let by = client.map_or(String::new(), |client| format!(" by {client}"));
+        let rate = figure("iops", &format!("per second{by}"));
         if asked.iter().all(|rule| rule.of != rate.of) {
             asked.push(rate);
         }

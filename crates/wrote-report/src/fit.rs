@@ -269,6 +269,10 @@ fn shown(of: &str, value: f64) -> String {
 
 /// A median with the ends of its interval, in one unit: `1.93 (1.82-2.10) ms`.
 fn with_ends(of: &str, interval: &Interval) -> String {
+    // No time was left for a run.
+    if interval.ci95_high == 0.0 {
+        return "not measured".into();
+    }
     if !has_spread(interval) {
         return shown(of, interval.median);
     }
@@ -542,6 +546,7 @@ mod tests {
         assert_eq!(told(1.82e6, 2.1e6), "1.93 (1.82-2.10) ms");
         assert_eq!(told(900e3, 2.1e6), "1.93 (0.90-2.10) ms");
         assert_eq!(told(1.93e6, 1.93e6), "1.93 ms");
+        assert_eq!(with_ends("iops", &Interval::default()), "not measured");
         let few = Interval { median: 0.0, ci95_low: 9e6, ci95_high: 30e6 };
         assert_eq!(with_ends("flush_p99_ns", &few), "9.00-30.0 ms");
     }

@@ -29,6 +29,8 @@ pub struct Program {
     pub version: String,
     /// A short description.
     pub about: String,
+    /// The client whose CPU time rates include.
+    pub client: Option<String>,
     /// How it writes.
     #[serde(rename = "pattern")]
     pub patterns: Vec<Pattern>,
