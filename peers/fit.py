@@ -5,7 +5,7 @@ CLIENTS, it makes that many transactions. fit.py calls PROGRAM PATTERN [CLIENTS]
 system calls of this kind per 1,000 transactions, by `wrote trace`.
 """
 
-import contextlib, glob, http.client, json, os, re, shutil, sqlite3, subprocess, sys, tempfile, time
+import contextlib, glob, http.client, json, os, re, shutil, subprocess, sys, tempfile, time
 
 SECONDS = 3
 START_SECONDS = 120
@@ -96,7 +96,7 @@ def predicted(program, pattern):
     one = next(text for text in patterns if f'name = "{pattern}"' in text)
     with open("one.toml", "w") as file:
         file.write(f"{head}[[pattern]]{one.split('[[rule]]')[0]}")
-    words = "fit ./one.toml . --quiet --format json --runs 8 --time"
+    words = "fit ./one.toml . --quiet --format json --runs 3 --time"
     # It ends with 4: the file has no rule.
     fit = subprocess.run(["wrote", *words.split(), f"{SECONDS}s"], capture_output=True, text=True)
     row = json.loads(fit.stdout)["scenarios"][0]["rows"][0]
@@ -108,14 +108,24 @@ def predicted(program, pattern):
 
 
 def sqlite(_folder, pattern, _clients):
-    database = sqlite3.connect("db", isolation_level=None)
+    """By its shell. A WAL has passed its first checkpoint: until then, flushes also commit its size."""
     journal, synchronous = pattern.split("-")
-    database.execute(f"PRAGMA journal_mode={'DELETE' if journal == 'rollback' else journal}")
-    database.execute(f"PRAGMA synchronous={synchronous}")
-    database.execute("CREATE TABLE t(a)")
-    insert = lambda: database.execute("INSERT INTO t VALUES(?)", ("x" * 100,))
-    [insert() for _ in range(1100)]
-    printed_of(repeated(insert))
+    journal = "DELETE" if journal == "rollback" else journal
+    insert = f"INSERT INTO t VALUES('{'x' * 100}');\n"
+    now = "SELECT printf('%.6f', (julianday('now') - 2440587.5) * 86400);\n"
+
+    def seconds(commits):
+        fill = f"PRAGMA journal_mode={journal}; PRAGMA synchronous=OFF; CREATE TABLE t(a);\n"
+        fill += insert * 1100 + f"PRAGMA synchronous={synchronous};\n" + insert
+        text = fill + now + insert * commits + now
+        shell = subprocess.run(["sqlite3", "db"], input=text, check=True, capture_output=True, text=True)
+        os.remove("db")
+        begun, ended = map(float, shell.stdout.split()[-2:])
+        return ended - begun
+
+    commits = COMMITS or max(1, round(20 * SECONDS / seconds(20)))
+    took_s = seconds(commits)
+    printed(commits, took_s, took_s / commits, took_s / commits)
 
 
 def postgresql(folder, _pattern, clients):
