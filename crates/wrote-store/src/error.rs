@@ -71,7 +71,7 @@ pub enum StoreError {
     ReplacesObjects {
         /// The store.
         url: String,
-        /// What it did.
+        /// The action of the store.
         words: String,
     },
     /// A segment that is too long for one request.

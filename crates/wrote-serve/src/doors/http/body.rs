@@ -244,7 +244,7 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
-/// Returns the answer, with its head, to bytes that are no whole request head.
+/// Returns the answer, with its head, where no whole request head arrived.
 pub(super) fn to_no_request(refusal: &Refusal) -> String {
     let (status, because) = match refusal {
         Refusal::TooLong => {

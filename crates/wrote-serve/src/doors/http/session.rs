@@ -172,7 +172,7 @@ fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
         Err(Refusal::TooLong)
     } else if error.is_parse() {
-        Err(Refusal::Malformed("this is no request of HTTP/1.1 (HTTP/2 is not served)"))
+        Err(Refusal::Malformed("an HTTP/1.1 request must begin here (HTTP/2 is not served)"))
     } else if error.is_timeout() {
         Err(Refusal::Slow)
     } else {
