@@ -94,8 +94,10 @@ class Part {
     }
   }
 
+  /** Appends also the records that wait for room: no event loop will. */
   end() {
     try {
+      for (this.repeat(); this.queue.length > 0; this.repeat()) this.log.drainSync()
       this.log.closeSync()
     } catch (failure) {
       return raised(failure).message

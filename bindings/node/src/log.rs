@@ -159,6 +159,12 @@ impl Log {
         work(move || log.sync())
     }
 
+    /// Makes every record durable on this thread. Then there is room.
+    #[napi(catch_unwind)]
+    pub fn drain_sync(&self, env: &Env) -> napi::Result<()> {
+        self.0.log.sync().map_err(|error| raise(env, &error))
+    }
+
     /// Removes segments whose records are all before `sequence`. Returns the first that is left.
     #[napi]
     pub fn trim_before(&self, sequence: f64) -> napi::Result<AsyncTask<Work<f64>>> {

@@ -381,6 +381,15 @@ test('an exit makes an open log durable', async () => {
   assert.deepEqual(await texts(wrote.readLog(file)), ['1', '1', '2'])
 })
 
+test('an exit keeps every record that was appended, also those that waited for room', async () => {
+  const append = "for (let n = 0; n < 20000; n++) log.append(String(n).padEnd(500)); "
+  for (const [end, status] of [['process.exit(0)', 0], ["throw new Error('mine')", 1]]) {
+    fs.rmSync(file, { recursive: true, force: true })
+    run(`wrote.openLog('file', { buffers: 2 }).then((log) => { ${append} ${end} })`, status)
+    assert.equal((await texts(wrote.readLog(file))).length, 20000)
+  }
+})
+
 test('a forgotten stream is abandoned and a forgotten log is closed, with a warning', () => {
   fs.writeFileSync(file, 'old')
   const said = run(`
