@@ -263,8 +263,8 @@ impl Judge {
         };
     }
 
-    /// Keeps the findings of a file that will only be counted. Returns the finding that a later flush
-    /// ends, by its number from 1 on, or 0.
+    /// Keeps the findings of a file that will only be counted. Returns the finding that a later
+    /// flush ends, by its number from 1 on, or 0.
     pub fn fold(&mut self, disk: &Disk, accounts: &Accounts, file: FileId) -> u8 {
         const LASTING: [&Kind; 3] =
             [&kinds::UNBUFFERED, &kinds::FLUSH_EACH_SMALL, &kinds::ACKNOWLEDGED_EARLY];

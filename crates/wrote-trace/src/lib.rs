@@ -294,8 +294,8 @@ fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String
     some.chain(more).chain(all.iter().cloned()).collect()
 }
 
-/// Returns the names that the program wrote or gave and that are still there, by path, and the number
-/// of the files that are only counted. None of them certainly survives where calls were `unseen`.
+/// Returns the names that the program wrote or gave and that are still there, by path, and counts
+/// the other files. None of them certainly survives where calls were `unseen`.
 fn files<'a>(
     disk: &'a Disk,
     accounts: &Accounts,

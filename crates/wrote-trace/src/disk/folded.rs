@@ -20,7 +20,7 @@ const WHOLE_MAX: usize = 1 << 13;
 /// The most ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
 
-/// What is left of a file.
+/// The rest that is kept of a counted file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// The folder that has its unflushed names; if several, none.
@@ -62,7 +62,7 @@ impl Rest {
     }
 }
 
-/// What a report says of a file, which [`Disk`] does not know.
+/// The report's view of a file, which [`Disk`] does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
     /// The finding, where the program ends now: its number, from 1 on.

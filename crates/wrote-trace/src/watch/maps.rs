@@ -1,5 +1,5 @@
-//! The shared mappings that processes may write through, read from `/proc`, and the files that may have
-//! changed unseen.
+//! The shared mappings that processes may write through, read from `/proc`, and the files that may
+//! have changed unseen.
 
 use crate::call::{Act, FileId};
 use libc::pid_t;
@@ -70,8 +70,8 @@ impl Mapped {
         self.unseen.remove(&file);
     }
 
-    /// Returns the files whose changes until now a flush of the ones that are `meant` covers. A file
-    /// that a process can still write to is not among them: that may be after the flush.
+    /// Returns the files whose changes until now are covered by a flush of the ones that are
+    /// `meant`. A file that a process can still write to is not among them: that may be after it.
     pub fn covered(&self, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Vec<(FileId, u64)> {
         let mut covers: Vec<_> = self.unseen.iter().map(|(file, at)| (*file, *at)).collect();
         covers.retain(|(file, _)| is_meant(*file));
