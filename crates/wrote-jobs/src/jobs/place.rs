@@ -1,6 +1,6 @@
 //! The kind of file under the path of a job's file.
 
-use crate::machine::target::unexamined;
+use crate::machine::target::{check_file_system, unexamined};
 use crate::spec::JobSpec;
 use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -90,7 +90,13 @@ impl Kind {
 pub fn kind(path: &Path) -> Result<Kind, Error> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kind::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.ancestors().skip(1).find(|folder| folder.exists());
+            let Some(Err(because)) = folder.map(check_file_system) else {
+                return Ok(Kind::Missing);
+            };
+            return Err(Error::Usage(format!("{}: does not exist, and {because}", path.display())));
+        }
         Err(error) => return Err(unexamined(path, &error)),
     };
     if metadata.is_file() {
@@ -142,6 +148,10 @@ mod tests {
         assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a block device"));
         assert!(refusal(Path::new("/dev/null")).contains("drops what it gets"));
         assert_eq!(kind(&folder.path().join("no/such/file")).unwrap(), Kind::Missing);
+        for (path, name) in [("/proc/no/such", "proc"), ("/dev/nosuch", "/dev")] {
+            let because = format!("does not exist, and only the kernel makes files in {name}");
+            assert_eq!(refusal(Path::new(path)), format!("{path}: {because}"));
+        }
         assert!(refusal(&file.join("below/it")).ends_with(": a part of it is a file"));
     }
 }

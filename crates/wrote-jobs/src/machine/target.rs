@@ -86,17 +86,24 @@ pub fn unexamined(path: &Path, error: &io::Error) -> Error {
 
 /// Fails if no file can be created in an existing folder, as far as that is known beforehand.
 pub fn check_new(folder: &Path) -> io::Result<()> {
-    let filesystem = wrote::device::examine(folder).map(|target| target.filesystem);
-    match filesystem {
-        Ok(name) if OF_THE_KERNEL.contains(&name.as_str()) => {
-            Err(io::Error::other(format!("only the kernel makes files in {name}")))
-        }
-        _ => match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
-            Err(errno @ (Errno::ACCESS | Errno::ROFS)) => Err(errno.into()),
-            // Old containers answer EPERM to every newer system call.
-            _ => Ok(()),
-        },
+    check_file_system(folder)?;
+    match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Err(errno @ (Errno::ACCESS | Errno::ROFS)) => Err(errno.into()),
+        // Old containers answer EPERM to every newer system call.
+        _ => Ok(()),
     }
+}
+
+/// Fails if the kernel makes all files of the folder, or of its file system. In `/dev` root could
+/// make one by a mistyped device, which would take memory until the next start.
+pub fn check_file_system(folder: &Path) -> io::Result<()> {
+    let is_dev = std::fs::canonicalize(folder).is_ok_and(|folder| folder == Path::new("/dev"));
+    let name = match wrote::device::examine(folder).map(|target| target.filesystem) {
+        _ if is_dev => "/dev".to_owned(),
+        Ok(name) if OF_THE_KERNEL.contains(&name.as_str()) => name,
+        _ => return Ok(()),
+    };
+    Err(io::Error::other(format!("only the kernel makes files in {name}")))
 }
 
 /// A file system is nearly full above this used share.
@@ -169,7 +176,9 @@ mod access_tests {
 
     #[test]
     fn no_file_can_be_created_in_a_file_system_of_the_kernel() {
-        for (folder, name) in [("/proc", "proc"), ("/proc/self/fd", "proc"), ("/sys", "sysfs")] {
+        for (folder, name) in
+            [("/dev", "/dev"), ("/proc", "proc"), ("/proc/self/fd", "proc"), ("/sys", "sysfs")]
+        {
             let error = check_new(Path::new(folder)).unwrap_err().to_string();
             assert_eq!(error, format!("only the kernel makes files in {name}"));
         }
