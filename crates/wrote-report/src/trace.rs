@@ -12,6 +12,9 @@ use wrote_result::{quoted, units};
 /// The most files that a screen shows.
 pub const FILES_MAX: usize = 20;
 
+/// The longest reason of the table, in bytes. The last line has all.
+const REASON_MAX: usize = 24;
+
 /// The title of Markdown.
 pub fn title(trace: &Trace) -> String {
     format!("wrote trace {}", quoted(&trace.command))
@@ -99,11 +102,14 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     if let Some(alone_s) = watching.alone_s {
         watched.push(format!("without watching it takes {}", units::seconds(alone_s)));
     }
-    vec![
+    let mut facts = vec![
         ("command", vec![quoted(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
         ("watched", watched),
-    ]
+    ];
+    let judged = ("judged", vec!["as on a disk with a journal (--on-disk)".into()]);
+    facts.extend(trace.on_disk.then_some(judged));
+    facts
 }
 
 /// Describes in a sentence what a power cut would leave.
@@ -114,15 +120,19 @@ pub fn verdict(trace: &Trace) -> String {
     let safe = safe as u64 + more.survives;
     let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
     let warnings = units::counted(warnings as u64, "warning");
+    let because = trace.files.iter().filter_map(|file| file.because.as_deref()).unique().join("; ");
+    let because = if because.is_empty() { because } else { format!(" ({because})") };
     if !trace.unjudged.is_empty() {
         let lost = trace.files.iter().filter(|file| file.verdict == Verdict::Lost).count();
         let first = match lost as u64 + more.lost {
             0 => "Cannot be judged".into(),
             1 if count == 1 => {
-                "At its end, what it wrote does not survive a power cut; cannot be judged".into()
+                format!(
+                    "At its end, what it wrote does not survive a power cut{because}; cannot be judged"
+                )
             }
             lost => format!(
-                "At its end, {lost} of {} not survive a power cut; cannot be judged",
+                "At its end, {lost} of {} not survive a power cut{because}; cannot be judged",
                 units::counted(count, "file") + if lost == 1 { " does" } else { " do" },
             ),
         };
@@ -139,7 +149,7 @@ pub fn verdict(trace: &Trace) -> String {
         (1, count) => format!("At its end, 1 of {count} files survives a power cut"),
         (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
     };
-    format!("{files}; {warnings}.")
+    format!("{files}{because}; {warnings}.")
 }
 
 /// The file with several flushes whose flushes took longest.
@@ -209,8 +219,10 @@ fn table(trace: &Trace, files: &[&File]) -> Table {
     let path = |file: &File| path(trace, &file.path).into();
     let survives = |file: &File| {
         let tone = Tone::of_survives(Some(file.survives));
-        let text = match file.verdict {
-            Verdict::Unknown if file.unjudged.is_some() => "unknown".into(),
+        let text = match (&file.unjudged, &file.because) {
+            (Some(because), _) if because.len() <= REASON_MAX => format!("unknown: {because}"),
+            (Some(_), _) => "unknown".into(),
+            (_, Some(because)) => format!("{}: {because}", file.survives),
             _ => file.survives.to_string(),
         };
         Text { tone, ..text.into() }

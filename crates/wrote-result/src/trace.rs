@@ -31,6 +31,9 @@ pub struct Trace {
     pub elapsed_s: f64,
     /// The cost of the watching.
     pub watching: Watching,
+    /// Whether files were judged as on a disk with a journal, wherever they lay (`--on-disk`).
+    #[serde(default)]
+    pub on_disk: bool,
     /// The sign of an acknowledgement.
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
@@ -237,6 +240,9 @@ pub struct File {
     /// that is certain.
     #[serde(default)]
     pub verdict: Verdict,
+    /// Why it does not survive a power loss, ready to be shown.
+    #[serde(default)]
+    pub because: Option<String>,
     /// Why it cannot be judged.
     #[serde(default)]
     pub unjudged: Option<String>,

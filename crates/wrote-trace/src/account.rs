@@ -58,6 +58,8 @@ pub struct Account {
     pub is_resized: bool,
     /// Whether it was open to be written before the trace began.
     pub was_open: bool,
+    /// The last thread that changed its bytes or gave it a name.
+    pub changed_by: u32,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,
 }
@@ -205,6 +207,9 @@ impl Accounts {
                 self.removed += u64::from(is_last && is_new);
             }
             _ => {}
+        }
+        if let Some(account) = call.act.changed().and_then(|file| self.files.get_mut(&file)) {
+            account.changed_by = call.task;
         }
     }
 

@@ -41,6 +41,9 @@ pub struct Call {
     /// Its place in the program's source, if that is known.
     #[serde(skip)]
     pub place: Option<PlaceId>,
+    /// The thread that made it.
+    #[serde(skip)]
+    pub task: u32,
     /// Its effect.
     pub act: Act,
     /// The bytes of a write; empty unless a record is made.
@@ -64,6 +67,22 @@ pub struct Point {
 }
 
 impl Act {
+    /// Returns the file whose bytes or name it changes.
+    pub fn changed(&self) -> Option<FileId> {
+        match self {
+            Act::Made { file, .. }
+            | Act::Write { file, .. }
+            | Act::Empty { file, .. }
+            | Act::Resize { file, .. }
+            | Act::Erase { file, .. }
+            | Act::Shift { file, .. }
+            | Act::Map { file }
+            | Act::Rename { file, .. }
+            | Act::Link { file, .. } => Some(*file),
+            _ => None,
+        }
+    }
+
     /// Returns whether it changes a file, a name or what of them is durable, or communicates with
     /// the outside.
     pub fn is_change(&self) -> bool {
@@ -82,7 +101,7 @@ impl Act {
 impl Call {
     /// Makes a call without a duration, a place and data.
     pub fn new(at_ns: u64, act: Act) -> Call {
-        Call { at_ns, took_ns: 0, place: None, act, data: Vec::new() }
+        Call { at_ns, took_ns: 0, place: None, task: 0, act, data: Vec::new() }
     }
 
     /// Returns when and where it was made.
@@ -273,12 +292,18 @@ pub struct How {
 }
 
 /// The storage of a device number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// Lost on power failure (tmpfs).
+    /// Flushes do nothing (tmpfs).
     pub is_in_memory: bool,
     /// Direct writes over flushed blocks go to the same place on the device.
     pub writes_in_place: bool,
     /// Flushes reach the device's volatile cache.
     pub flushes_reach_device: bool,
+    /// Why flushed bytes do not survive a power loss here.
+    #[serde(default)]
+    pub because: Option<String>,
+    /// Why it is not known what flushed bytes survive here.
+    #[serde(default)]
+    pub doubt: Option<String>,
 }

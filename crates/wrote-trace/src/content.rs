@@ -86,6 +86,11 @@ impl Content {
         dirty + zeros.end - zeros.start
     }
 
+    /// Returns whether it has only zeros, which may prepare space for data.
+    pub fn has_only_zeros(&self) -> bool {
+        !self.zeros.is_empty() && self.settled.is_empty() && self.dirty.is_empty()
+    }
+
     /// Returns whether the flush of some bytes failed that were not rewritten since.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
@@ -98,7 +103,7 @@ impl Content {
 
     /// Writes these bytes.
     pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool) {
-        if bytes.is_empty() || is_zeros && how == How::default() && self.prepare(&bytes) {
+        if bytes.is_empty() || is_zeros && !how.is_durable && self.prepare(&bytes) {
             return;
         }
         if how.is_durable && bytes.end > self.zeros.start {

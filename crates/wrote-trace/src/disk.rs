@@ -28,6 +28,14 @@ pub enum Promise {
     Seen,
 }
 
+/// A disk that is not known.
+const DISK: Storage = Storage {
+    is_in_memory: false,
+    writes_in_place: false,
+    flushes_reach_device: true,
+    because: None,
+    doubt: None,
+};
 /// The removed files that are known at least: they may be open, or get a name again.
 const REMOVED_MIN: usize = 1 << 12;
 /// The folders above a file at most: a path has 4 KiB. Threads that rename folders at the same
@@ -118,9 +126,8 @@ impl Node {
 
 impl Disk {
     /// Returns a device's storage; if unknown, a disk without special guarantees.
-    pub fn storage(&self, device: u64) -> Storage {
-        let unknown = Storage { flushes_reach_device: true, ..Storage::default() };
-        self.storages.get(&device).copied().unwrap_or(unknown)
+    pub fn storage(&self, device: u64) -> &Storage {
+        self.storages.get(&device).unwrap_or(&DISK)
     }
 
     /// Returns a file that appeared in a call.
@@ -200,9 +207,26 @@ impl Disk {
     /// Returns whether a power loss leaves a file whole under one of its names at least.
     pub fn has_durable(&self, file: FileId) -> bool {
         let Some(node) = self.file(file) else { return true };
+        let most = self.most(file.device);
         let mut levels =
             node.names.iter().map(|named| self.survives_as(node, named, Promise::Seen));
-        levels.any(|level| level == Survives::PowerLoss)
+        most > Survives::ProcessCrash && levels.any(|level| level == most)
+    }
+
+    /// Returns why the bytes of a file do not survive a power loss under one of its names.
+    pub fn because(&self, node: &Node, named: &Named) -> String {
+        let (storage, content) = (self.storage(node.file.device), &node.content);
+        let of_place = storage.because.as_deref();
+        let because = match () {
+            () if storage.is_in_memory => of_place.unwrap_or("memory"),
+            () if content.has_lost() => "its flush failed",
+            () if content.dirty_bytes() > 0 => "not flushed",
+            () if content.is_cut() => "cut, not flushed",
+            () if content.is_dirty() => "size not flushed",
+            () if self.is_durable(named, Promise::Seen) => of_place.unwrap_or("not flushed"),
+            () => "name not flushed",
+        };
+        because.to_owned()
     }
 
     /// Returns the worst event that a file's bytes survive under one of its names.
@@ -221,7 +245,7 @@ impl Disk {
     }
 
     /// Returns the worst event that flushed bytes survive on a device.
-    fn most(&self, device: u64) -> Survives {
+    pub fn most(&self, device: u64) -> Survives {
         match self.storage(device) {
             Storage { is_in_memory: true, .. } => Survives::ProcessCrash,
             Storage { flushes_reach_device: false, .. } => Survives::OsCrash,
@@ -302,7 +326,7 @@ impl Disk {
         self.now += 1;
         match &call.act {
             Act::Storage { device, storage } => {
-                self.storages.insert(*device, *storage);
+                self.storages.insert(*device, storage.clone());
             }
             Act::Found { file, name, size_bytes } => {
                 if !self.ids.contains_key(file) {

@@ -50,6 +50,8 @@ pub struct Judge {
     told_early: HashMap<FileId, (Point, bool)>,
     /// Whether a file became durable since the last answer.
     has_saved: bool,
+    /// Whether a file ever became durable: zeros alone are space then.
+    saves: bool,
 }
 
 #[derive(Debug, Default)]
@@ -145,7 +147,7 @@ impl Judge {
                     self.journals.push((name.clone(), at));
                 }
             }
-            Act::Tell => self.tell(disk, accounts, at),
+            Act::Tell => self.tell(disk, accounts, at, call.task),
             _ => {}
         }
     }
@@ -157,9 +159,9 @@ impl Judge {
             Act::Write { how: How { is_durable: true, .. }, .. } => "write",
             _ => return,
         };
-        self.has_saved = true;
-        let is_saved = |file: &FileId| disk.survives(*file, Promise::Seen);
-        let saved = self.told_early.extract_if(|file, _| is_saved(file) == Survives::PowerLoss);
+        (self.has_saved, self.saves) = (true, true);
+        let is_saved = |file: FileId| disk.survives(file, Promise::Seen) >= disk.most(file.device);
+        let saved = self.told_early.extract_if(|file, _| is_saved(*file));
         for (file, (told_at, _)) in saved.collect::<Vec<_>>() {
             let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
             let calls = [("answer", told_at), (saver, call.point())];
@@ -234,11 +236,15 @@ impl Judge {
         }
     }
 
-    fn tell(&mut self, disk: &Disk, accounts: &Accounts, at: Point) {
+    fn tell(&mut self, disk: &Disk, accounts: &Accounts, at: Point, task: u32) {
         self.tell_journals(disk, Some(("answer", at)));
         let early = (at, std::mem::take(&mut self.has_saved));
-        for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file)) {
-            self.told_early.entry(file).or_insert(early);
+        let saves = self.saves;
+        for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
+            // In a program that saves what it acknowledges, another thread writes the next record.
+            if !saves || accounts.of(file).is_none_or(|account| account.changed_by == task) {
+                self.told_early.entry(file).or_insert(early);
+            }
         }
     }
 
@@ -496,10 +502,14 @@ fn shown(path: &Path, folder: &Path) -> String {
     }
 }
 
-/// Returns whether a file that is not durable may hold content of an acknowledged record.
-fn has_content(disk: &Disk, accounts: &Accounts, file: FileId) -> bool {
+/// Returns whether a file that is not durable may hold content of an acknowledged record. Zeros
+/// alone do not if the program `saves` what it acknowledges.
+fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> bool {
     let Some(node) = disk.file(file).filter(|_| !is_in_memory(disk, file)) else { return false };
     let content = &node.content;
+    if saves && content.has_only_zeros() {
+        return false;
+    }
     let bytes = content.dirty_bytes();
     let is_written = bytes > 0 || content.is_cut() || content.is_mapped;
     let is_named = disk.names_of(node).any(|(_, named)| {

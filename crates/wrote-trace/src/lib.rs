@@ -259,6 +259,7 @@ impl Desk {
             end: watched.end,
             elapsed_s: watched.elapsed_s,
             watching: watched.watching,
+            on_disk: request.wanted.on_disk,
             acknowledged_by: request.wanted.ack.kind(),
             acknowledged_text: request.wanted.ack.text(),
             files,
@@ -309,6 +310,7 @@ fn files<'a>(
             let is_linked = named.by == By::Linked;
             let seen = disk.survives_as(known, named, Promise::Seen);
             let unjudged = known.content.unseen.or(unseen.map(String::as_str));
+            let unjudged = unjudged.or(disk.storage(file.device).doubt.as_deref());
             let unjudged = unjudged.filter(|_| seen == Survives::PowerLoss);
             let (verdict, most) = match (seen, unjudged) {
                 (Survives::PowerLoss, None) => (Verdict::Survives, seen),
@@ -331,6 +333,7 @@ fn files<'a>(
                 survives: most,
                 survives_posix: disk.survives_as(known, named, Promise::Posix).min(most),
                 verdict,
+                because: (verdict == Verdict::Lost).then(|| disk.because(known, named)),
                 unjudged: unjudged.map(str::to_owned),
             };
             Some((known.is_partial, file))

@@ -19,6 +19,8 @@ pub struct Wanted {
     pub data: bool,
     /// Whether daemons that the program leaves are watched to their end.
     pub daemons: bool,
+    /// Whether files are judged as on a disk with a journal, wherever they lie.
+    pub on_disk: bool,
 }
 
 /// A sign that something is saved.

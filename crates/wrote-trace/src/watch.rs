@@ -447,7 +447,7 @@ impl Watch<'_> {
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
             let took_ns = ended_ns.saturating_sub(at_ns);
-            let gone = (self.see)(&Call { at_ns, took_ns, place, act, data });
+            let gone = (self.see)(&Call { at_ns, took_ns, place, task: task as u32, act, data });
             self.reader.forget_files(&gone);
         }
     }

@@ -36,8 +36,8 @@ use std::path::{Path, PathBuf};
 /// if let Ok(device) = &target.device {
 ///     println!("{}: its cache is {}", device.name, device.write_cache);
 /// }
-/// if target.in_memory || !target.flushes_reach_device() {
-///     println!("no write here survives a power loss");
+/// if let Some((level, because)) = target.limit() {
+///     println!("a flushed write survives {level} here: {because}");
 /// }
 /// # Ok(())
 /// # }
@@ -55,19 +55,28 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
     let mounts = mounts::read()?;
     let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
-    let (device, in_memory) = device_below(&mount, &place, &mounts, Path::new(SYS));
     Ok(Target {
-        path,
-        mount_options: mount.all_options(),
-        mount_point: mount.point,
-        filesystem: mount.filesystem,
         capacity_bytes: space.f_blocks.saturating_mul(space.f_frsize),
         free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
         read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
-        in_memory,
-        has_journal: has_journal(device.as_ref().ok(), Path::new(SYS)),
-        device,
+        ..described(&mount, &place, &mounts, Path::new(SYS))
     })
+}
+
+/// Describes a mount, without its space.
+fn described(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Target {
+    let (device, in_memory, below) = below(mount, place, mounts, sys);
+    Target {
+        path: place.path.clone(),
+        mount_options: mount.all_options(),
+        mount_point: mount.point.clone(),
+        filesystem: mount.filesystem.clone(),
+        in_memory,
+        has_journal: has_journal(device.as_ref().ok(), sys),
+        below: below.map(Box::new),
+        device,
+        ..Target::default()
+    }
 }
 
 /// Returns the block device that `path` is or lies on; `None` if there is none, or more than one.
@@ -88,6 +97,7 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
         read_only: false,
         in_memory: block::is_memory(sys, &device),
         has_journal: None,
+        below: None,
         device: Ok(device),
     }
 }
@@ -98,33 +108,51 @@ fn has_journal(device: Option<&BlockDevice>, sys: &Path) -> Option<bool> {
     std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
 }
 
-/// The device below a mount, or the reason why there is none; and whether writes there stay in
-/// memory.
-type Below = (Result<BlockDevice, String>, bool);
+/// The device below a mount, or the reason why there is none; whether writes there stay in memory;
+/// and the file system below, of an overlay or a loop device.
+type Below = (Result<BlockDevice, String>, bool, Option<Target>);
 
-fn device_below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below {
+fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below {
     if mount.filesystem == "overlay" {
-        return device_below_overlay(mount, mounts, sys);
+        return below_overlay(mount, mounts, sys);
     }
     if keeps_in_memory(&mount.filesystem) {
         let because = format!("{} keeps files in memory: no block device", mount.filesystem);
-        return (Err(because), true);
+        return (Err(because), true, None);
     }
-    let (major, minor) = match device_of(mount, place, sys) {
-        Ok(device) => device,
-        Err(because) => return (Err(because), false),
+    let devices = match devices_of(mount, place, sys) {
+        Ok(devices) => devices,
+        Err(because) => return (Err(because), false, None),
     };
-    let device = block::describe(sys, major, minor);
-    let in_memory = block::is_memory(sys, &device)
-        || block::loop_file(sys, major, minor)
-            .and_then(|file| mounts::longest(mounts, &file))
-            .is_some_and(|below| keeps_in_memory(&below.filesystem));
-    (Ok(device), in_memory)
+    // A mount may cover the file of its own device.
+    let others: Vec<Mount> =
+        mounts.iter().filter(|other| other.device != mount.device).cloned().collect();
+    let of_file = |path: PathBuf| {
+        let unseen = || Location { path: path.clone(), mount_id: None, device: (0, 0) };
+        let place = Location::of(&path).unwrap_or_else(|_| unseen());
+        Some(described(mounts::find(&others, &place)?, &place, &others, sys))
+    };
+    let mut below: Vec<Option<Target>> = devices
+        .iter()
+        .map(|device| block::loop_file(sys, device.major, device.minor).and_then(of_file))
+        .collect();
+    let in_memory = devices.iter().zip(&below).all(|(device, below)| {
+        block::is_memory(sys, device) || below.as_ref().is_some_and(|below| below.in_memory)
+    });
+    below.sort_by_key(|below| below.as_ref().is_none_or(|below| below.limit().is_none()));
+    let below = below.swap_remove(0);
+    let device = <[BlockDevice; 1]>::try_from(devices).map(|[device]| device);
+    let because = |devices: Vec<BlockDevice>| {
+        let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
+        let (filesystem, count) = (&mount.filesystem, names.len());
+        format!("{filesystem} spreads over {count} block devices: {}", names.join(", "))
+    };
+    (device.map_err(because), in_memory, below)
 }
 
 /// The same for an overlay, which writes into its upper folder.
-fn device_below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
-    let nothing = |because: String| (Err(because), false);
+fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
+    let nothing = |because: String| (Err(because), false, None);
     let Some(upper) = mount.upper_folder() else {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
@@ -137,18 +165,17 @@ fn device_below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     else {
         return nothing(unseen());
     };
-    let (mut device, in_memory) = device_below(below, &place, mounts, sys);
-    if let Err(because) = &mut device {
-        *because = format!("overlay: upper folder {}: {because}", upper.display());
-    }
-    (device, in_memory)
+    let below = described(below, &place, mounts, sys);
+    let because = |because| format!("overlay: upper folder {}: {because}", upper.display());
+    (below.device.clone().map_err(because), below.in_memory, Some(below))
 }
 
-/// Returns the number of the file system's block device, or why there is none.
-fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), String> {
+/// Returns the file system's block devices, or why there is none.
+fn devices_of(mount: &Mount, place: &Location, sys: &Path) -> Result<Vec<BlockDevice>, String> {
     let filesystem = &mount.filesystem;
+    let described = |(major, minor)| block::describe(sys, major, minor);
     if place.device.0 != 0 {
-        return Ok(place.device);
+        return Ok(vec![described(place.device)]);
     }
     // A FUSE server may give its source any name, so a device there proves nothing. (`fuseblk` has
     // a real one, and therefore an st_dev, which was returned above.)
@@ -156,12 +183,10 @@ fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), 
     let Some(device) = device.flatten() else {
         return Err(format!("{filesystem} has no block device that the kernel names"));
     };
-    let devices = block::btrfs_devices(sys, device);
-    if devices.len() > 1 {
-        let (count, names) = (devices.len(), devices.join(", "));
-        return Err(format!("{filesystem} spreads over {count} block devices: {names}"));
-    }
-    Ok(device)
+    let names = block::btrfs_devices(sys, device);
+    let all = names.iter().filter_map(|name| block::by_name(sys, Path::new(name)));
+    let all: Vec<BlockDevice> = all.map(described).collect();
+    Ok(if all.is_empty() { vec![described(device)] } else { all })
 }
 
 fn keeps_in_memory(filesystem: &str) -> bool {
@@ -171,6 +196,7 @@ fn keeps_in_memory(filesystem: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Survives;
     use fake::Sys;
 
     fn mount(filesystem: &str, source: &str, super_options: &str) -> Mount {
@@ -204,13 +230,12 @@ mod tests {
     #[test]
     fn memory_fuse_and_network_file_systems_have_no_block_device() {
         let sys = Sys::new();
-        let tmpfs = device_below(&mount("tmpfs", "none", "rw"), &place((0, 40)), &[], sys.path());
+        let tmpfs = below(&mount("tmpfs", "none", "rw"), &place((0, 40)), &[], sys.path());
         assert!(tmpfs.1);
         assert_eq!(because(tmpfs.0), "tmpfs keeps files in memory: no block device");
         for (filesystem, source) in [("fuse.strange", "/dev/sda"), ("nfs4", "host:/export")] {
             sys.disk("sda", (8, 0), 1000);
-            let found =
-                device_below(&mount(filesystem, source, "rw"), &place((0, 40)), &[], sys.path());
+            let found = below(&mount(filesystem, source, "rw"), &place((0, 40)), &[], sys.path());
             assert!(!found.1);
             assert_eq!(
                 because(found.0),
@@ -224,7 +249,7 @@ mod tests {
         let sys = Sys::new();
         sys.disk("wrotetest7", (8, 0), 1000);
         let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
-        let (found, in_memory) = device_below(&btrfs, &place((0, 40)), &[], sys.path());
+        let (found, in_memory, _) = below(&btrfs, &place((0, 40)), &[], sys.path());
         let device = found.unwrap();
         assert_eq!((device.name.as_str(), device.major, device.minor), ("wrotetest7", 8, 0));
         assert!(!in_memory);
@@ -239,7 +264,7 @@ mod tests {
         sys.folder("fs/btrfs/0f-a1/devices/wrotetest7");
         sys.folder("fs/btrfs/0f-a1/devices/wrotetest8");
         let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
-        let (found, _) = device_below(&btrfs, &place((0, 40)), &[], sys.path());
+        let (found, ..) = below(&btrfs, &place((0, 40)), &[], sys.path());
         assert_eq!(because(found), "btrfs spreads over 2 block devices: wrotetest7, wrotetest8");
     }
 
@@ -248,7 +273,7 @@ mod tests {
         let sys = Sys::new();
         sys.disk("vda", (254, 0), 1000);
         let root = mount("ext4", "/dev/root", "rw");
-        let (found, _) = device_below(&root, &place((254, 0)), &[], sys.path());
+        let (found, ..) = below(&root, &place((254, 0)), &[], sys.path());
         let device = found.unwrap();
         assert_eq!(device.name, "vda");
     }
@@ -257,11 +282,11 @@ mod tests {
     fn an_overlay_whose_upper_folder_is_the_hosts_says_so() {
         let sys = Sys::new();
         let overlay = mount("overlay", "overlay", "rw,upperdir=/not/here/diff,workdir=/w");
-        let (found, in_memory) = device_below(&overlay, &place((0, 40)), &[], sys.path());
+        let (found, in_memory, _) = below(&overlay, &place((0, 40)), &[], sys.path());
         assert!(!in_memory);
         assert_eq!(because(found), "overlay: upper folder /not/here/diff cannot be seen from here");
         let read_only = mount("overlay", "overlay", "ro,lowerdir=/l");
-        let (found, _) = device_below(&read_only, &place((0, 40)), &[], sys.path());
+        let (found, ..) = below(&read_only, &place((0, 40)), &[], sys.path());
         assert_eq!(because(found), "overlay without an upper folder: nothing can be written");
     }
 
@@ -273,10 +298,10 @@ mod tests {
         sys.file("devices/loop0/loop/backing_file", "/shm/image\n");
         let ext4 = mount("ext4", "/dev/zram0", "rw");
         let mounts = mounts::parse(b"1 0 8:1 / / rw - ext4 x rw\n2 1 0:5 / /shm rw - tmpfs x rw\n");
-        assert!(device_below(&ext4, &place((253, 0)), &mounts, sys.path()).1);
-        assert!(device_below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+        assert!(below(&ext4, &place((253, 0)), &mounts, sys.path()).1);
+        assert!(below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
         sys.file("devices/loop0/loop/backing_file", "/data/image\n");
-        assert!(!device_below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+        assert!(!below(&ext4, &place((7, 0)), &mounts, sys.path()).1);
     }
 
     #[test]
@@ -304,8 +329,54 @@ mod tests {
         assert!(!target("ext4", &["rw", "data=journal"]).writes_in_place());
         assert!(!target("btrfs", &["rw"]).writes_in_place());
         assert!(!target("fuse.strange", &[]).writes_in_place());
-        assert!(target("ext4", &["rw"]).flushes_reach_device());
-        assert!(!target("ext4", &["rw", "nobarrier"]).flushes_reach_device());
-        assert!(!target("ext4", &["rw", "barrier=0"]).flushes_reach_device());
+        assert_eq!(target("ext4", &["rw", "volatile"]).limit(), None, "an overlay's option");
+        for option in ["nobarrier", "barrier=0"] {
+            let limit = target("ext4", &["rw", option]).limit();
+            assert_eq!(limit, Some((Survives::OsCrash, format!("ext4, {option}"))));
+        }
+    }
+
+    #[test]
+    fn a_limit_of_the_file_system_below_is_one_of_what_lies_on_it() {
+        let on = |filesystem: &str, below: Option<Target>| {
+            let in_memory =
+                filesystem == "tmpfs" || below.as_ref().is_some_and(|below| below.in_memory);
+            let below = below.map(Box::new);
+            Target { filesystem: filesystem.into(), in_memory, below, ..Target::default() }
+        };
+        let with = |option: &str, target: Target| {
+            let mount_options = vec![option.to_owned()];
+            Target { mount_options, ..target }
+        };
+        let tmpfs = || Some(on("tmpfs", None));
+        let volatile = || with("volatile", on("overlay", Some(on("ext4", None))));
+        let nobarrier = || with("nobarrier", on("ext4", None));
+        for (target, level, because) in [
+            (on("tmpfs", None), Survives::ProcessCrash, "tmpfs"),
+            (on("overlay", tmpfs()), Survives::ProcessCrash, "overlay over tmpfs"),
+            (on("ext4", tmpfs()), Survives::ProcessCrash, "loop device over memory"),
+            (volatile(), Survives::ProcessCrash, "overlay, volatile"),
+            (
+                with("nobarrier", on("xfs", Some(volatile()))),
+                Survives::ProcessCrash,
+                "loop device over overlay, volatile",
+            ),
+            (on("overlay", Some(nobarrier())), Survives::OsCrash, "overlay over ext4, nobarrier"),
+        ] {
+            assert_eq!(target.limit(), Some((level, because.into())));
+            assert_eq!(target.doubt(), None, "{because}");
+            assert_eq!(target.survives(Survives::PowerLoss), level, "{because}");
+        }
+        for (target, because) in [
+            (on("vfat", None), "vfat has no journal"),
+            (on("nfs4", None), "nfs4: not tried"),
+            (on("ext2", None), "ext2 has no journal"),
+            (on("overlay", Some(on("ext2", None))), "ext2 has no journal"),
+            (Target { has_journal: Some(false), ..on("ext4", None) }, "ext4 has no journal"),
+            (on("ext4", Some(on("nfs4", None))), "nfs4: not tried"),
+        ] {
+            assert_eq!((target.limit(), target.doubt()), (None, Some(because.into())));
+        }
+        assert_eq!(on("ext4", Some(on("ext2", None))).doubt(), None);
     }
 }

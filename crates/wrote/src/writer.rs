@@ -111,7 +111,7 @@ pub struct Written {
     /// How the bytes were moved.
     pub method: Method,
     /// Whether the file and its name are on stable storage, if file system and device keep their
-    /// promises: [`crate::device::Target::flushes_reach_device`].
+    /// promises: [`crate::device::Target::limit`].
     pub durable: bool,
     /// The checksum of a verified copy (XXH3 of 128 bits, <https://xxhash.com>).
     pub checksum: Option<u128>,

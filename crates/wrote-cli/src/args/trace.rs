@@ -72,6 +72,13 @@ pub struct TraceArgs {
     #[arg(long)]
     pub daemons: bool,
 
+    /// Judge as on a disk with a journal (ext4, XFS, Btrfs), wherever the files lie
+    ///
+    /// In containers and virtual machines for tests, files may lie in memory, or where flushes
+    /// cannot be followed.
+    #[arg(long)]
+    pub on_disk: bool,
+
     /// Judge only the files below this folder; may be repeated
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub under: Vec<PathBuf>,

@@ -16,7 +16,7 @@ use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
 use wrote_report::{Content, write_json};
 use wrote_result::document::{Program, Severity};
-use wrote_result::trace::{End, Trace};
+use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
@@ -60,6 +60,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         io_uring: arguments.io_uring,
         data: record.is_some(),
         daemons: arguments.daemons,
+        on_disk: arguments.on_disk,
     };
     let request = TraceRequest {
         record,
@@ -95,8 +96,10 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
         trace.replays = replay::replays(jobs, stop)?;
     }
-    // Warnings too may be missing where something was not seen.
-    let worst = trace.worst().max((!trace.unjudged.is_empty()).then_some(Severity::Warning));
+    // Warnings too may be missing where something was not seen, or lies in memory.
+    let is_judged = trace.verdict == Verdict::Survives || !trace.findings.is_empty();
+    let is_judged = is_judged && trace.unjudged.is_empty();
+    let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
     files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     let recorded = traced.record.map_err(Error::Failed);

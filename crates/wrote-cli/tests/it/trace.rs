@@ -1,6 +1,7 @@
 //! `wrote trace`: the verdicts on common programs, which must not behave differently.
 
 mod advice;
+mod below;
 mod crash;
 mod found;
 mod kinds;
@@ -21,8 +22,14 @@ use wrote_result::document::{Document, Survives};
 use wrote_result::quoted;
 use wrote_result::trace::{File, How, Trace, Verdict};
 
-/// Traces a script in a folder; the document is in a file beside it.
+/// Traces a script in a folder, which is judged as one on a disk; the document is in a file beside
+/// it.
 fn traced(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
+    traced_there(place, script, &[&["--on-disk"], more].concat())
+}
+
+/// Traces a script in a folder, and judges it there.
+fn traced_there(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
     let file = place.join("trace.json");
     let mut command = wrote(&["trace", "--format", "json", "--force", "-o"]);
     command.arg(&file).args(more).args(["--", "sh", "-c", script]).current_dir(place);
@@ -283,7 +290,7 @@ fn a_finding_is_an_exit_code_where_that_is_asked() {
     let place = folder();
     fs::write(place.path().join("a"), "old").unwrap();
     let run = |script: &str, least: &str| {
-        let mut command = wrote(&["trace", "--fail-on", least, "sh", "-c", script]);
+        let mut command = wrote(&["trace", "--on-disk", "--fail-on", least, "sh", "-c", script]);
         finish(command.current_dir(place.path())).code()
     };
     assert_eq!(run("printf new > a", "warning"), Some(1));
@@ -403,7 +410,7 @@ fn appender(place: &Path) -> Child {
 
 /// Joins a process that ends with its input; returns it and its tracer once it is watched.
 fn joined(mut process: Child, document: &Path) -> Result<(Child, Child), String> {
-    let mut command = wrote(&["trace", "--format", "json", "-p"]);
+    let mut command = wrote(&["trace", "--on-disk", "--format", "json", "-p"]);
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
@@ -552,7 +559,8 @@ fn a_page_and_markdown_say_the_same() {
     let finished = finish(&mut command);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let first = finished.stderr.lines().nth(2);
-    let verdict = "At its end, what it wrote does not survive a power cut; 1 warning.";
+    let verdict =
+        "At its end, what it wrote does not survive a power cut (not flushed); 1 warning.";
     assert_eq!(first, Some(format!("- {verdict}").as_str()), "{finished:?}");
     let page = fs::read_to_string(&page).unwrap();
     assert!(page.contains(verdict) && page.contains("never-flushed"), "{page}");

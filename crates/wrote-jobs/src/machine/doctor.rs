@@ -44,7 +44,7 @@ enum Subject {
 }
 
 /// Every check with its stable id, in the order of `docs/doctor.md`.
-const CHECKS: [(&str, Subject); 33] = [
+const CHECKS: [(&str, Subject); 34] = [
     ("scheduler", EachDisk(disk::scheduler)),
     ("write-cache", EachDisk(disk::write_cache)),
     ("write-throttling", EachDisk(disk::throttling)),
@@ -57,12 +57,13 @@ const CHECKS: [(&str, Subject); 33] = [
     ("trim", Whole(layers::trim)),
     ("in-memory", Whole(place::in_memory)),
     ("no-block-device", Whole(place::no_device)),
+    ("journal", Mount(place::journal)),
     ("read-only", Mount(place::read_only)),
     ("file-system-errors", Mount(place::errors)),
     ("mount-sync", Mount(|world| Some(place::sync(world)))),
     ("mount-discard", Mount(|world| Some(place::discard(world)))),
     ("mount-atime", Mount(|world| Some(place::atime(world)))),
-    ("mount-barrier", Mount(|world| Some(place::barrier(world)))),
+    ("mount-barrier", Mount(place::barrier)),
     ("mount-data", Mount(|world| Some(place::data(world)))),
     ("mount-commit", Mount(place::commit)),
     ("mount-copy-on-write", Mount(place::copy_on_write)),

@@ -25,7 +25,7 @@ fn on(storage: Storage) -> Disk {
 }
 
 fn ext4() -> Disk {
-    on(Storage { writes_in_place: true, flushes_reach_device: true, is_in_memory: false })
+    on(Storage { writes_in_place: true, ..DISK })
 }
 
 fn see(disk: &mut Disk, act: Act) {
@@ -109,6 +109,42 @@ fn nothing_in_memory_survives_a_kernel() {
     see(&mut disk, write(9, 0..10, DURABLE));
     see(&mut disk, Act::FlushAll { device: None });
     assert_eq!(levels(&disk, 9), (Survives::ProcessCrash, Survives::ProcessCrash));
+}
+
+#[test]
+fn the_reason_of_a_level_is_the_place_where_a_flush_would_not_change_it() {
+    let made = |storage, acts: &[Act]| {
+        let mut disk = on(storage);
+        see(&mut disk, made(9, name(1, 1)));
+        see(&mut disk, write(9, 0..10, CACHED));
+        acts.iter().for_each(|act| see(&mut disk, act.clone()));
+        let node = disk.file(id(9)).unwrap();
+        let named = node.names[0].clone();
+        (disk.survives_as(node, &named, Promise::Seen), disk.because(node, &named))
+    };
+    let because = |text: &str| Some(text.to_owned());
+    let memory = || Storage { is_in_memory: true, because: because("tmpfs"), ..DISK };
+    let cache = || Storage { flushes_reach_device: false, because: because("nobarrier"), ..DISK };
+    let failed = Act::Flush { file: id(9), failed: Some(5) };
+    for (storage, acts, level, because) in [
+        (DISK, &[][..], Survives::ProcessCrash, "not flushed"),
+        (DISK, &[failed], Survives::ProcessCrash, "its flush failed"),
+        (memory(), &[], Survives::ProcessCrash, "tmpfs"),
+        (memory(), &[flush(9), flush(1)], Survives::ProcessCrash, "tmpfs"),
+        (cache(), &[], Survives::ProcessCrash, "not flushed"),
+        (cache(), &[flush(9), flush(1)], Survives::OsCrash, "nobarrier"),
+        (
+            DISK,
+            &[
+                Act::Rename { file: id(9), from: name(1, 1), to: name(1, 2), replaced: None },
+                flush(9),
+            ],
+            Survives::ProcessCrash,
+            "name not flushed",
+        ),
+    ] {
+        assert_eq!(made(storage, acts), (level, because.to_owned()));
+    }
 }
 
 #[test]

@@ -585,6 +585,43 @@ fn a_link_after_the_flush_needs_its_folder_flushed() {
 }
 
 #[test]
+fn space_that_is_prepared_beside_a_durable_record_is_not_accused_and_zeros_that_are_all_are() {
+    let zeros = |file, bytes: Range<u64>, is_direct| {
+        let how = How { is_direct, is_durable: false };
+        let asked_bytes = bytes.end - bytes.start;
+        Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: true }
+    };
+    let record = |bytes: Range<u64>| {
+        let how = How { is_direct: true, is_durable: true };
+        let asked_bytes = bytes.end - bytes.start;
+        Act::Write { file: OLD, bytes, asked_bytes, how, is_race: false, is_zeros: false }
+    };
+    for is_direct in [true, false] {
+        // The next segment is made, filled and flushed while records of this one are answered.
+        let log = [
+            made(OLD, "/data/1"),
+            record(0..4096),
+            flush(FOLDER),
+            zeros(OLD, 4096..65536, is_direct),
+            Act::Tell,
+            record(4096..8192),
+            Act::Tell,
+            made(NEW, "/data/2"),
+            zeros(NEW, 0..65536, is_direct),
+            Act::Tell,
+            record(8192..12288),
+            Act::Tell,
+            flush(NEW),
+            flush(FOLDER),
+            flush(OLD),
+        ];
+        assert_eq!(ids(log), [""; 0], "{is_direct}");
+        let file = [made(NEW, "/data/2"), zeros(NEW, 0..65536, is_direct), Act::Tell, flush(NEW)];
+        assert_eq!(ids(file.into_iter().chain([flush(FOLDER)])), ["acknowledged-early"]);
+    }
+}
+
+#[test]
 fn files_in_memory_are_not_judged() {
     let storage = crate::call::Storage { is_in_memory: true, ..Default::default() };
     let mut acts = replaced_well();

@@ -98,7 +98,7 @@ impl Script {
             stamp: 1,
         };
         let storage =
-            Storage { is_in_memory: false, writes_in_place: true, flushes_reach_device: true };
+            Storage { writes_in_place: true, flushes_reach_device: true, ..Storage::default() };
         script.call(Act::Storage { device: 1, storage });
         for name in &NAMES[..FOUND] {
             let (file, name) = (file(script.names[*name]), script.name(name));

@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use wrote::Survives;
 
 /// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
 const DATA_BYTES_MAX: u64 = 1 << 31;
@@ -186,10 +187,14 @@ impl Reader {
         let Some(path) = path.filter(|_| !self.devices.contains(&device)) else { return };
         self.devices.insert(device);
         if let Ok(target) = wrote::device::examine(path) {
+            let is_asked = |_: &_| !self.wanted.on_disk;
+            let (level, because) = target.limit().filter(is_asked).unzip();
             let storage = Storage {
-                is_in_memory: target.in_memory,
+                is_in_memory: level == Some(Survives::ProcessCrash),
                 writes_in_place: target.writes_in_place(),
-                flushes_reach_device: target.flushes_reach_device(),
+                flushes_reach_device: level.is_none(),
+                because,
+                doubt: target.doubt().filter(|_| !self.wanted.on_disk),
             };
             self.news.push(Act::Storage { device, storage });
         }
@@ -219,22 +224,18 @@ impl Reader {
             libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
             libc::SYS_write => self
                 .tell(process, a, || memory::text(task, b, c))
-                .map_or_else(|| self.write_piece(process, a, (b, c), At::Position), Some)?,
-            libc::SYS_pwrite64 => self.write_piece(process, a, (b, c), At::Byte(d))?,
+                .map_or_else(|| self.write_pieces(process, a, &[(b, c)], At::Position, 0), Some)?,
+            libc::SYS_pwrite64 => self.write_pieces(process, a, &[(b, c)], At::Byte(d), 0)?,
             libc::SYS_writev => {
                 let pieces = memory::pieces(task, b, c)?;
-                let bytes = bytes_of(&pieces);
                 self.tell(process, a, || memory::texts(task, &pieces))
-                    .map_or_else(|| self.write(process, a, bytes, At::Position, 0), Some)?
+                    .map_or_else(|| self.write_pieces(process, a, &pieces, At::Position, 0), Some)?
             }
-            libc::SYS_pwritev => {
-                let bytes = bytes_of(&memory::pieces(task, b, c)?);
-                self.write(process, a, bytes, At::Byte(d), 0)?
-            }
-            libc::SYS_pwritev2 => {
-                let bytes = bytes_of(&memory::pieces(task, b, c)?);
-                let at = if d == u64::MAX { At::Position } else { At::Byte(d) };
-                self.write(process, a, bytes, at, f as i32)?
+            libc::SYS_pwritev | libc::SYS_pwritev2 => {
+                let is_newer = number == libc::SYS_pwritev2;
+                let at = if is_newer && d == u64::MAX { At::Position } else { At::Byte(d) };
+                let flags = if is_newer { f as i32 } else { 0 };
+                self.write_pieces(process, a, &memory::pieces(task, b, c)?, at, flags)?
             }
             libc::SYS_sendfile => self.write(process, a, d, At::Position, 0)?,
             libc::SYS_splice | libc::SYS_copy_file_range => {
@@ -416,17 +417,20 @@ impl Reader {
         Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros: false })
     }
 
-    /// Handles a write of one piece.
-    fn write_piece(
+    /// Handles a write of pieces of memory.
+    fn write_pieces(
         &mut self,
         process: pid_t,
         descriptor: u64,
-        (address, count): (u64, u64),
+        pieces: &[(u64, u64)],
         at: At,
+        flags: i32,
     ) -> Option<Begun> {
-        let mut begun = self.write(process, descriptor, count, at, 0)?;
+        let bytes = pieces.iter().map(|(_, count)| count).sum();
+        let mut begun = self.write(process, descriptor, bytes, at, flags)?;
         if let Begun::Write { is_zeros, .. } = &mut begun {
-            *is_zeros = count >= SPACE_BYTES_MIN && memory::is_zeros(process, address, count);
+            let are_zeros = |of: &(u64, u64)| memory::is_zeros(process, of.0, of.1);
+            *is_zeros = bytes >= SPACE_BYTES_MIN && pieces.iter().all(are_zeros);
         }
         Some(begun)
     }
@@ -602,10 +606,6 @@ fn resize(file: FileId, from_bytes: u64, to_bytes: u64, whole: bool) -> Option<A
     }
 }
 
-fn bytes_of(pieces: &[(u64, u64)]) -> u64 {
-    pieces.iter().map(|(_, count)| count).sum()
-}
-
 fn size(process: pid_t, descriptor: i32) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok().map(|found| found.len())
 }
@@ -634,8 +634,14 @@ mod tests {
 
     #[test]
     fn a_failed_write_back_is_a_failed_flush_and_one_that_was_refused_is_not() {
-        let wanted =
-            Wanted { ack: Sign::Exit, reads: false, io_uring: false, data: false, daemons: false };
+        let wanted = Wanted {
+            ack: Sign::Exit,
+            reads: false,
+            io_uring: false,
+            data: false,
+            daemons: false,
+            on_disk: false,
+        };
         let own = std::process::id() as pid_t;
         let mut reader = Reader::new(wanted, own, 0);
         let file = FileId { device: 1, inode: 1 };

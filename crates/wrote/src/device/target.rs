@@ -5,6 +5,10 @@ use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::path::PathBuf;
 
+/// Mount options with which a flush does not reach the device's cache (ext4(5), btrfs(5), and the
+/// kernel's `Documentation/filesystems/f2fs.rst`).
+const NO_BARRIER: &[&str] = &["nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier"];
+
 /// The storage below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,6 +37,9 @@ pub struct Target {
     /// Whether ext4 has a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
     /// file systems, and if `/sys` does not show it.
     pub has_journal: Option<bool>,
+    /// The file system below, with its path and mount: the one of an overlay's upper folder, or of
+    /// a loop device's file. Of several, the first that is [limited](Target::limit).
+    pub below: Option<Box<Target>>,
     /// The block device on which the file system, or the upper folder of an overlay, lies. Where
     /// there is none, more than one, or none that is visible: the reason, ready to be shown.
     pub device: Result<BlockDevice, String>,
@@ -67,23 +74,63 @@ impl Target {
                 .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
-    /// Returns whether a flush of a file reaches the device's cache: not if the file system is
-    /// mounted with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
-    pub fn flushes_reach_device(&self) -> bool {
-        !self.mounted_with("nobarrier") && !self.mounted_with("barrier=0")
+    /// Returns the worst event that a flushed write survives here if that is no power loss, and why,
+    /// ready to be shown: files lie in `tmpfs`, or the `overlay` is mounted `volatile`, so that a
+    /// flush does nothing; or flushes do not reach the device's cache, as with `nobarrier` (ext4(5),
+    /// btrfs(5)).
+    pub fn limit(&self) -> Option<(Survives, String)> {
+        let filesystem = self.filesystem.as_str();
+        let below = self.below.as_deref().and_then(Target::limit);
+        let below = below.map(|(level, because)| match filesystem {
+            "overlay" => (level, format!("overlay over {because}")),
+            _ if level == Survives::ProcessCrash && self.in_memory => {
+                (level, "loop device over memory".into())
+            }
+            _ => (level, format!("loop device over {because}")),
+        });
+        // Linux 6.18 shows `volatile` as `fsync=volatile`.
+        let is_volatile = self.mounted_with("volatile") || self.mounted_with("fsync=volatile");
+        let volatile = (filesystem == "overlay" && is_volatile).then(|| "overlay, volatile".into());
+        let memory = (self.in_memory && self.below.is_none()).then(|| match &self.device {
+            Ok(device) => format!("{}, a disk of memory", device.name),
+            Err(_) => filesystem.into(),
+        });
+        let nothing = volatile.or(memory).map(|because| (Survives::ProcessCrash, because));
+        let cache = NO_BARRIER.iter().find(|option| self.mounted_with(option));
+        let cache = cache.map(|option| (Survives::OsCrash, format!("{filesystem}, {option}")));
+        [nothing, below, cache].into_iter().flatten().min_by_key(|(level, _)| *level)
     }
 
-    /// Returns what a write survives here that would survive `level` on a disk that flushes reach:
-    /// a crash of the process where files lie in memory, since a flush adds nothing there; no power
-    /// loss where flushes do not reach the device.
-    pub fn survives(&self, level: Survives) -> Survives {
-        if self.in_memory {
-            level.min(Survives::ProcessCrash)
-        } else if !self.flushes_reach_device() {
-            level.min(Survives::OsCrash)
-        } else {
-            level
+    /// Returns why it is not known what a flushed write survives here, ready to be shown; `None`
+    /// where no crash that was tried took one (`docs/durability.md`).
+    pub fn doubt(&self) -> Option<String> {
+        let filesystem = self.filesystem.as_str();
+        let below = self.below.as_deref();
+        match filesystem {
+            _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
+            "overlay" => match below {
+                None => self.device.as_ref().err().cloned(),
+                Some(below) => below.doubt(),
+            },
+            // A file that was there before, as one of a loop device, was never lost.
+            "ext3" | "ext4" | "xfs" | "btrfs" | "none" => {
+                below.filter(|below| !below.lacks_journal())?.doubt()
+            }
+            _ if self.in_memory => None,
+            "unknown" => Some("its mount cannot be seen from here".into()),
+            _ => Some(format!("{filesystem}: not tried")),
         }
+    }
+
+    /// Returns whether the file system is known to keep no journal, and to write in place.
+    pub fn lacks_journal(&self) -> bool {
+        matches!(self.filesystem.as_str(), "ext2" | "vfat" | "msdos" | "exfat")
+            || self.has_journal == Some(false)
+    }
+
+    /// Returns what a write survives here that would survive `level` on a disk that flushes reach.
+    pub fn survives(&self, level: Survives) -> Survives {
+        self.limit().map_or(level, |(most, _)| level.min(most))
     }
 
     fn mounted_with(&self, option: &str) -> bool {
@@ -104,6 +151,7 @@ impl Default for Target {
             read_only: false,
             in_memory: false,
             has_journal: None,
+            below: None,
             device: Err(String::new()),
         }
     }

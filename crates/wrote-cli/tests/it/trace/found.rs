@@ -71,3 +71,59 @@ fn a_log_that_prepares_its_space_by_zeros_has_no_warning() {
     let (trace, _) = traced(place.path(), "python3 -SE log.py", &["--ack", "stdout"]);
     assert_eq!(ids(&trace), ["size-not-flushed"], "{trace:?}");
 }
+
+/// A server of a log whose segments and their space change often.
+#[cfg(feature = "serve")]
+const SERVED: &str = "\
+[logs.a]
+folder = 'log'
+listen = ['resp://127.0.0.1:0']
+segment_bytes = '1MiB'
+buffer_bytes = '256KiB'
+retain_bytes = '2MiB'
+[limits]
+message_bytes = '64KiB'
+";
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_that_flushes_before_it_answers_has_no_warning_while_it_prepares_its_space() {
+    use fixtures::Running;
+    use rustix::process::Signal;
+    use std::io::{BufRead, BufReader, Write};
+    const RECORDS: u64 = 1500;
+    let place = folder();
+    fs::write(place.path().join("wrote.toml"), SERVED).unwrap();
+    let script = format!("exec {} serve --config wrote.toml 2> said", super::own());
+    let mut command =
+        crate::support::wrote(&["trace", "--on-disk", "--ack", "socket", "--format", "json", "-o"]);
+    command.args(["trace.json", "sh", "-c", &script]).current_dir(place.path());
+    let mut run = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let said = || fs::read_to_string(place.path().join("said")).unwrap_or_default();
+    let address = run.until("an address", || {
+        let said = said();
+        let (_, address) = said.split_once("resp://")?;
+        Some(address.split_once(char::is_whitespace)?.0.to_owned())
+    });
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap()).lines();
+    let message = "m".repeat(3000);
+    for number in 0..RECORDS {
+        let text = format!(
+            "*5\r\n$4\r\nXADD\r\n$1\r\na\r\n$1\r\n*\r\n$7\r\nmessage\r\n$3000\r\n{message}\r\n"
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        assert_eq!(answers.next().unwrap().unwrap().chars().next(), Some('$'));
+        assert_eq!(answers.next().unwrap().unwrap(), format!("{number}-1"));
+        if number % 50 == 0 {
+            stream.write_all(b"PING\r\n").unwrap();
+            assert_eq!(answers.next().unwrap().unwrap(), "+PONG");
+        }
+    }
+    run.send(Signal::TERM);
+    let finished = run.finish();
+    let trace = super::document(&place.path().join("trace.json"));
+    let told: u64 = trace.timeline.answers.iter().map(|calls| calls.count).sum();
+    assert!(told >= RECORDS, "{finished:?}: {trace:?}");
+    assert_eq!(ids(&trace), ["lock-not-flushed"], "{trace:?}");
+}

@@ -5,6 +5,7 @@ use super::texts::say;
 use super::world::{FileRoom, World};
 use crate::machine::target::{USED_SHARE_MAX, device_of};
 use rustix::fs::IFlags;
+use wrote::Survives;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::{quoted, units};
 
@@ -20,10 +21,17 @@ fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
 }
 
 pub(super) fn in_memory(world: &World) -> Option<Check> {
-    let filesystem = &world.target.filesystem;
-    let found = [Evidence::new("/proc/self/mountinfo", filesystem.clone())];
-    let check = say(world, "in-memory.memory", &[("filesystem", filesystem)]).found(found);
-    world.target.in_memory.then_some(check)
+    let (level, because) = world.target.limit()?;
+    let check = say(world, "in-memory.memory", &[("because", &because)]);
+    let check = check.found([Evidence::new("/proc/self/mountinfo", because)]);
+    (level < Survives::OsCrash).then_some(check)
+}
+
+pub(super) fn journal(world: &World) -> Option<Check> {
+    let target = &world.target;
+    let because = target.doubt().filter(|_| target.device.is_ok())?;
+    let key = if target.lacks_journal() { "journal.none" } else { "journal.unknown" };
+    Some(say(world, key, &[("because", &because)]))
 }
 
 pub(super) fn no_device(world: &World) -> Option<Check> {
@@ -94,13 +102,15 @@ pub(super) fn atime(world: &World) -> Check {
     say(world, "mount-atime.strict", &[]).found(found).found([all])
 }
 
-pub(super) fn barrier(world: &World) -> Check {
-    let found = options(world, |option| matches!(option, "nobarrier" | "barrier=0"));
-    if found.is_empty() {
-        return say(world, "mount-barrier.fine", &[]);
-    }
+pub(super) fn barrier(world: &World) -> Option<Check> {
+    let Some((level, because)) = world.target.limit() else {
+        return Some(say(world, "mount-barrier.fine", &[]));
+    };
+    let found = options(world, |option| because.ends_with(&format!(", {option}")));
+    let key = if found.is_empty() { "mount-barrier.below" } else { "mount-barrier.off" };
     let option = if world.target.filesystem == "btrfs" { "barrier" } else { "barrier=1" };
-    say(world, "mount-barrier.off", &[("option", &option)]).found(found)
+    let check = say(world, key, &[("option", &option), ("because", &because)]).found(found);
+    (level == Survives::OsCrash).then_some(check)
 }
 
 pub(super) fn data(world: &World) -> Check {

@@ -1,0 +1,73 @@
+//! What the file system below keeps of flushed bytes stands beside the level.
+
+use super::{CACHED, SAFE, file, traced, traced_there};
+use crate::support::wrote;
+use fixtures::{Loop, Mounted, finish, or_skip};
+use tempfile::TempDir;
+use wrote_result::document::Survives;
+use wrote_result::trace::Verdict;
+
+const MIB: u64 = 1 << 20;
+
+/// The most columns that a line of a report has.
+const COLUMNS: usize = 80;
+
+fn tmpfs() -> Result<Mounted, String> {
+    Mounted::tmpfs(64 * MIB)
+}
+
+fn ext4(options: &str) -> Result<Mounted, String> {
+    Mounted::image_with("ext4", 32 * MIB, options)
+}
+
+/// An ext4 on a loop device whose file lies in this tmpfs.
+fn over(memory: &Mounted) -> Result<Mounted, String> {
+    let folder = TempDir::new_in(memory.path()).map_err(|error| error.to_string())?;
+    Mounted::disks("ext4", vec![Loop::attach_in(folder, 32 * MIB)?])
+}
+
+#[test]
+fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and_the_document() {
+    use Verdict::{Lost, Survives as Safe, Unknown};
+    let memory = or_skip!(tmpfs());
+    let volatile = || ext4("rw").and_then(|upper| Mounted::overlay_with(upper, "volatile"));
+    let ext2 = || Mounted::image("ext2", 32 * MIB);
+    let whole = "printf new > b; sync b; sync .";
+    for (mounted, script, (verdict, survives), because) in [
+        (tmpfs(), whole, (Lost, CACHED), "tmpfs"),
+        (tmpfs().and_then(Mounted::overlay), whole, (Lost, CACHED), "overlay over tmpfs"),
+        (volatile(), whole, (Lost, CACHED), "overlay, volatile"),
+        (over(&memory), whole, (Lost, CACHED), "loop device over memory"),
+        (ext4("nobarrier"), whole, (Lost, Survives::OsCrash), "ext4, nobarrier"),
+        (ext4("nobarrier"), "printf new > b", (Lost, CACHED), "not flushed"),
+        (ext2(), whole, (Unknown, CACHED), "ext2 has no journal"),
+        (ext2().and_then(Mounted::overlay), whole, (Unknown, CACHED), "ext2 has no journal"),
+        (ext4("rw").and_then(Mounted::overlay), whole, (Safe, SAFE), ""),
+    ] {
+        let mounted = or_skip!(mounted);
+        let (trace, _) = traced_there(mounted.path(), script, &[]);
+        let row = file(&trace, "b");
+        assert_eq!((row.verdict, trace.verdict), (verdict, verdict), "{because}: {trace:?}");
+        assert_eq!(row.survives, survives, "{because}: {trace:?}");
+        let reason = if verdict == Unknown { &row.unjudged } else { &row.because };
+        assert_eq!(reason.as_deref().unwrap_or_default(), because, "{trace:?}");
+        let mut command = wrote(&["trace", "--fail-on", "warning", "sh", "-c", script]);
+        let finished = finish(command.current_dir(mounted.path()));
+        assert_eq!(finished.code(), Some(i32::from(verdict != Safe)), "{finished:?}");
+        let screen = finished.stderr;
+        assert!(screen.lines().all(|line| line.chars().count() <= COLUMNS), "{screen}");
+        let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (level, end) = match verdict {
+            Safe => (survives.to_string(), "survives a power cut; 0 warnings.".into()),
+            Lost => {
+                (format!("{survives}: "), format!("does not survive a power cut ({because}); "))
+            }
+            Unknown => ("unknown: ".into(), format!("Cannot be judged: b ({because}); ")),
+        };
+        assert!(screen.contains(&format!("  {level}{because}\n")), "{screen}");
+        assert!(said.contains(&end), "{screen}");
+        // The same program on a disk.
+        let (trace, _) = traced(mounted.path(), whole, &[]);
+        assert_eq!((trace.verdict, trace.on_disk), (Safe, true), "{because}: {trace:?}");
+    }
+}
