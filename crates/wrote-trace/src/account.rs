@@ -58,7 +58,7 @@ pub struct Account {
     pub is_resized: bool,
     /// Whether it was open to be written before the trace began.
     pub was_open: bool,
-    /// The last thread that changed its bytes or gave it a name.
+    /// The last thread that wrote or renamed it.
     pub changed_by: u32,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,
@@ -167,6 +167,7 @@ impl Accounts {
                 account.durable_writes += u64::from(how.is_durable);
                 account.direct_writes += u64::from(how.is_direct);
                 account.last_write = call.point();
+                account.changed_by = call.task;
                 if how.is_durable {
                     account.last_flush = call.point();
                 }
@@ -195,7 +196,8 @@ impl Accounts {
             }
             Act::Rename { file, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
-                self.account(*file, call).renamed = Some(replaces);
+                let account = self.account(*file, call);
+                (account.renamed, account.changed_by) = (Some(replaces), call.task);
             }
             Act::Exchange { one: (one, _), other: (other, _) } => {
                 self.account(*one, call).renamed = Some(true);
@@ -207,9 +209,6 @@ impl Accounts {
                 self.removed += u64::from(is_last && is_new);
             }
             _ => {}
-        }
-        if let Some(account) = call.act.changed().and_then(|file| self.files.get_mut(&file)) {
-            account.changed_by = call.task;
         }
     }
 

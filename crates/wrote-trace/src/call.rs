@@ -67,22 +67,6 @@ pub struct Point {
 }
 
 impl Act {
-    /// Returns the file whose bytes or name it changes.
-    pub fn changed(&self) -> Option<FileId> {
-        match self {
-            Act::Made { file, .. }
-            | Act::Write { file, .. }
-            | Act::Empty { file, .. }
-            | Act::Resize { file, .. }
-            | Act::Erase { file, .. }
-            | Act::Shift { file, .. }
-            | Act::Map { file }
-            | Act::Rename { file, .. }
-            | Act::Link { file, .. } => Some(*file),
-            _ => None,
-        }
-    }
-
     /// Returns whether it changes a file, a name or what of them is durable, or communicates with
     /// the outside.
     pub fn is_change(&self) -> bool {

@@ -97,7 +97,9 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         trace.replays = replay::replays(jobs, stop)?;
     }
     // Warnings too may be missing where something was not seen, or lies in memory.
-    let is_judged = trace.verdict == Verdict::Survives || !trace.findings.is_empty();
+    let is_judged = trace.files.is_empty()
+        || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
+        || !trace.findings.is_empty();
     let is_judged = is_judged && trace.unjudged.is_empty();
     let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;

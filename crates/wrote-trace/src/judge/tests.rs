@@ -622,6 +622,29 @@ fn space_that_is_prepared_beside_a_durable_record_is_not_accused_and_zeros_that_
 }
 
 #[test]
+fn the_record_that_another_thread_writes_next_is_no_part_of_an_answer() {
+    let ids = |acts: Vec<(u32, Act)>| {
+        let mut script = Script::default();
+        for (task, act) in acts {
+            script.at_ns += 1_000_000;
+            script.see(&Call { task, ..Call::new(script.at_ns, act) });
+        }
+        script.findings().into_iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    let begun = || vec![(1, made(OLD, "/data/a")), (1, write(OLD, 0..10))];
+    let flushed = || [(1, flush(OLD)), (1, flush(FOLDER))];
+    let answered = |by: u32| {
+        let next = [(1, write(OLD, 10..20)), (by, Act::Tell), (1, flush(OLD))];
+        ids(begun().into_iter().chain(flushed()).chain(next).collect())
+    };
+    assert_eq!(answered(2), [""; 0]);
+    assert_eq!(answered(1), ["acknowledged-early"]);
+    // Nothing else can be meant.
+    let first = begun().into_iter().chain([(2, Act::Tell)]).chain(flushed());
+    assert_eq!(ids(first.collect()), ["acknowledged-early"]);
+}
+
+#[test]
 fn files_in_memory_are_not_judged() {
     let storage = crate::call::Storage { is_in_memory: true, ..Default::default() };
     let mut acts = replaced_well();

@@ -11,7 +11,7 @@ use libc::pid_t;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote::Survives;
 
@@ -185,19 +185,25 @@ impl Reader {
 
     fn meet_device(&mut self, path: Option<&Path>, device: u64) {
         let Some(path) = path.filter(|_| !self.devices.contains(&device)) else { return };
-        self.devices.insert(device);
-        if let Ok(target) = wrote::device::examine(path) {
-            let is_asked = |_: &_| !self.wanted.on_disk;
-            let (level, because) = target.limit().filter(is_asked).unzip();
-            let storage = Storage {
-                is_in_memory: level == Some(Survives::ProcessCrash),
-                writes_in_place: target.writes_in_place(),
-                flushes_reach_device: level.is_none(),
-                because,
-                doubt: target.doubt().filter(|_| !self.wanted.on_disk),
-            };
-            self.news.push(Act::Storage { device, storage });
+        // In another mount namespace the path leads elsewhere.
+        let is_here = |path: &&Path| fs::metadata(path).is_ok_and(|found| found.dev() == device);
+        let here = [Some(path), path.parent()].into_iter().flatten().find(is_here);
+        let target = here.and_then(|path| wrote::device::examine(path).ok());
+        if target.is_some() {
+            self.devices.insert(device);
         }
+        let target = target.unwrap_or_default();
+        // Shared memory (`/dev/shm`) lies on no disk anywhere.
+        let is_asked = !self.wanted.on_disk || target.path.starts_with("/dev");
+        let (level, because) = target.limit().filter(|_| is_asked).unzip();
+        let storage = Storage {
+            is_in_memory: level == Some(Survives::ProcessCrash),
+            writes_in_place: target.writes_in_place(),
+            flushes_reach_device: level.is_none(),
+            because,
+            doubt: target.doubt().filter(|_| is_asked),
+        };
+        self.news.push(Act::Storage { device, storage });
     }
 
     /// Decodes a call at its start.

@@ -107,23 +107,23 @@ impl Target {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref();
         match filesystem {
-            _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
             "overlay" => match below {
                 None => self.device.as_ref().err().cloned(),
                 Some(below) => below.doubt(),
             },
+            _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
             // A file that was there before, as one of a loop device, was never lost.
             "ext3" | "ext4" | "xfs" | "btrfs" | "none" => {
                 below.filter(|below| !below.lacks_journal())?.doubt()
             }
             _ if self.in_memory => None,
-            "unknown" => Some("its mount cannot be seen from here".into()),
+            "" | "unknown" => Some("its mount cannot be seen from here".into()),
             _ => Some(format!("{filesystem}: not tried")),
         }
     }
 
     /// Returns whether the file system is known to keep no journal, and to write in place.
-    pub fn lacks_journal(&self) -> bool {
+    fn lacks_journal(&self) -> bool {
         matches!(self.filesystem.as_str(), "ext2" | "vfat" | "msdos" | "exfat")
             || self.has_journal == Some(false)
     }

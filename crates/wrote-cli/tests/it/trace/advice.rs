@@ -148,7 +148,8 @@ fn tried(language: &Language, functions: &str) -> (Trace, bool) {
 
 fn traced(place: &Path, data: &Path, run: &str) -> Trace {
     let [record, document] = ["record", "document"].map(|file| place.join(file));
-    let mut command = wrote(&["trace", "--under", ".", "--format", "json", "--record"]);
+    let mut command =
+        wrote(&["trace", "--on-disk", "--under", ".", "--format", "json", "--record"]);
     command.arg(record).arg("-o").arg(&document).args(["sh", "-c", run]).current_dir(data);
     let finished = finish(&mut command);
     assert_eq!(finished.code(), Some(0), "{finished:?}");

@@ -28,9 +28,8 @@ pub(super) fn in_memory(world: &World) -> Option<Check> {
 }
 
 pub(super) fn journal(world: &World) -> Option<Check> {
-    let target = &world.target;
-    let because = target.doubt().filter(|_| target.device.is_ok())?;
-    let key = if target.lacks_journal() { "journal.none" } else { "journal.unknown" };
+    let because = world.target.doubt().filter(|_| world.target.device.is_ok())?;
+    let key = if because.ends_with("no journal") { "journal.none" } else { "journal.unknown" };
     Some(say(world, key, &[("because", &because)]))
 }
 

@@ -10,6 +10,7 @@ fn checks(world: &World) -> Vec<Check> {
         &[
             "in-memory",
             "no-block-device",
+            "journal",
             "read-only",
             "file-system-errors",
             "mount-sync",
@@ -152,6 +153,32 @@ fn memory_is_a_risk_and_a_disk_that_is_not_seen_is_unknown() {
     let memory = checks(&world);
     assert_eq!(state(&memory, "in-memory"), Some(State::Risk));
     assert_eq!(state(&memory, "no-block-device"), None);
+}
+
+#[test]
+fn a_place_where_flushes_do_nothing_or_keep_less_is_a_risk_with_what_lies_below() {
+    let (_fake, mut world) = mounted("overlay", &["relatime", "volatile"]);
+    let below = world.target.clone();
+    let below = |filesystem: &str, options: &[&str]| {
+        let mount_options = options.iter().map(|&option| option.to_owned()).collect();
+        let mut target = below.clone();
+        (target.filesystem, target.mount_options) = (filesystem.into(), mount_options);
+        Some(Box::new(target))
+    };
+    world.target.below = below("ext4", &[]);
+    assert_eq!(state(&checks(&world), "in-memory"), Some(State::Risk));
+    assert_eq!(state(&checks(&world), "mount-barrier"), None);
+    world.target.mount_options.pop();
+    world.target.below = below("ext4", &["nobarrier"]);
+    let of_below = checks(&world);
+    assert!(only(&of_below, "mount-barrier").text.starts_with("overlay over ext4, nobarrier: "));
+    assert_eq!(state(&of_below, "in-memory"), None);
+    for (filesystem, wanted) in
+        [("ext2", Some(State::Risk)), ("f2fs", Some(State::Unknown)), ("xfs", None)]
+    {
+        world.target.below = below(filesystem, &[]);
+        assert_eq!(state(&checks(&world), "journal"), wanted, "{filesystem}");
+    }
 }
 
 #[test]
