@@ -51,6 +51,8 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         assert_eq!(row.survives, survives, "{because}: {trace:?}");
         let reason = if verdict == Unknown { &row.unjudged } else { &row.because };
         assert_eq!(reason.as_deref().unwrap_or_default(), because, "{trace:?}");
+        let again = || std::fs::remove_file(mounted.path().join("b")).unwrap();
+        again();
         let mut command = wrote(&["trace", "--fail-on", "warning", "sh", "-c", script]);
         let finished = finish(command.current_dir(mounted.path()));
         assert_eq!(finished.code(), Some(i32::from(verdict != Safe)), "{finished:?}");
@@ -67,6 +69,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         assert!(screen.contains(&format!("  {level}{because}\n")), "{screen}");
         assert!(said.contains(&end), "{screen}");
         // The same program on a disk.
+        again();
         let (trace, _) = traced(mounted.path(), whole, &[]);
         assert_eq!((trace.verdict, trace.on_disk), (Safe, true), "{because}: {trace:?}");
     }
