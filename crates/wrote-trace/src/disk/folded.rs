@@ -299,7 +299,7 @@ impl Disk {
             node.kind != Kind::File && node.names.iter().any(is_moved)
         });
         for (device, files) in &self.folded.files {
-            let most = self.most(*device);
+            let (most, doubt) = (self.most(*device), &self.storage(*device).doubt);
             for (inodes, rest) in files.iter().filter(|(_, rest)| rest.has(Rest::LISTED)) {
                 let (folder, is_flushed) = (self.nodes.get(&rest.folder), self.is_flushed(*rest));
                 let is_named = is_flushed || !rest.has(Rest::MADE | Rest::RENAMED);
@@ -308,6 +308,7 @@ impl Disk {
                 let is_lost = rest.has(Rest::DIRTY) || !is_above || !is_named && folder.is_some();
                 let is_left = has_moved || self.folded.lost.contains(device);
                 let is_unknown = rest.has(Rest::UNSEEN) || !is_named || is_left && folder.is_none();
+                let is_unknown = is_unknown || doubt.is_some();
                 let verdict = match () {
                     () if is_lost || most < Survives::PowerLoss => Verdict::Lost,
                     () if is_unknown => Verdict::Unknown,
