@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Mount options with which a flush does not reach the device's cache (ext4(5), btrfs(5), and the
+/// Mount options that keep a flush from the device's cache (ext4(5), btrfs(5), and the
 /// kernel's `Documentation/filesystems/f2fs.rst`).
 const NO_BARRIER: &[&str] = &["nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier"];
 
@@ -74,10 +74,9 @@ impl Target {
                 .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
-    /// Returns the worst event that a flushed write survives here if that is no power loss, and why,
-    /// ready to be shown: files lie in `tmpfs`, or the `overlay` is mounted `volatile`, so that a
-    /// flush does nothing; or flushes do not reach the device's cache, as with `nobarrier` (ext4(5),
-    /// btrfs(5)).
+    /// Returns the worst event that a flushed write survives here and why, ready to be shown; `None`
+    /// where it survives a power loss. A flush does nothing on `tmpfs` and on an `overlay` mounted
+    /// `volatile`. It does not reach the device's cache with `nobarrier` (ext4(5), btrfs(5)).
     pub fn limit(&self) -> Option<(Survives, String)> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref().and_then(Target::limit);

@@ -1,4 +1,4 @@
-//! What the file system below keeps of flushed bytes stands beside the level.
+//! The reason beside a level, where the file system below keeps less of a flush than a disk does.
 
 use super::{CACHED, SAFE, file, traced, traced_there};
 use crate::support::wrote;
