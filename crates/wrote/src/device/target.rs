@@ -74,9 +74,10 @@ impl Target {
                 .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
-    /// Returns the worst event that a flushed write survives here and why, ready to be shown; `None`
-    /// where it survives a power loss. A flush does nothing on `tmpfs` and on an `overlay` mounted
-    /// `volatile`. It does not reach the device's cache with `nobarrier` (ext4(5), btrfs(5)).
+    /// Returns the worst event that a flushed write survives here and why, ready to be shown; or
+    /// `None` where it survives a power loss. A flush does nothing on `tmpfs` and on an `overlay`
+    /// mounted `volatile`. It does not reach the device's cache with `nobarrier` (ext4(5),
+    /// btrfs(5)).
     pub fn limit(&self) -> Option<(Survives, String)> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref().and_then(Target::limit);
