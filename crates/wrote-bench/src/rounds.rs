@@ -444,7 +444,7 @@ mod tests {
     /// The seconds that a run takes.
     type Seconds = fn(Turn) -> f64;
 
-    /// The announced time, as a multiple of that of the runs.
+    /// The announced time, as a multiple of the time of the runs.
     const WITH_SAMPLES: f64 = 1.0 + 1.0 / SAMPLES_PART as f64;
 
     /// The most bytes of a run.

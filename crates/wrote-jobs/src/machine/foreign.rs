@@ -31,8 +31,8 @@ impl Between {
         Between { last: Foreign::sample(device), ended: Instant::now() }
     }
 
-    /// Marks a run that just ended, in its rows, with other programs' part by the samples before and
-    /// after it. The one after is left out where the one before was just taken, unless each run
+    /// Marks a run that just ended, in its rows, with other programs' part by the samples before
+    /// and after it. The one after is left out where the one before was just taken, unless each run
     /// `is_sampled`.
     pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
         let before = self.last;

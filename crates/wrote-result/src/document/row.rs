@@ -91,8 +91,8 @@ pub struct Run {
     /// Bytes that any process read from the block device in the run.
     pub device_read_bytes: Option<u64>,
     /// Other programs' part of the device and of the CPUs in the samples before and after the run,
-    /// from 0 to 1: the time in which their requests were in the device's queue, their writes of all
-    /// writes, or the time in which they waited for a CPU, whichever is most.
+    /// from 0 to 1: the time in which their requests were in the device's queue, their writes of
+    /// all writes, or the time in which they waited for a CPU, whichever is most.
     pub foreign_share: Option<f64>,
     /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
     /// in `serve` of the server's process. None if the kernel cannot reset the peak.

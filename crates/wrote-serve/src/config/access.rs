@@ -71,7 +71,7 @@ pub(crate) fn mark_of_page(headers: &HeaderMap, own: Option<&str>) -> Option<&'s
     let name = host(named.to_str().unwrap_or_default());
     let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let is_known = ["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name));
-    let because = "the Host header is no address, nor localhost, nor the listener's name";
+    let because = "the Host header names neither an address, nor localhost, nor the listener";
     (!is_address && !is_known).then_some(because)
 }
 
