@@ -52,7 +52,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     }
     if trace.removed_files > 0 {
         let files = units::counted(trace.removed_files, "file");
-        notes.push(format!("{files} made and removed again").into());
+        notes.push(format!("{files} written and removed").into());
     }
     notes.extend(slowest(trace).map(|file| Note::from(time_of(trace, file))));
     notes.extend(trace.replays.iter().map(|replay| Note::from(replayed(trace, replay))));
@@ -139,6 +139,7 @@ pub fn verdict(trace: &Trace) -> String {
         return format!("{first}: {}; {warnings}.", trace.unjudged.join("; "));
     }
     let files = match (safe, count) {
+        (_, 0) if trace.removed_files > 0 => "No file that it wrote is left".into(),
         (_, 0) => return "It wrote no file.".into(),
         (1, 1) => "At its end, what it wrote survives a power cut".into(),
         (0, 1) => "At its end, what it wrote does not survive a power cut".into(),

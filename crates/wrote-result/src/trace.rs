@@ -44,7 +44,7 @@ pub struct Trace {
     /// The files that are not listed, because there are many.
     #[serde(default, skip_serializing_if = "MoreFiles::is_empty")]
     pub more_files: MoreFiles,
-    /// How many files were made and removed again.
+    /// How many files were made or written, and removed.
     pub removed_files: u64,
     /// When the calls were made.
     #[serde(default)]

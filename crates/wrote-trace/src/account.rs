@@ -14,7 +14,7 @@ const KEPT_BITS: u32 = 12;
 pub struct Accounts {
     /// Boxed, because a map has room for up to twice as many.
     files: HashMap<FileId, Box<Account>>,
-    /// Files that were created and removed again.
+    /// Files that were created or written, and removed.
     pub removed: u64,
 }
 
@@ -205,8 +205,8 @@ impl Accounts {
             }
             Act::Unlink { file, name } => {
                 let is_last = disk.is_last_name(*file, name);
-                let is_new = self.of(*file).is_some_and(|account| account.is_new);
-                self.removed += u64::from(is_last && is_new);
+                let is_own = |account: &Account| account.is_new || account.writes > 0;
+                self.removed += u64::from(is_last && self.of(*file).is_some_and(is_own));
             }
             _ => {}
         }

@@ -217,6 +217,9 @@ pub enum Act {
         file: FileId,
         /// The error number of a failed flush.
         failed: Option<i32>,
+        /// Whether only data had to be flushed, with what reads need to find it (`fdatasync`).
+        #[serde(default)]
+        is_data: bool,
     },
     /// Some bytes of a file were flushed.
     FlushRange {

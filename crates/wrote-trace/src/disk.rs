@@ -51,8 +51,9 @@ pub struct Disk {
     ids: HashMap<FileId, Id>,
     /// The entries of all folders.
     pub names: Names,
-    /// The changes that gave names to files and that a flush of the file keeps, by file.
-    made: BTreeSet<(Id, u64)>,
+    /// The changes that gave names to files and that a flush of the file keeps, by file; and
+    /// whether that was a link.
+    made: BTreeSet<(Id, u64, bool)>,
     /// Files with a name whose content a crash may undo.
     dirty: HashSet<Id>,
     /// Files that lost their last name, the latest last. Some may have come back.
@@ -279,6 +280,12 @@ impl Disk {
         std::iter::once(place).chain(named.map(|named| &named.place))
     }
 
+    /// Returns a file's latest name.
+    pub fn latest_name(&self, file: FileId) -> Option<Name> {
+        let place = &self.file(file)?.names.last()?.place;
+        Some(Name { folder: self.nodes.get(&place.0)?.file, path: self.path_at(place) })
+    }
+
     /// Returns the file that has a name.
     pub fn named(&self, name: &Name) -> Option<FileId> {
         let id = self.names.now(&self.known_place(name)?)?;
@@ -340,7 +347,7 @@ impl Disk {
                 self.alter(*file, |content| content.write(bytes.clone(), *how, *is_zeros));
                 if how.is_durable {
                     let id = self.known(*file);
-                    self.keep_names(id);
+                    self.keep_names(id, true);
                 }
             }
             Act::Empty { file, .. } => self.alter(*file, |content| content.resize(0)),
@@ -361,14 +368,14 @@ impl Disk {
             Act::FlushRange { file, bytes } => {
                 self.alter(*file, |content| content.flush_range(bytes));
             }
-            Act::Flush { file, failed: None } => {
+            Act::Flush { file, failed: None, is_data } => {
                 let id = self.known(*file);
                 self.alter(*file, Content::flush);
                 self.node(id).flushed = self.folded.batch;
                 self.names.flush(id);
-                self.keep_names(id);
+                self.keep_names(id, *is_data);
             }
-            Act::Flush { file, failed: Some(_) } => self.alter(*file, Content::lose),
+            Act::Flush { file, failed: Some(_), .. } => self.alter(*file, Content::lose),
             Act::FlushAll { device } => self.flush_all(*device),
             // Both names are the same file: the kernel does nothing (`rename(2)`).
             Act::Rename { file, replaced, .. } if *replaced == Some(*file) => {}
@@ -551,7 +558,7 @@ impl Disk {
             let Some(id) = *file else { continue };
             let (place, now) = (place.clone(), self.now);
             if matches!(by, By::Made | By::Linked) {
-                self.made.insert((id, now));
+                self.made.insert((id, now, by == By::Linked));
             }
             let node = self.node(id);
             // Most files have one name, and there may be many.
@@ -594,23 +601,24 @@ impl Disk {
     }
 
     /// Handles the flush of a file: the names that it got when it was made or linked are kept, with
-    /// the new folders above them.
-    fn keep_names(&mut self, file: Id) {
+    /// the new folders above them. ext4 does nothing where `fdatasync` meets a link alone.
+    fn keep_names(&mut self, file: Id, is_data: bool) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
-            for (_, at) in self.take_made(id) {
+            for at in self.take_made(id, is_data) {
                 kept.extend(self.names.keep(at));
             }
         }
     }
 
-    fn take_made(&mut self, file: Id) -> Vec<(Id, u64)> {
-        let of = (file, 0)..=(file, u64::MAX);
-        let made: Vec<_> = self.made.range(of).copied().collect();
+    fn take_made(&mut self, file: Id, is_data: bool) -> Vec<u64> {
+        let of = (file, 0, false)..=(file, u64::MAX, true);
+        let made = self.made.range(of).filter(|(.., is_link)| !(is_data && *is_link));
+        let made: Vec<_> = made.copied().collect();
         for change in &made {
             self.made.remove(change);
         }
-        made
+        made.into_iter().map(|change| change.1).collect()
     }
 
     fn flush_all(&mut self, device: Option<u64>) {
@@ -628,7 +636,7 @@ impl Disk {
     /// files that were removed first, which are returned.
     pub fn forget(&mut self) -> Vec<FileId> {
         if self.names.forget() {
-            self.made.retain(|(_, at)| self.names.is_open(*at));
+            self.made.retain(|(_, at, _)| self.names.is_open(*at));
         }
         if self.removed.len() < 2 * REMOVED_MIN {
             return Vec::new();
@@ -643,7 +651,7 @@ impl Disk {
             }
             self.nodes.remove(&id);
         }
-        self.made.retain(|(id, _)| self.nodes.contains_key(id));
+        self.made.retain(|(id, ..)| self.nodes.contains_key(id));
         gone
     }
 }

@@ -42,7 +42,7 @@ pub struct Judge {
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
-    /// Rollback journals that were removed and may come back, until an answer.
+    /// Rollback journals that were removed or cut and may come back, until an answer.
     journals: Vec<(Name, Point)>,
     /// Files that were not durable when the program communicated with the outside, with the first
     /// such time, and whether something else was made durable for that answer. The file is then
@@ -92,6 +92,11 @@ impl Judge {
     /// Examines a call that the accounts have processed, but not `disk`.
     pub fn see(&mut self, disk: &Disk, accounts: &Accounts, call: &Call) {
         let at = call.point();
+        if let Act::Resize { file, to_bytes: 0, .. } = &call.act
+            && let Some(name) = disk.latest_name(*file)
+        {
+            self.end_journal(disk, accounts, *file, &name, at);
+        }
         match &call.act {
             Act::Made { file, name } => {
                 self.files.remove(file);
@@ -129,7 +134,7 @@ impl Judge {
                 }
                 self.write(disk, *file, at, bytes, *asked_bytes);
             }
-            Act::Flush { file, failed } => self.flush(disk, *file, at, failed.is_some()),
+            Act::Flush { file, failed, .. } => self.flush(disk, *file, at, failed.is_some()),
             Act::Rename { file, to, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
                 // Content that never was durable is not lost.
@@ -142,10 +147,7 @@ impl Judge {
                 if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX =>
             {
                 self.unlinked.insert(name.path.clone(), at);
-                if is_of_commit(disk, accounts, *file, name) {
-                    self.journals.retain(|(of, _)| of != name && disk.may_return(of));
-                    self.journals.push((name.clone(), at));
-                }
+                self.end_journal(disk, accounts, *file, name, at);
             }
             Act::Tell => self.tell(disk, accounts, at, call.task),
             _ => {}
@@ -242,17 +244,34 @@ impl Judge {
         let saves = self.saves;
         for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
             // In a program that saves what it acknowledges, another thread writes the next record.
-            if !saves || accounts.of(file).is_none_or(|account| account.changed_by == task) {
+            let is_own =
+                !saves || accounts.of(file).is_none_or(|account| account.changed_by == task);
+            if is_own && !self.has(&kinds::JOURNAL_MAY_RETURN, &disk.path(file)) {
                 self.told_early.entry(file).or_insert(early);
             }
         }
     }
 
-    /// Handles an answer or the end, after which a removed journal must not come back.
+    /// Remembers a rollback journal whose removal or cut commits a transaction.
+    fn end_journal(
+        &mut self,
+        disk: &Disk,
+        accounts: &Accounts,
+        journal: FileId,
+        name: &Name,
+        at: Point,
+    ) {
+        if is_of_commit(disk, accounts, journal, name) {
+            self.journals.retain(|(of, _)| of != name && journal_may_return(disk, of));
+            self.journals.push((name.clone(), at));
+        }
+    }
+
+    /// Handles an answer or the end, after which a removed or cut journal must not come back.
     fn tell_journals(&mut self, disk: &Disk, told: Option<(&str, Point)>) {
         for (name, at) in std::mem::take(&mut self.journals) {
-            if disk.may_return(&name) {
-                let calls: Vec<_> = [("unlink", at)].into_iter().chain(told).collect();
+            if journal_may_return(disk, &name) {
+                let calls: Vec<_> = [("commit", at)].into_iter().chain(told).collect();
                 self.add(&kinds::JOURNAL_MAY_RETURN, name.path, String::new(), &calls);
             }
         }
@@ -417,8 +436,12 @@ impl Judge {
 
     /// Returns whether a finding says why a file was not flushed.
     fn has_said(&self, path: &Path) -> bool {
-        let said =
-            [&kinds::RENAME_BEFORE_FLUSH, &kinds::FLUSH_ERROR_IGNORED, &kinds::FLUSH_RETRIED];
+        let said = [
+            &kinds::RENAME_BEFORE_FLUSH,
+            &kinds::FLUSH_ERROR_IGNORED,
+            &kinds::FLUSH_RETRIED,
+            &kinds::JOURNAL_MAY_RETURN,
+        ];
         said.iter().any(|kind| self.has(kind, path))
     }
 
@@ -526,7 +549,13 @@ fn is_lock(path: &Path, bytes: u64) -> bool {
     bytes <= LOCK_BYTES_MAX && ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end))
 }
 
-/// Returns whether the removal of this file commits a transaction: `NAME-journal` has what was in
+/// Returns whether a crash may leave a journal that was removed or cut.
+fn journal_may_return(disk: &Disk, name: &Name) -> bool {
+    let cut = disk.named(name).and_then(|file| disk.file(file));
+    disk.may_return(name) || cut.is_some_and(|cut| cut.content.is_cut())
+}
+
+/// Returns whether the end of this file commits a transaction: `NAME-journal` has what was in
 /// `NAME` before (<https://sqlite.org/fileformat.html#the_rollback_journal>).
 fn is_of_commit(disk: &Disk, accounts: &Accounts, journal: FileId, name: &Name) -> bool {
     let of = name.path.to_str().and_then(|path| path.strip_suffix("-journal"));

@@ -198,6 +198,13 @@ impl Recorder {
             {
                 self.come_in(disk, *file, &name.path, call.at_ns)?;
             }
+            // What was stored through a mapping is known once a flush covers it.
+            Act::Cover { file }
+                if !self.outside.contains(file)
+                    && disk.file(*file).is_some_and(|known| !known.is_removed) =>
+            {
+                self.come_in(disk, *file, &disk.path(*file), call.at_ns)?;
+            }
             Act::Write { file, .. }
             | Act::Empty { file, .. }
             | Act::Resize { file, .. }
@@ -221,7 +228,7 @@ impl Recorder {
         self.add(&Piece::Call(bare), &call.data)
     }
 
-    /// Records a file moved into the folder.
+    /// Records the content of a file that was moved into the folder, or changed unseen.
     fn come_in(&mut self, disk: &Disk, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
         let is_durable = disk.file(file).is_some_and(|known| !known.content.is_dirty());

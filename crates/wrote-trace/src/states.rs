@@ -219,7 +219,7 @@ impl<'a> Replay<'a> {
                 let [from, to] = [*from_bytes, *to_bytes].map(|size| size as usize);
                 self.change(*file, Bytes::Shift { at: *at_byte as usize, from, to }, false);
             }
-            Act::Flush { file, failed } => {
+            Act::Flush { file, failed, .. } => {
                 let node = self.disk.id(*file).and_then(|id| self.nodes.get_mut(&id));
                 match node.map(|node| &mut node.kind) {
                     Some(Kind::File(versions)) if failed.is_some() => versions.lose(),

@@ -119,8 +119,10 @@ impl Player {
                 let (file, from_bytes, to_bytes) = (self.file(at)?, SIZE_BYTES, SIZE_BYTES / 2);
                 Act::Resize { file, from_bytes, to_bytes }
             }
-            Step::Flush(at) => Act::Flush { file: self.file(at)?, failed: None },
-            Step::FlushFolder(number) => Act::Flush { file: folder(number), failed: None },
+            Step::Flush(at) => Act::Flush { file: self.file(at)?, failed: None, is_data: false },
+            Step::FlushFolder(number) => {
+                Act::Flush { file: folder(number), failed: None, is_data: false }
+            }
             Step::FlushAll => Act::FlushAll { device: None },
             Step::Rename(from, to) if from == to => return None,
             Step::Rename(from, to) => {
@@ -201,7 +203,7 @@ fn a_file_of_many_costs_a_few_bytes_and_keeps_its_verdict() {
             player.see(Act::Made { file, name: Some(name) });
             player.see(write(file));
             if flushes {
-                player.see(Act::Flush { file, failed: None });
+                player.see(Act::Flush { file, failed: None, is_data: false });
             }
             assert!(player.desk.disk.files().count() <= 64 + 4, "{number}");
         }
@@ -229,7 +231,7 @@ fn new_folders_that_are_too_many_to_follow_are_unknown_until_all_is_flushed() {
             player.see(Act::Made { file, name: Some(name) });
             player.see(write(file));
             if flushes {
-                player.see(Act::Flush { file, failed: None });
+                player.see(Act::Flush { file, failed: None, is_data: false });
             }
             assert!(player.desk.disk.files().count() <= 64 + 2 * 64 + 64, "{number}");
         }

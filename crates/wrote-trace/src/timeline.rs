@@ -113,10 +113,10 @@ impl Timelines {
             | Act::Shift { file, .. } => {
                 self.add(*file, call, CallKind::Resize, 0);
             }
-            Act::Flush { file, failed: Some(_) } => {
+            Act::Flush { file, failed: Some(_), .. } => {
                 self.add(*file, call, CallKind::FailedFlush, 0);
             }
-            Act::Flush { file, failed: None } => {
+            Act::Flush { file, failed: None, .. } => {
                 for named in disk.unflushed_names(*file) {
                     self.add(named, call, CallKind::FlushFolder, 0);
                 }
@@ -316,7 +316,7 @@ mod tests {
                 to: name("/a"),
                 replaced: replaced.map(file),
             };
-            let flush = |file: FileId| Act::Flush { file, failed: None };
+            let flush = |file: FileId| Act::Flush { file, failed: None, is_data: false };
             [
                 (at, made(inode, "/t")),
                 (at + 20, write(inode)),

@@ -275,6 +275,11 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     assert_eq!((plain.code(), plain.stdout.as_str()), (Some(7), "out\n"), "{plain:?}");
     assert!(plain.stderr.starts_with("err\n"), "{plain:?}");
     assert!(plain.stderr.ends_with("It wrote no file.\n"), "{plain:?}");
+    let place = folder();
+    let removed = format!("cd '{}'; echo > a; rm a; exit 7", place.path().display());
+    let removed = run(&removed, &[]);
+    assert!(removed.stderr.contains("1 file written and removed"), "{removed:?}");
+    assert!(removed.stderr.ends_with("No file that it wrote is left; 0 warnings.\n"));
     // A real-time signal, which has no name but which the shell accepts.
     assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
     // Stopped as a whole, and continued.

@@ -168,7 +168,8 @@ impl Disk {
         let Some(node) = self.nodes.remove(&id) else { return };
         let is_open = |named: &&Named| !self.names.is_durable(&named.place);
         let open: Vec<&Named> = node.names.iter().filter(is_open).collect();
-        let is_made = |named: &&Named| matches!(named.by, By::Made | By::Linked);
+        // A link is not kept by each flush of the file.
+        let is_made = |named: &&Named| named.by == By::Made;
         let (content, is_several) = (&node.content, node.has_other_names());
         let bits = [
             (Rest::DIRTY, content.is_dirty()),
@@ -195,7 +196,7 @@ impl Disk {
     fn drop(&mut self, node: &Node, id: Id) {
         node.names.iter().for_each(|named| self.names.drop(&named.place));
         self.dirty.remove(&id);
-        self.take_made(id);
+        self.take_made(id, false);
     }
 
     /// Restores a file that comes up again under a name, or in a call that was in progress.
@@ -223,7 +224,7 @@ impl Disk {
             } else {
                 // A file that had the name before is not known.
                 self.now += 1;
-                self.made.extend((by == By::Made).then_some((id, self.now)));
+                self.made.extend((by == By::Made).then_some((id, self.now, false)));
                 self.names.change(self.now, &[(place.clone(), Some(id))], None);
             }
             self.node(id).names.push(Named { place, by });

@@ -38,7 +38,7 @@ fn write(file: u64, bytes: Range<u64>, how: How) -> Act {
 }
 
 fn flush(file: u64) -> Act {
-    Act::Flush { file: id(file), failed: None }
+    Act::Flush { file: id(file), failed: None, is_data: false }
 }
 
 fn made(file: u64, at: Name) -> Act {
@@ -153,7 +153,7 @@ fn a_failed_flush_saves_nothing() {
     let mut disk = ext4();
     see(&mut disk, made(9, name(1, 1)));
     see(&mut disk, write(9, 0..10, CACHED));
-    see(&mut disk, Act::Flush { file: id(9), failed: Some(5) });
+    see(&mut disk, Act::Flush { file: id(9), failed: Some(5), is_data: false });
     assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
 }
 
@@ -177,6 +177,19 @@ fn by_name(disk: &Disk) -> Vec<(PathBuf, Survives)> {
     let mut levels: Vec<_> = named.map(level).collect();
     levels.sort();
     levels
+}
+
+#[test]
+fn a_link_is_kept_by_a_flush_of_the_file_but_not_of_its_data_alone() {
+    let mut disk = ext4();
+    see(&mut disk, made(9, name(1, 1)));
+    see(&mut disk, flush(9));
+    see(&mut disk, Act::Link { file: id(9), name: name(1, 2) });
+    see(&mut disk, Act::Flush { file: id(9), failed: None, is_data: true });
+    see(&mut disk, write(9, 0..10, DURABLE));
+    assert_eq!(levels(&disk, 9).0, Survives::ProcessCrash);
+    see(&mut disk, flush(9));
+    assert_eq!(levels(&disk, 9).0, Survives::PowerLoss);
 }
 
 #[test]

@@ -94,10 +94,10 @@ APPEND_RACES = Warning(
 );
 JOURNAL_MAY_RETURN = Warning(
     "journal-may-return",
-    "a rollback journal, removed to commit, and the folder not flushed; after a power cut it may \
+    "a rollback journal, removed or cut to commit, and that not flushed; after a power cut it may \
      be there again, and the next start undoes the commit",
-    "fsync the folder after the unlink; in SQLite PRAGMA synchronous=EXTRA does, or use \
-     journal_mode=WAL with synchronous=FULL"
+    "fsync the folder after the unlink, or the journal after the cut; in SQLite PRAGMA \
+     synchronous=EXTRA does, or use journal_mode=WAL with synchronous=FULL"
 );
 NAME_NOT_FLUSHED = Info(
     "name-not-flushed",

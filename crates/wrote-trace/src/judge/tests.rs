@@ -35,7 +35,7 @@ fn write(file: FileId, bytes: Range<u64>) -> Act {
 }
 
 fn flush(file: FileId) -> Act {
-    Act::Flush { file, failed: None }
+    Act::Flush { file, failed: None, is_data: false }
 }
 
 fn rename(file: FileId, from: &str, to: &str, replaced: Option<FileId>) -> Act {
@@ -281,9 +281,21 @@ fn a_rollback_journal_that_may_return_is_judged_at_each_answer() {
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert_eq!(finding.id, "journal-may-return");
     let calls = &finding.evidence["places"][0]["calls"];
-    assert_eq!((&calls[0]["call"], &calls[1]["call"]), (&"unlink".into(), &"answer".into()));
+    assert_eq!((&calls[0]["call"], &calls[1]["call"]), (&"commit".into(), &"answer".into()));
     let flushed = committed().into_iter().chain([flush(FOLDER), Act::Tell]);
     assert_eq!(ids(flushed), [""; 0]);
+}
+
+#[test]
+fn a_rollback_journal_that_was_cut_may_return_as_one_that_was_removed() {
+    let mut cut = committed();
+    *cut.last_mut().unwrap() = Act::Resize { file: NEW, from_bytes: 100, to_bytes: 0 };
+    for told in [vec![], vec![Act::Tell]] {
+        let findings = Script::of(cut.clone().into_iter().chain(told)).findings();
+        let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(finding.id, "journal-may-return");
+    }
+    assert_eq!(ids(cut.into_iter().chain([flush(NEW), Act::Tell])), [""; 0]);
 }
 
 #[test]
@@ -379,7 +391,7 @@ fn an_answer_is_not_of_locks_and_files_that_the_program_never_flushes_beside_oth
 #[test]
 fn a_flush_that_failed_is_neither_repeated_nor_ignored() {
     // W2
-    let failed = || Act::Flush { file: OLD, failed: Some(libc::EIO) };
+    let failed = || Act::Flush { file: OLD, failed: Some(libc::EIO), is_data: false };
     let begin = || [found(OLD, "/data/a"), write(OLD, 0..10), failed()];
     let retried = begin().into_iter().chain([flush(OLD)]);
     assert!(ids(retried).contains(&"flush-retried".into()));

@@ -212,11 +212,11 @@ impl Script {
                     self.write(inode, 0, false);
                 }
                 let failed = fails.then_some(5);
-                self.call(Act::Flush { file: file(inode), failed });
+                self.call(Act::Flush { file: file(inode), failed, is_data: false });
             }
             Step::FlushFolder(at) => {
                 let file = file(*self.names.get(FOLDERS[*at])?);
-                self.call(Act::Flush { file, failed: None });
+                self.call(Act::Flush { file, failed: None, is_data: false });
             }
             Step::FlushAll => self.call(Act::FlushAll { device: None }),
             Step::Tell => self.call(Act::Tell),

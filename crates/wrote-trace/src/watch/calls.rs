@@ -63,6 +63,8 @@ pub enum At {
     Byte(u64),
     /// The descriptor's position.
     Position,
+    /// The file's end, without regard to an offset.
+    End,
 }
 
 /// How to handle the start of a call.
@@ -282,7 +284,8 @@ impl Reader {
                     Kind::Folder => flushed.file,
                     _ => self.regular(process, a)?,
                 };
-                self.flush(Act::Flush { file, failed: None }, |of| of == file, tasks)
+                let is_data = number == libc::SYS_fdatasync;
+                self.flush(Act::Flush { file, failed: None, is_data }, |of| of == file, tasks)
             }
             libc::SYS_sync_file_range => Begun::WriteBack { file: self.regular(process, a)? },
             libc::SYS_sync => self.flush(Act::FlushAll { device: None }, |_| true, tasks),
@@ -420,6 +423,12 @@ impl Reader {
             self.descriptors.note_output(process, descriptor);
             return None;
         }
+        let appends = self.descriptors.get(process, descriptor)?.appends;
+        let at = match at {
+            // Linux appends in spite of the offset (BUGS of `pwrite(2)`).
+            At::Byte(_) if appends || flags & libc::RWF_APPEND != 0 => At::End,
+            at => at,
+        };
         Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros: false })
     }
 
@@ -480,12 +489,12 @@ impl Reader {
                 Begun::Sure(Act::Flush { file, .. } | Act::FlushRange { file, .. })
                 | Begun::Flush { act: Act::Flush { file, .. }, .. },
                 Err(number),
-            ) => Some(Act::Flush { file, failed: Some(number) }),
+            ) => Some(Act::Flush { file, failed: Some(number), is_data: false }),
             // It takes the file's error from the flush after it.
             (
                 Begun::WriteBack { file },
                 Err(number @ (libc::EIO | libc::ENOSPC | libc::EDQUOT)),
-            ) => Some(Act::Flush { file, failed: Some(number) }),
+            ) => Some(Act::Flush { file, failed: Some(number), is_data: false }),
             (_, Err(_)) => None,
             (begun, Ok(value)) => self.done(process, begun, value),
         }
@@ -598,6 +607,7 @@ impl Reader {
 fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
     match at {
         At::Byte(start) => Some(start),
+        At::End => Some(size(process, descriptor)?.saturating_sub(value)),
         At::Position => Some(of.position(process, descriptor).ok()?.saturating_sub(value)),
     }
 }
@@ -652,7 +662,7 @@ mod tests {
         let mut reader = Reader::new(wanted, own, 0);
         let file = FileId { device: 1, inode: 1 };
         let mut failed = |number| match reader.act(own, Begun::WriteBack { file }, Err(number)) {
-            Some(Act::Flush { file: of, failed }) if of == file => failed,
+            Some(Act::Flush { file: of, failed, .. }) if of == file => failed,
             act => {
                 assert!(act.is_none(), "{act:?}");
                 None

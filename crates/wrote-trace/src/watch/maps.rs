@@ -109,7 +109,7 @@ pub fn flushed(task: pid_t, memory: Range<u64>) -> Option<Act> {
     }
     let (file, found) = (first.file, fs::metadata(&first.path).ok()?);
     Some(match bytes.start == 0 && bytes.end >= found.len() {
-        true => Act::Flush { file, failed: None },
+        true => Act::Flush { file, failed: None, is_data: false },
         false => Act::FlushRange { file, bytes },
     })
 }

@@ -1,8 +1,8 @@
 //! `wrote trace crash`: the states that a power cut could have left.
 
-use super::{NAMES, is_one_line};
+use super::{NAMES, installed, is_one_line};
 use crate::support::wrote;
-use fixtures::{Finished, finish, folder};
+use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +70,19 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
     let told = "  the check ended with exit code 3: error: it is torn\n";
     assert!(finished.stdout.contains(told), "{finished:?}");
+}
+
+#[test]
+fn states_have_what_was_appended_in_spite_of_an_offset_and_what_was_stored_before_a_flush() {
+    or_skip!(installed("python3"));
+    let place = folder();
+    let script = "exec python3 -c 'import mmap, os
+a = os.open(\"a\", os.O_RDWR | os.O_APPEND); os.pwrite(a, b\" new\", 0)
+stored = mmap.mmap(a, 3); stored[0:3] = b\"one\"; stored.close(); os.fsync(a)'";
+    let record = recorded(place.path(), script);
+    let check = "sh -c 'test $WROTE_ANSWERS = 0 || grep -qx \"one new\" \"$0/a\"'";
+    let finished = crash(&record, &["--check", check]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
 #[test]
