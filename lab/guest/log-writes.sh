@@ -13,17 +13,33 @@ LIMIT_S=3600
 # the second, which may be complete before it. A loop device has one flush in flight at a time. The
 # shell's own losetup knows no direct I/O.
 #
-# record FS SEED ENTRIES SUBJECT...: mounts the disk through a log-writes device, and lets subjects
-# write until the log has this number of entries.
-record() {
-    fs=$1 seed=$2 entries=$3
-    shift 3
-    disk=$(disk "$fs") && log=$(disk "$fs-log") || return
+# begin FS: mounts the disk through a log-writes device.
+begin() {
+    disk=$(disk "$1") && log=$(disk "$1-log") || return
     sectors=$(cat "/sys/block/$(basename "$disk")/size")
     dmsetup create recorded --table "0 $sectors log-writes $disk $log" || return
     /lab/losetup --direct-io=on /dev/loop0 /dev/mapper/recorded || return
-    mount -t "$fs" /dev/loop0 /mnt && mkdir /mnt/moment && sync || return
-    mkdir -p "/tmp/$fs"
+    mount -t "$1" /dev/loop0 /mnt && mkdir /mnt/moment && sync
+}
+
+# end: marks the end of the log, and unmounts the disk.
+end() {
+    dmsetup message recorded 0 mark end || return
+    # The kernel closes a ring's files a moment after their process has ended.
+    attempts=0
+    until umount /mnt; do
+        attempts=$((attempts + 1))
+        [ "$attempts" -lt 100 ] || return 1
+        sleep 0.1
+    done
+    /lab/losetup --detach /dev/loop0 && dmsetup remove --retry recorded
+}
+
+# record FS SEED ENTRIES SUBJECT...: lets subjects write until the log has this number of entries.
+record() {
+    fs=$1 seed=$2 entries=$3
+    shift 3
+    begin "$fs" && mkdir -p "/tmp/$fs" || return
     for subject in "$@"; do
         lab power-cut write "$subject" /mnt/moment --seed "$seed" --marks recorded \
             >"/tmp/$fs/$subject" 2>"/tmp/$fs/$subject.errors" &
@@ -35,16 +51,15 @@ record() {
     done
     killall -9 lab
     wait
-    dmsetup message recorded 0 mark end || return
     for subject in "$@"; do
         echo "FACT: $fs: $subject: $(wc -l <"/tmp/$fs/$subject") lines"
     done
-    # The kernel closes a ring's files a moment after their process has ended.
-    attempts=0
-    until umount /mnt; do
-        attempts=$((attempts + 1))
-        [ "$attempts" -lt 100 ] || return 1
-        sleep 0.1
-    done
-    /lab/losetup --detach /dev/loop0 && dmsetup remove --retry recorded && ! grep . "/tmp/$fs/"*.errors
+    end && ! grep . "/tmp/$fs/"*.errors
+}
+
+# programs FS SEED COUNT: traces drawn programs.
+programs() {
+    begin "$1" &&
+        lab programs --program /lab/wrote --folder /mnt/moment --marks recorded \
+            --from-seed "$2" --seeds "$3" && end
 }

@@ -50,6 +50,8 @@ enum Lab {
     Kill(Moments),
     /// Random command lines, with damaged files, closed descriptors and limits.
     Commands(seeds::Arguments),
+    /// Drawn programs: the verdicts of `wrote trace` beside the states of its `crash`.
+    Programs(seeds::Arguments),
     /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
     Damage(seeds::Arguments),
     /// A log in use for a long time on a small disk (as root).
@@ -88,7 +90,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let needed = match arguments.lab {
         Lab::Nvme => NVME,
         Lab::FaultyDisk | Lab::LogWrites(_) => DEVICE_MAPPER,
-        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Damage(_) => &[],
+        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Programs(_) | Lab::Damage(_) => &[],
         _ => LABS,
     };
     report.step("Debian packages", || packages::provide(needed, true))?;
@@ -105,6 +107,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Sim(arguments) => seeds::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
         Lab::Commands(arguments) => seeds::commands(&mut report, arguments)?,
+        Lab::Programs(arguments) => seeds::programs(&mut report, arguments)?,
         Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
         Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,

@@ -1,7 +1,7 @@
 //! The program `lab`: a verb for each piece of work on a machine that refuses or fails.
 
 use crate::runs::seeds::SimArguments;
-use crate::runs::trace::PATTERNS;
+use crate::runs::trace::steps::Opened;
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ mod commands;
 mod confine;
 mod damage;
 mod power_cut;
+mod programs;
 pub mod sim;
 mod soak;
 mod strange_fs;
@@ -27,19 +28,25 @@ enum Verb {
     Confine(confine::Arguments),
     /// Damage logs and read them
     Damage(damage::Arguments),
-    /// Save a file in one way
-    Pattern {
-        name: String,
-        /// A folder that has been prepared for it
-        folder: PathBuf,
-    },
     /// Write until the power is cut, or check the files that are left
     #[command(subcommand)]
     PowerCut(power_cut::Verb),
+    /// Trace drawn programs, and compare the verdicts with the states of a power cut
+    Programs(programs::Arguments),
     /// Try the log on simulated disks
     Sim(SimArguments),
     /// Append to a log and read it for a time
     Soak(soak::Arguments),
+    /// Change files step by step
+    Steps {
+        /// Separated by `, `
+        steps: String,
+        /// A folder that has been prepared for them
+        folder: PathBuf,
+        /// Pass over steps that fail
+        #[arg(long)]
+        any: bool,
+    },
     /// Mount a file system in memory that misbehaves on demand
     StrangeFs(strange_fs::Arguments),
 }
@@ -50,10 +57,11 @@ pub fn main() -> ExitCode {
         Verb::Commands(arguments) => commands::run(&arguments),
         Verb::Confine(arguments) => confine::run(&arguments),
         Verb::Damage(arguments) => damage::run(&arguments),
-        Verb::Pattern { name, folder } => run_pattern(&name, &folder),
         Verb::PowerCut(verb) => power_cut::run(verb),
+        Verb::Programs(arguments) => programs::run(&arguments),
         Verb::Sim(arguments) => sim::run(arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
+        Verb::Steps { steps, folder, any } => take(&steps, &folder, any),
         Verb::StrangeFs(arguments) => strange_fs::run(&arguments),
     };
     match done {
@@ -93,11 +101,15 @@ fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
     (0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat())
 }
 
-/// Takes all steps of the pattern.
-fn run_pattern(name: &str, folder: &Path) -> Result<(), Trouble> {
-    let pattern = PATTERNS.iter().find(|pattern| pattern.name == name);
-    let pattern = pattern.ok_or("no such pattern")?;
-    pattern.run(folder, pattern.steps().len())?;
+/// Takes all steps.
+fn take(steps: &str, folder: &Path, any: bool) -> Result<(), Trouble> {
+    let mut opened = Opened::default();
+    for step in steps.split(", ") {
+        let taken = opened.take(step, folder);
+        if !any {
+            taken.map_err(|error| format!("{step}: {error}"))?;
+        }
+    }
     Ok(())
 }
 

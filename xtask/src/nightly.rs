@@ -134,7 +134,7 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 }
 
 /// Every campaign, in order.
-const CAMPAIGNS: [Campaign; 32] = [
+const CAMPAIGNS: [Campaign; 33] = [
     each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
         seeds::sim(report, SimArguments::of(call.count, false))
     }),
@@ -163,6 +163,9 @@ const CAMPAIGNS: [Campaign; 32] = [
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
     each("commands", "lab commands: 5,000 calls", (5_000, 500), |report, call| {
         seeds::commands(report, seeds::Arguments::of(call.count))
+    }),
+    each("programs", "lab programs: 5,000 programs", (5_000, 60), |report, call| {
+        seeds::programs(report, seeds::Arguments::of(call.count))
     }),
     each("confine", "lab confine: every test of the engine and of what uses it", (0, 0), confined),
     each("strange-fs", "lab strange-fs", (0, 0), |report, _| strange_fs::lab(report)),
@@ -211,8 +214,10 @@ const CAMPAIGNS: [Campaign; 32] = [
     long("log-writes", "lab log-writes: 200 moments on each file system", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;
         let moments = Some(200);
-        let arguments = log_writes::Arguments { moments, ..Default::default() };
-        log_writes::lab(report, &arguments, call.install)
+        [None, Some(60)].into_iter().try_for_each(|programs| {
+            let arguments = log_writes::Arguments { moments, programs, ..Default::default() };
+            log_writes::lab(report, &arguments, call.install)
+        })
     }),
     long("faulty-disk", "lab faulty-disk", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;

@@ -1,11 +1,12 @@
-//! Records every write of the subjects of `lab power-cut` in a guest, and cuts the power at each
-//! flush and between.
+//! Records every write of the subjects of `lab power-cut` or of drawn programs in a guest, and cuts
+//! the power at each flush and between.
 //!
 //! The guest's kernel has `dm-log-writes`, which this machine's may lack. Nothing else is needed
 //! there: the log is replayed here, into images that this machine mounts. The log needs nothing
 //! from a file system, so Btrfs, which has no shutdown, loses its power like the others.
 
 mod entries;
+mod programs;
 mod replay;
 mod steps;
 
@@ -18,7 +19,7 @@ use crate::tools::report::{Counts, Outcome, Report};
 use crate::tools::repository::{release, target};
 use crate::tools::run::HANG;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// Options of the lab.
@@ -30,6 +31,10 @@ pub struct Arguments {
     /// How many moments on each file system, drawn from those in the log; all by default.
     #[arg(long, value_name = "N")]
     pub moments: Option<usize>,
+    /// Trace this many drawn programs in place of the subjects: `wrote trace` must say of no name
+    /// that it survives which a cut loses.
+    #[arg(long, value_name = "N")]
+    pub programs: Option<u64>,
     /// Record nothing, and replay this folder, which a failure has kept.
     #[arg(long, value_name = "FOLDER")]
     pub again: Option<PathBuf>,
@@ -63,9 +68,10 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
         return report.skip(NAME, because);
     }
     let seed = arguments.seed.unwrap_or_else(super::draw_seed);
-    let built = report.make("lab log-writes: build", || release("lab"))?;
-    let Some(program) = built else { return Ok(()) };
-    let Some(mut recorded) = recorded(report, arguments, &program, seed, install)? else {
+    let built = report
+        .make("lab log-writes: build", || Ok([release("lab")?, target().join("release/wrote")]))?;
+    let Some(built) = built else { return Ok(()) };
+    let Some(mut recorded) = recorded(report, arguments, &built, seed, install)? else {
         return Ok(());
     };
     for file_system in FILE_SYSTEMS {
@@ -73,7 +79,11 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
         report.step(&name, || {
             let images = (recorded.disk(file_system), recorded.log(file_system));
             let moments = (seed, arguments.moments);
-            replay::replay(&program, file_system, images, moments).map_err(|failure| {
+            let replayed = match arguments.programs {
+                Some(_) => programs::replay(file_system, images, moments),
+                None => replay::replay(&built[0], file_system, images, moments),
+            };
+            replayed.map_err(|failure| {
                 failure.in_words(|because| format!("{because}; {}", recorded.keep(seed)))
             })
         })?;
@@ -85,7 +95,7 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
 fn recorded(
     report: &mut Report,
     arguments: &Arguments,
-    program: &Path,
+    built: &[PathBuf],
     seed: u64,
     install: bool,
 ) -> Result<Option<Recorded>, Failure> {
@@ -97,7 +107,7 @@ fn recorded(
     report.step("lab log-writes: recording", || {
         let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;
         let new = Recorded { folder: folder.path().to_owned(), made: Some(folder) };
-        let counts = record(&base, program, &new, seed)?;
+        let counts = record(&base, built, &new, seed, arguments.programs)?;
         recorded = (counts.failed == 0).then_some(new);
         Ok(Outcome::Tests(counts))
     })?;
@@ -128,8 +138,15 @@ impl Recorded {
     }
 }
 
-/// Lets the subjects write in a guest, on each file system until its log has this many `entries`.
-fn record(base: &Base, program: &Path, recorded: &Recorded, seed: u64) -> Result<Counts, Failure> {
+/// Lets the subjects write in a guest, on each file system until its log has [`ENTRIES`]; or traces
+/// a number of `programs`.
+fn record(
+    base: &Base,
+    built: &[PathBuf],
+    recorded: &Recorded,
+    seed: u64,
+    programs: Option<u64>,
+) -> Result<Counts, Failure> {
     eprintln!("--seed {seed}");
     let logs = guest::logs("log-writes")?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
@@ -145,11 +162,14 @@ fn record(base: &Base, program: &Path, recorded: &Recorded, seed: u64) -> Result
         let absolute = std::path::absolute(&log).tried(log.display())?;
         disks.push(Disk { serial: kind.to_owned(), image });
         disks.push(Disk { serial: format!("{kind}-log"), image: absolute });
-        let command = format!("record {kind} {seed} {ENTRIES} {}", SUBJECTS.join(" "));
+        let command = match programs {
+            Some(count) => format!("programs {kind} {seed} {count}"),
+            None => format!("record {kind} {seed} {ENTRIES} {}", SUBJECTS.join(" ")),
+        };
         plan.push(Planned { name: format!("recording {name}"), command });
     }
     let mut tools = packages::files(&["dmsetup", "losetup"])?;
-    tools.push(program.to_owned());
+    tools.extend_from_slice(built);
     let guest = Guest {
         script: SCRIPT.to_owned(),
         modules: MODULES,

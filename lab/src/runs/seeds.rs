@@ -1,4 +1,5 @@
-//! The labs of many seeds: `sim`, `damage` and `commands`. Each runs the verb of the same name.
+//! The labs of many seeds: `sim`, `damage`, `commands` and `programs`. Each runs the verb of the
+//! same name.
 
 use crate::fixtures::Seeds;
 use crate::tools::failure::{Failure, Tried};
@@ -20,7 +21,7 @@ const SEEDS: u64 = 10_000;
 #[derive(Clone, Copy, Default, clap::Args)]
 #[group(id = "range")]
 pub struct Arguments {
-    /// How many seeds: simulated logs, damaged logs, or command lines.
+    /// How many seeds: simulated logs, damaged logs, command lines, or programs.
     #[arg(long, value_name = "N", visible_aliases = ["logs", "calls"], default_value_t = SEEDS)]
     seeds: u64,
     /// The first seed; drawn and printed where none is given.
@@ -93,12 +94,25 @@ pub fn damage(report: &mut Report, arguments: Arguments) -> Result<(), Failure> 
 
 /// Runs the command lines of some seeds.
 pub fn commands(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+    of_command(report, ("commands", "calls"), arguments)
+}
+
+/// Traces the programs of some seeds.
+pub fn programs(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+    of_command(report, ("programs", "programs"), arguments)
+}
+
+fn of_command(
+    report: &mut Report,
+    (verb, what): (&str, &str),
+    arguments: Arguments,
+) -> Result<(), Failure> {
     let Seeds { from, count } = arguments.seeds();
-    report.step(&format!("lab commands: {count} calls from seed {from}"), || {
+    report.step(&format!("lab {verb}: {count} {what} from seed {from}"), || {
         // On a disk, where the command writes directly.
         let folder = tempfile::tempdir_in(target()).tried("the target folder")?;
         let mut command = Command::new(debug("lab")?);
-        command.arg("commands").arg("--program").arg(debug("wrote")?);
+        command.arg(verb).arg("--program").arg(debug("wrote")?);
         command.arg("--folder").arg(folder.path());
         tried(&mut command, count, from)
     })

@@ -5,8 +5,7 @@
 //! left the page cache, as a device with a cache that is not volatile.
 
 mod pattern;
-
-pub use pattern::{PATTERNS, Pattern};
+pub mod steps;
 
 use super::Moments;
 use super::power_cut::disk::{Disk, FileSystem};
@@ -15,7 +14,7 @@ use crate::tools::failure::{Failure, Tried};
 use crate::tools::report::Report;
 use crate::tools::repository::{fresh, release, target};
 use crate::tools::run::{HANG, Show, check_interrupted, run};
-use pattern::{FILE, content};
+use pattern::{FILE, PATTERNS, Pattern, content};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -173,7 +172,7 @@ fn traced([wrote, lab]: &[PathBuf; 2], disk: &Disk, pattern: &Pattern) -> Result
     let document = disk.folder().join("trace.json");
     let mut command = Command::new(wrote);
     command.args(["trace", "--format", "json", "--force", "-o"]).arg(&document).arg("--under");
-    command.arg(&folder).arg("--").arg(lab).args(["pattern", pattern.name]).arg(&folder);
+    command.arg(&folder).arg("--").arg(lab).args(["steps", pattern.steps]).arg(&folder);
     run(&mut command, HANG, Show::Quiet)?.success(pattern.name)?;
     let file = File::open(&document).tried(document.display())?;
     let document: Value = serde_json::from_reader(file).tried(document.display())?;

@@ -18,7 +18,7 @@ mod subject;
 use super::Trouble;
 use crate::runs::power_cut::subject::Seen;
 use clap::ValueEnum;
-use marks::Marks;
+pub use marks::Marks;
 use said::{Line, Report, promises};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -74,7 +74,8 @@ fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<()
     let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
     let say = |line: &Line| {
         say(line)?;
-        marks.as_ref().map_or(Ok(()), |marks| marks.mark(line)).map_err(|error| unsaid(&error))
+        let mark = |marks: &Marks| marks.mark(&serde_json::to_string(line)?);
+        marks.as_ref().map_or(Ok(()), mark).map_err(|error| unsaid(&error))
     };
     let mut subject = name.in_folder(folder);
     subject.prepare()?;

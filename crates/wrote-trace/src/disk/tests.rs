@@ -125,7 +125,7 @@ fn the_reason_of_a_level_is_the_place_where_a_flush_would_not_change_it() {
     let because = |text: &str| Some(text.to_owned());
     let memory = || Storage { is_in_memory: true, because: because("tmpfs"), ..DISK };
     let cache = || Storage { flushes_reach_device: false, because: because("nobarrier"), ..DISK };
-    let failed = Act::Flush { file: id(9), failed: Some(5) };
+    let failed = Act::Flush { file: id(9), failed: Some(5), is_data: false };
     for (storage, acts, level, because) in [
         (DISK, &[][..], Survives::ProcessCrash, "not flushed"),
         (DISK, &[failed], Survives::ProcessCrash, "its flush failed"),

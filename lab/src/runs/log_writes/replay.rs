@@ -66,7 +66,7 @@ pub fn replay(
 }
 
 /// Draws the moments among `all`.
-fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
+pub fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut numbers: Vec<usize> = (0..all).collect();
     let (chosen, _) = numbers.partial_shuffle(&mut random, most.unwrap_or(all));
@@ -78,6 +78,16 @@ fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
 fn place() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { target() }
+}
+
+/// Copies the image from before a recording: returns the copy's folder, its path and its file.
+pub fn copied(before: &Path) -> Result<(TempDir, PathBuf, File), Failure> {
+    let folder = TempDir::with_prefix_in("lab-log-writes-", place()).tried("a folder")?;
+    let image = folder.path().join("image");
+    let mut copy = Command::new("cp");
+    output(copy.args(["--sparse=always"]).args([before, &image]), "cp")?;
+    let changed = File::options().write(true).open(&image).tried(image.display())?;
+    Ok((folder, image, changed))
 }
 
 /// A replay up to some step.
@@ -96,11 +106,7 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     fn new(program: &'a Path, file_system: FileSystem, before: &Path) -> Result<Self, Failure> {
-        let folder = TempDir::with_prefix_in("lab-log-writes-", place()).tried("a folder")?;
-        let image = folder.path().join("image");
-        let mut copy = Command::new("cp");
-        output(copy.args(["--sparse=always"]).args([before, &image]), "cp")?;
-        let changed = File::options().write(true).open(&image).tried(image.display())?;
+        let (folder, image, changed) = copied(before)?;
         let tallies = SUBJECTS.map(|_| Vec::new()).into();
         let lines = BTreeMap::new();
         Ok(Replay { program, file_system, folder, image, changed, lines, tallies, cuts: 0 })

@@ -1,10 +1,8 @@
 //! Ways in which programs save a file, step by step.
 
-use rustix::fs::{AtFlags, CWD};
-use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use super::steps::{Opened, WRITE_BYTES};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// A way to save a file.
@@ -24,9 +22,7 @@ pub struct Pattern {
 pub const FILE: &str = "file";
 /// A copy of the old file, which a reader takes where the file is empty.
 const BACKUP: &str = "file~";
-const BLOCK_BYTES: usize = 4096;
-const OLD: [u8; 2 * BLOCK_BYTES] = [b'o'; 2 * BLOCK_BYTES];
-const NEW_BYTES: usize = OLD.len();
+const OLD: [u8; WRITE_BYTES] = [b'O'; WRITE_BYTES];
 
 const fn made(name: &'static str, steps: &'static str) -> Pattern {
     Pattern { name, steps, has_old: false, is_whole: false }
@@ -48,7 +44,7 @@ pub const PATTERNS: [Pattern; 23] = [
     // As vim does, without the flush of the backup.
     saved(
         "backup, cut to 0, fsync",
-        "backup file, open file, clear file, write file, fsync file, unlink file~",
+        "backup file file~, open file, clear file, write file, fsync file, unlink file~",
     ),
     saved("rename", "create t, write t, close t, rename t file"),
     saved("rename, fsync before", "create t, write t, fsync t, close t, rename t file"),
@@ -84,12 +80,10 @@ impl Pattern {
     }
 
     /// Takes the first steps in a folder. The files that they opened stay open with the result.
-    pub fn run(&self, folder: &Path, steps: usize) -> io::Result<Vec<File>> {
-        let mut open = HashMap::new();
-        for step in &self.steps()[..steps] {
-            take(step, folder, &mut open)?;
-        }
-        Ok(open.into_values().collect())
+    pub fn run(&self, folder: &Path, steps: usize) -> io::Result<Opened> {
+        let mut opened = Opened::default();
+        let steps = &self.steps()[..steps];
+        steps.iter().try_for_each(|step| opened.take(step, folder)).map(|()| opened)
     }
 }
 
@@ -103,63 +97,6 @@ pub fn content(folder: &Path) -> io::Result<Option<Vec<u8>>> {
         Some(bytes) if bytes.is_empty() => Ok(read(BACKUP)?.or(Some(bytes))),
         found => Ok(found),
     }
-}
-
-/// Takes a step with the open files.
-fn take<'a>(step: &'a str, folder: &Path, open: &mut HashMap<&'a str, File>) -> io::Result<()> {
-    let words: Vec<&str> = step.split(' ').collect();
-    let (verb, name) = (words[0], words.get(1).copied().unwrap_or_default());
-    let path = |name: &str| folder.join(name);
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
-    let dsync = rustix::fs::OFlags::DSYNC.bits() as i32;
-    match verb {
-        "create" => drop(options.create_new(true)),
-        "direct" => drop(options.create_new(true).custom_flags(direct)),
-        "empty" => drop(options.truncate(true)),
-        "append" => drop(options.append(true)),
-        "dsync" => drop(options.append(true).custom_flags(dsync)),
-        "over" => drop(options.custom_flags(direct)),
-        "open" => {}
-        _ => {
-            let file = || open.get(name).ok_or(io::ErrorKind::NotFound);
-            return match verb {
-                "write" => file()?.write_all(aligned(&mut vec![0; NEW_BYTES + BLOCK_BYTES])),
-                "fsync" => file()?.sync_all(),
-                "fdatasync" => file()?.sync_data(),
-                "clear" => file()?.set_len(0),
-                "backup" => fs::write(path(BACKUP), fs::read(path(name))?),
-                "cut" => file()?.set_len(BLOCK_BYTES as u64),
-                "folder" => File::open(folder)?.sync_all(),
-                "rename" => fs::rename(path(name), path(words[2])),
-                "link" => {
-                    let [from, to] = [path(name), path(words[2])];
-                    Ok(rustix::fs::linkat(CWD, &from, CWD, &to, AtFlags::empty())?)
-                }
-                "unlink" => fs::remove_file(path(name)),
-                "sync" => {
-                    rustix::fs::sync();
-                    Ok(())
-                }
-                "close" => {
-                    open.remove(name);
-                    Ok(())
-                }
-                _ => Err(io::Error::other(format!("no such step: {step}"))),
-            };
-        }
-    }
-    open.insert(name, options.open(path(name))?);
-    Ok(())
-}
-
-/// Returns the new content at an address that direct writes may have.
-fn aligned(room: &mut [u8]) -> &[u8] {
-    let start = room.as_ptr().align_offset(BLOCK_BYTES);
-    let new = &mut room[start..start + NEW_BYTES];
-    new.fill(b'n');
-    new
 }
 
 #[cfg(test)]

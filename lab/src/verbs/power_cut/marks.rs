@@ -8,7 +8,6 @@
 //! promise's place.
 
 use crate::verbs::Trouble;
-use crate::verbs::power_cut::said::Line;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use std::fs::{File, OpenOptions};
 
@@ -57,7 +56,7 @@ impl Marks {
     }
 
     /// Marks a line of the subject. The mark is in its place when the call returns.
-    pub fn mark(&self, line: &Line) -> Result<(), Trouble> {
+    pub fn mark(&self, line: &str) -> Result<(), Trouble> {
         let mut message = Message {
             version: [4, 0, 0],
             data_size: size_of::<Message>() as u32,
@@ -72,7 +71,7 @@ impl Marks {
             uuid: [0; 129],
             data: [0; 7],
             sector: 0,
-            text: padded(&text(&self.subject, line)?)?,
+            text: padded(&text(&self.subject, line))?,
         };
         // SAFETY: DM_TARGET_MSG reads and writes `data_size` bytes from the address it is given,
         // which `Updater` makes the address and length of `message`. Every string in it ends in
@@ -83,8 +82,8 @@ impl Marks {
 }
 
 /// Returns the message: `mark save,{"Saved":17}`. The kernel splits words at spaces.
-fn text(subject: &str, line: &Line) -> Result<String, Trouble> {
-    Ok(format!("mark {subject},{}", serde_json::to_string(line)?))
+fn text(subject: &str, line: &str) -> String {
+    format!("mark {subject},{line}")
 }
 
 /// Returns the bytes of `text` and at least one NUL.
@@ -100,6 +99,7 @@ fn padded<const BYTES: usize>(text: &str) -> Result<[u8; BYTES], Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::power_cut::said::Line;
     use std::mem::offset_of;
 
     #[test]
@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_mark_is_one_word_with_the_subject_before_it() {
-        let mark = text("log", &Line::Sending { producer: 1, end: 9 }).expect("a text");
+        let line = Line::Sending { producer: 1, end: 9 };
+        let mark = text("log", &serde_json::to_string(&line).expect("a text"));
         assert_eq!(mark, r#"mark log,{"Sending":{"producer":1,"end":9}}"#);
         assert!(mark.split(' ').count() == 2);
     }

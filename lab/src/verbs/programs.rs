@@ -1,0 +1,174 @@
+//! `lab programs`: drawn programs under `wrote trace`. A name reported to survive must be there
+//! as the program left it in each state that `wrote trace crash` makes after the end. With marks
+//! the names are marked in the log of a device instead, for its replay.
+
+use super::power_cut::Marks;
+use super::{Trouble, least, none_broken, without_each};
+use crate::runs::seeds;
+use crate::runs::trace::steps;
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+use wrote_result::trace::{Trace, Verdict};
+use wrote_trace::{Entry, Record, states};
+
+/// More than any drawn program has.
+const STATES_MAX: u64 = 10_000;
+/// Of this number of programs some leave a name that survives.
+const MANY: u64 = 60;
+
+/// Tries drawn programs.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The built command.
+    #[arg(long)]
+    program: PathBuf,
+    /// A folder on a disk, for the files of the programs.
+    #[arg(long)]
+    folder: PathBuf,
+    /// Mark the surviving names in the log of this device, `/dev/mapper/DEVICE`.
+    #[arg(long)]
+    marks: Option<String>,
+    #[command(flatten)]
+    seeds: seeds::Arguments,
+}
+
+/// Names by their verdict, in its order.
+type Counts = [AtomicU64; 3];
+
+/// Traces all programs; fails if a verdict was better than a state.
+pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
+    let program = std::path::absolute(&arguments.program)?;
+    let counts = Counts::default();
+    let broken = match &arguments.marks {
+        Some(device) => mark(arguments, &program, device, &counts).map(|()| 0)?,
+        None => {
+            let place = || TempDir::new_in(&arguments.folder);
+            arguments.seeds.seeds().try_all(
+                "programs",
+                || Ok(place()?),
+                |place, seed| {
+                    let steps = steps::drawn(seed);
+                    let Some(because) = broken(&program, place.path(), &steps, seed, &counts)?
+                    else {
+                        return Ok::<_, Trouble>(None);
+                    };
+                    let uncounted = Counts::default();
+                    let is_broken = |steps: &Vec<String>| {
+                        let broken = broken(&program, place.path(), steps, seed, &uncounted);
+                        broken.map(|broken| broken.is_some())
+                    };
+                    let smaller = |steps: &Vec<String>| without_each(steps).collect();
+                    let steps = least(steps, smaller, is_broken)?;
+                    Ok(Some(format!("{because}\n  {}", steps.join(", "))))
+                },
+            )?
+        }
+    };
+    let [survive, unknown, lost] = counts.map(AtomicU64::into_inner);
+    if survive == 0 && arguments.seeds.seeds().count >= MANY {
+        return Err("no name survives: nothing was compared".into());
+    }
+    println!("FACT: {survive} names survive, {lost} are lost, {unknown} cannot be judged");
+    none_broken(broken)
+}
+
+/// Traces a program in a prepared `folder`; even seeds name their files from it.
+fn traced(
+    program: &Path,
+    folder: &Path,
+    steps: &[String],
+    seed: u64,
+    result: &Path,
+    record: Option<&Path>,
+) -> Result<Trace, Trouble> {
+    let mut command = Command::new(program);
+    // In the guest the disk below is a node in memory, and elsewhere it may lack a journal.
+    command.args(["trace", "--on-disk", "--format", "json", "--force", "-o"]).arg(result);
+    command.arg("--under").arg(folder).current_dir(folder).stderr(Stdio::piped());
+    if let Some(record) = record {
+        command.arg("--record").arg(record);
+    }
+    command.arg("--").arg(std::env::current_exe()?).args(["steps", "--any", &steps.join(", ")]);
+    let ended =
+        command.arg(if seed.is_multiple_of(2) { Path::new(".") } else { folder }).output()?;
+    if !ended.status.success() {
+        return Err(String::from_utf8_lossy(&ended.stderr).into());
+    }
+    Ok(serde_json::from_reader(File::open(result)?)?)
+}
+
+/// Returns the names of a trace that survive, from its `folder`.
+fn surviving<'a>(trace: &'a Trace, folder: &'a Path, counts: &Counts) -> Vec<&'a Path> {
+    let names = trace.files.iter().filter(|file| {
+        counts[file.verdict as usize].fetch_add(1, Ordering::Relaxed);
+        file.verdict == Verdict::Survives
+    });
+    names.filter_map(|file| Path::new(&file.path).strip_prefix(folder).ok()).collect()
+}
+
+/// Traces a program; returns how a verdict is better than a state.
+fn broken(
+    program: &Path,
+    place: &Path,
+    steps: &[String],
+    seed: u64,
+    counts: &Counts,
+) -> Result<Option<String>, Trouble> {
+    let folder = place.join("files");
+    let [result, record] = ["result", "record"].map(|name| place.join(name));
+    let _ = fs::remove_dir_all(&folder);
+    steps::prepare(&folder)?;
+    let trace = traced(program, &folder, steps, seed, &result, Some(&record))?;
+    let record = Record::read(&record)?;
+    let names = surviving(&trace, &folder, counts);
+    let mut broken = None;
+    // Without answers, only the last states have the program's end.
+    let Ok(_) = states::<Infallible>(&record, STATES_MAX, &mut |state| {
+        for name in names.iter().filter(|_| state.told > 0) {
+            let left = match state.tree.0.get(*name) {
+                Some((Entry::File(left), _)) => Some(&**left),
+                Some((Entry::Link(to), _)) => Some(to.as_os_str().as_encoded_bytes()),
+                _ => None,
+            };
+            if left != steps::content(&folder.join(name)).ok().as_deref() {
+                let name = name.display();
+                broken = Some(format!("{name} survives, and not in state {}", state.moment));
+            }
+        }
+        Ok(broken.is_none())
+    });
+    Ok(broken)
+}
+
+/// Traces all programs one after the other, and marks the end of each with the names that survive
+/// it: `SEED,NAME,BYTES,CHECKSUM`, and last `SEED,`.
+fn mark(
+    arguments: &Arguments,
+    program: &Path,
+    device: &str,
+    counts: &Counts,
+) -> Result<(), Trouble> {
+    let range = arguments.seeds.seeds();
+    let place = |seed: u64| arguments.folder.join(seed.to_string());
+    let seeds = range.from..range.from + range.count;
+    seeds.clone().try_for_each(|seed| steps::prepare(&place(seed)))?;
+    rustix::fs::sync();
+    let temporary = TempDir::new()?;
+    let result = temporary.path().join("result");
+    for seed in seeds {
+        let marks = Marks::open(device, &seed.to_string())?;
+        let folder = place(seed);
+        let trace = traced(program, &folder, &steps::drawn(seed), seed, &result, None)?;
+        for name in surviving(&trace, &folder, counts) {
+            let bytes = steps::content(&folder.join(name))?;
+            let (count, sum) = (bytes.len(), crc32c::crc32c(&bytes));
+            marks.mark(&format!("{},{count},{sum}", name.display()))?;
+        }
+        marks.mark("")?;
+    }
+    Ok(())
+}
