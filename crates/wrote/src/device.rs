@@ -18,6 +18,7 @@ use crate::error::{Action, Error, Tried};
 use block::SYS;
 use mounts::{Location, Mount};
 use rustix::fs::StatVfsMountFlags;
+use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -47,9 +48,8 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     let named = path;
     let path = std::fs::canonicalize(named).tried(named, Action::Examine)?;
     let metadata = path.metadata().tried(named, Action::Examine)?;
-    if metadata.file_type().is_block_device() {
-        let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-        return Ok(bare(path, number, Path::new(SYS)));
+    if let Some(device) = bare(&path, &metadata, Path::new(SYS)) {
+        return Ok(device);
     }
     let place = Location::of(&path).tried(named, Action::Examine)?;
     let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
@@ -84,12 +84,17 @@ pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
     examine(path).ok()?.device.ok()
 }
 
-/// Describes a block device itself: no file system, writes in place, nothing free.
-fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
+/// Describes a block device itself: no file system, writes in place, nothing free. `None` for
+/// anything else.
+fn bare(path: &Path, metadata: &Metadata, sys: &Path) -> Option<Target> {
+    if !metadata.file_type().is_block_device() {
+        return None;
+    }
+    let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
     let device = block::describe(sys, major, minor);
-    Target {
-        mount_point: path.clone(),
-        path,
+    Some(Target {
+        mount_point: path.to_owned(),
+        path: path.to_owned(),
         filesystem: "none".into(),
         mount_options: Vec::new(),
         capacity_bytes: device.capacity_bytes,
@@ -99,7 +104,7 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
         has_journal: None,
         below: None,
         device: Ok(device),
-    }
+    })
 }
 
 /// Returns whether the ext4 on this device has a journal, by its folder in `/sys`.
@@ -128,6 +133,11 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
     let others: Vec<Mount> =
         mounts.iter().filter(|other| other.device != mount.device).cloned().collect();
     let of_file = |path: PathBuf| {
+        // Such as `/dev/mapper/NAME`, whose name lies in memory and whose content does not.
+        let device = path.metadata().ok().and_then(|metadata| bare(&path, &metadata, sys));
+        if device.is_some() {
+            return device;
+        }
         let unseen = || Location { path: path.clone(), mount_id: None, device: (0, 0) };
         let place = Location::of(&path).unwrap_or_else(|_| unseen());
         Some(described(mounts::find(&others, &place)?, &place, &others, sys))

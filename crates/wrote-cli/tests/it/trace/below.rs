@@ -29,7 +29,7 @@ fn over(memory: &Mounted) -> Result<Mounted, String> {
 #[test]
 fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and_the_document() {
     use Verdict::{Lost, Survives as Safe, Unknown};
-    let memory = or_skip!(tmpfs());
+    let (memory, disk) = (or_skip!(tmpfs()), or_skip!(Loop::attach(32 * MIB)));
     let volatile = || ext4("rw").and_then(|upper| Mounted::overlay_with(upper, "volatile"));
     let ext2 = || Mounted::image("ext2", 32 * MIB);
     let whole = "printf new > b; sync b; sync .";
@@ -43,6 +43,8 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         (ext2(), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext2().and_then(Mounted::overlay), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext4("rw").and_then(Mounted::overlay), whole, (Safe, SAFE), ""),
+        // The name of the device lies in memory, and its content does not.
+        (Mounted::disks("ext4", vec![or_skip!(Loop::on(disk.node()))]), whole, (Safe, SAFE), ""),
     ] {
         let mounted = or_skip!(mounted);
         let (trace, _) = traced_there(mounted.path(), script, &[]);
