@@ -7,13 +7,17 @@ use super::counters::Counters;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 use wrote::device::BlockDevice;
-use wrote_result::document::Row;
+use wrote_result::document::{Row, Run};
 
 /// The time of a sample.
 pub const SAMPLE: Duration = Duration::from_millis(50);
 
 /// Samples take at most this part of the time.
 pub const SAMPLES_PART: u32 = 20;
+
+/// The most bytes of journal and metadata that the device writes for one write that is flushed. A
+/// flush also writes the pages that others left in the page cache, and the disk is idle afterwards.
+const FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// How often a sample looks at the tasks that can run.
 const LOOKS: u32 = 10;
@@ -45,10 +49,19 @@ impl Between {
             for run in &mut row.runs {
                 let writes_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
                 let all_per_s = if is_seldom { f64::INFINITY } else { writes_per_s };
-                run.foreign_share = Some(before.share(all_per_s).max(self.last.share(all_per_s)));
+                let sampled = before.share(all_per_s).max(self.last.share(all_per_s));
+                let written = if is_seldom { 0.0 } else { share_of_bytes(run) };
+                run.foreign_share = Some(sampled.max(written));
             }
         }
     }
+}
+
+/// Returns the part of a run's bytes on the device that are more than its own flushed writes take.
+fn share_of_bytes(run: &Run) -> f64 {
+    let device_bytes = run.device_written_bytes.unwrap_or(0) as f64;
+    let own_bytes = 2.0 * run.bytes as f64 + run.iops * run.elapsed_s * FLUSH_BYTES_MAX as f64;
+    ((device_bytes - own_bytes) / device_bytes.max(1.0)).max(0.0)
 }
 
 /// Other programs' I/O in a sample.
@@ -148,6 +161,17 @@ mod tests {
         // 200 a second, of 1,000 with our own, in 4 % of the time.
         let shares = [Flush::FdatasyncEach, Flush::FdatasyncAtEnd].map(marked);
         assert_eq!(shares, [0.2, 0.04]);
+    }
+
+    #[test]
+    fn pages_of_others_that_a_flush_writes_mark_a_run_though_the_disk_is_idle_between_runs() {
+        let share = |device_bytes: u64| {
+            // 300 appends of 2 KiB.
+            let run = Run { bytes: 600 << 10, iops: 300.0, elapsed_s: 1.0, ..Run::default() };
+            share_of_bytes(&Run { device_written_bytes: Some(device_bytes), ..run })
+        };
+        assert_eq!([share(0), share(300 * 100 << 10)], [0.0, 0.0], "journal and metadata");
+        assert!((0.6..0.8).contains(&share(125_000_000)));
     }
 
     #[test]

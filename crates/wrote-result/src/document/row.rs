@@ -92,7 +92,8 @@ pub struct Run {
     pub device_read_bytes: Option<u64>,
     /// Other programs' part of the device and of the CPUs in the samples before and after the run,
     /// from 0 to 1: the time in which their requests were in the device's queue, their writes of
-    /// all writes, or the time in which they waited for a CPU, whichever is most.
+    /// all writes, or the time in which they waited for a CPU, whichever is most; or, of a run that
+    /// flushes each write, the device's bytes that its own flushes can't have written.
     pub foreign_share: Option<f64>,
     /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
     /// in `serve` of the server's process. None if the kernel cannot reset the peak.
