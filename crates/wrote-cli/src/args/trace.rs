@@ -72,9 +72,9 @@ pub struct TraceArgs {
     #[arg(long)]
     pub daemons: bool,
 
-    /// Judge as on a disk with a journal (ext4, XFS, Btrfs), wherever the files lie
+    /// Judge as on a disk with a journal, wherever files lie
     ///
-    /// In containers and virtual machines for tests, files may lie in memory, or where flushes
+    /// As on ext4, XFS or Btrfs. In containers and virtual machines for tests, files may lie in memory, or where flushes
     /// cannot be followed.
     #[arg(long)]
     pub on_disk: bool,
@@ -90,8 +90,9 @@ pub struct TraceArgs {
     ]))]
     pub fail_on: Option<Severity>,
 
-    /// Keep the calls and their data in this file, for `wrote trace crash`: those below --under, or
-    /// below the current folder
+    /// Keep calls and their data, for `wrote trace crash`
+    ///
+    /// Those below --under, or below the current folder.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
     pub record: Option<PathBuf>,
 

@@ -404,12 +404,11 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
 proptest! {
     #[test]
     fn a_warning_has_a_state_that_shows_it(steps in prop::collection::vec(step(), 1..25)) {
-        let record = recorded(&steps);
-        let is_prepared = steps.iter().any(|step| matches!(step, Step::Prepare(_)));
+        // Zeros are also where no bytes are: that they were lost is not seen.
+        let is_seen = |step: &Step| !matches!(step, Step::Prepare(_));
+        let record = recorded(&steps.into_iter().filter(is_seen).collect::<Vec<_>>());
         for finding in judged(&record).1 {
-            // Zeros are also where no bytes are: that they were lost is not seen.
-            let is_of_zeros = is_prepared && finding.id == "never-flushed";
-            if finding.severity < Severity::Warning || is_of_zeros {
+            if finding.severity < Severity::Warning {
                 continue;
             }
             for place in finding.evidence["places"].as_array().unwrap() {
