@@ -97,7 +97,7 @@ impl Python {
             memory::text(task, object.checked_add(offset)?, length)
         };
         let file = bytes(file, *text).and_then(|file| String::from_utf8(file).ok());
-        let is_file = |file: &String| file.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_file = |file: &String| file.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let file = file.filter(|file| is_file(file) && !file.starts_with('<') && is_own(file));
         let found = file.zip(bytes(table, BYTES)).map(|(file, table)| {
             Arc::new(Code { file: Path::new(&file).into(), table, first: first as u32 })

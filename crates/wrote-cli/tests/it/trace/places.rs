@@ -101,9 +101,10 @@ fn a_finding_names_the_line_of_a_script_in_python() {
         true => Ok(()),
         false => Err("python3 is not CPython 3.11 to 3.13"),
     });
-    let compile = "echo exec python3 -SE save.py > save; chmod +x save";
+    let compile = "mkdir 'a b'; mv save.py 'a b'; echo \"exec python3 -SE 'a b/save.py'\" > save; \
+        chmod +x save";
     let lines = lines_of("save.py", SCRIPT, compile);
-    assert_eq!(lines, ["write save.py:4", "rename save.py:6"]);
+    assert_eq!(lines, ["write a b/save.py:4", "rename a b/save.py:6"]);
 }
 
 #[test]
