@@ -170,7 +170,7 @@ mod tests {
             let run = Run { bytes: 600 << 10, iops: 300.0, elapsed_s: 1.0, ..Run::default() };
             share_of_bytes(&Run { device_written_bytes: Some(device_bytes), ..run })
         };
-        assert_eq!([share(0), share(300 * 100 << 10)], [0.0, 0.0], "journal and metadata");
+        assert_eq!([share(0), share(300 * (100 << 10))], [0.0, 0.0], "journal and metadata");
         assert!((0.6..0.8).contains(&share(125_000_000)));
     }
 
