@@ -74,8 +74,8 @@ pub struct TraceArgs {
 
     /// Judge as on a disk with a journal, wherever files lie
     ///
-    /// As on ext4, XFS or Btrfs. In containers and virtual machines for tests, files may lie in memory, or where flushes
-    /// cannot be followed.
+    /// As on ext4, XFS or Btrfs. In containers and virtual machines for tests, files may lie in
+    /// memory, or where flushes cannot be followed.
     #[arg(long)]
     pub on_disk: bool,
 
