@@ -109,6 +109,10 @@ pub struct CleanArgs {
     /// The folder that was measured, or copied into
     #[arg(value_name = "PATH", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub path: PathBuf,
+
+    /// Name what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// The arguments of `wrote serve` in a program that was built without it, which has no use for

@@ -38,9 +38,10 @@ pub fn leftovers(parent: &Path) -> Vec<Leftover> {
 /// Removes folders in `parent` left behind by the current user's runs, and files and folders of
 /// killed copies and saves.
 ///
-/// A folder stays if its run is alive, or if it contains anything that a run does not create.
-/// [`Error::Usage`] if `parent` is not a folder.
-pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
+/// A folder stays if its run is alive, or if it contains anything that a run does not create. With
+/// `dry_run` all stay, and those to be removed are named as removed. [`Error::Usage`] if `parent`
+/// is not a folder.
+pub fn clean(parent: &Path, dry_run: bool) -> Result<Cleaned, Error> {
     super::check_folder(parent)?;
     let mut cleaned = Cleaned::default();
     for candidate in candidates(parent) {
@@ -53,6 +54,8 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
                 path.display(),
                 remove::listed(&candidate.contents.foreign)
             ));
+        } else if dry_run {
+            cleaned.removed.push(candidate.leftover);
         } else {
             match candidate.folder.remove(candidate.state) {
                 Ok(()) => cleaned.removed.push(candidate.leftover),
@@ -64,7 +67,7 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
         let path = &candidate.leftover.path;
         if candidate.leftover.alive {
             cleaned.alive.push(candidate.leftover);
-        } else if let Err(error) = candidate.remove() {
+        } else if !dry_run && let Err(error) = candidate.remove() {
             cleaned.refused.push(format!("{}: can't be removed: {error}", path.display()));
         } else {
             cleaned.removed.push(candidate.leftover);
@@ -136,7 +139,9 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0].path, found[0].alive), (&path, false));
         assert!(found[0].size_bytes >= 8192, "{found:?}");
-        let cleaned = clean(parent.path()).unwrap();
+        assert_eq!(clean(parent.path(), true).unwrap().removed, found);
+        assert!(path.exists());
+        let cleaned = clean(parent.path(), false).unwrap();
         assert_eq!(cleaned.removed, found);
         assert!(cleaned.alive.is_empty() && cleaned.refused.is_empty());
         assert!(!path.exists());
@@ -148,7 +153,7 @@ mod tests {
         let scratch = Scratch::make(parent.path()).unwrap();
         fs::write(scratch.file("ways", "output", 0), "x").unwrap();
         assert!(leftovers(parent.path())[0].alive);
-        let cleaned = clean(parent.path()).unwrap();
+        let cleaned = clean(parent.path(), false).unwrap();
         assert_eq!(cleaned.alive[0].path, scratch.path());
         assert!(cleaned.removed.is_empty() && scratch.file("ways", "output", 0).exists());
     }
@@ -159,7 +164,7 @@ mod tests {
         let foreign = dead(parent.path(), ".wrote-aaaaaa");
         fs::write(foreign.join("thesis.txt"), "theirs").unwrap();
         let plain = dead(parent.path(), ".wrote-bbbbbb");
-        let cleaned = clean(parent.path()).unwrap();
+        let cleaned = clean(parent.path(), false).unwrap();
         assert_eq!(cleaned.removed.len(), 1);
         assert!(!plain.exists());
         assert!(cleaned.refused[0].contains("thesis.txt"), "{cleaned:?}");
@@ -184,7 +189,7 @@ mod tests {
         let target = dead(parent.path(), "elsewhere");
         std::os::unix::fs::symlink(&target, parent.path().join(".wrote-alink0")).unwrap();
         assert_eq!(leftovers(parent.path()), []);
-        assert_eq!(clean(parent.path()).unwrap(), Cleaned::default());
+        assert_eq!(clean(parent.path(), false).unwrap(), Cleaned::default());
         assert!(target.join("job-0.data").exists());
     }
 
@@ -196,7 +201,7 @@ mod tests {
         fs::create_dir(&begun).unwrap();
         fs::write(begun.join("lock"), "").unwrap();
         assert_eq!(leftovers(parent.path()).len(), 2);
-        assert_eq!(clean(parent.path()).unwrap().removed.len(), 2);
+        assert_eq!(clean(parent.path(), false).unwrap().removed.len(), 2);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
@@ -204,6 +209,6 @@ mod tests {
     fn a_parent_that_is_no_folder_has_no_leftovers_and_cannot_be_cleaned() {
         let missing = Path::new("/nonexistent/wrote");
         assert_eq!(leftovers(missing), []);
-        assert!(matches!(clean(missing), Err(Error::Usage(_))));
+        assert!(matches!(clean(missing, false), Err(Error::Usage(_))));
     }
 }

@@ -121,7 +121,10 @@ mod tests {
             fs::write(path(name), "theirs").unwrap();
         }
         let before = names(parent.path());
-        let cleaned = clean(parent.path()).unwrap();
+        let asked = clean(parent.path(), true).unwrap();
+        assert_eq!(names(parent.path()), before, "a dry run removes nothing");
+        let cleaned = clean(parent.path(), false).unwrap();
+        assert_eq!(asked, cleaned);
         let of = |leftovers: &[Leftover]| -> Vec<PathBuf> {
             leftovers.iter().map(|leftover| leftover.path.clone()).collect()
         };

@@ -126,9 +126,9 @@ pub(super) fn doctor(arguments: &DoctorArgs) -> Result<(), Error> {
 }
 
 pub(super) fn clean(arguments: &CleanArgs) -> Result<(), Error> {
-    let mut cleaned = scratch::clean(&arguments.path)?;
+    let mut cleaned = scratch::clean(&arguments.path, arguments.dry_run)?;
     let refused = std::mem::take(&mut cleaned.refused);
-    output::to_stdout(|out| write(&cleaned, refused.is_empty(), out))?;
+    output::to_stdout(|out| write(&cleaned, arguments.dry_run, refused.is_empty(), out))?;
     // Each is a separate line; the last one is also the command's error.
     let Some((last, others)) = refused.split_last() else {
         return Ok(());
@@ -138,10 +138,11 @@ pub(super) fn clean(arguments: &CleanArgs) -> Result<(), Error> {
 }
 
 /// Reports the removed folders, and the folders that stay because their runs still live.
-fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write(cleaned: &Cleaned, dry_run: bool, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let removed = if dry_run { "would remove" } else { "removed" };
     for leftover in &cleaned.removed {
         let size = units::bytes(leftover.size_bytes);
-        writeln!(out, "removed {} ({size})", shown(&leftover.path))?;
+        writeln!(out, "{removed} {} ({size})", shown(&leftover.path))?;
     }
     for leftover in &cleaned.alive {
         writeln!(out, "kept {}: its run still lives", shown(&leftover.path))?;
