@@ -167,7 +167,6 @@ impl Accounts {
                 account.durable_writes += u64::from(how.is_durable);
                 account.direct_writes += u64::from(how.is_direct);
                 account.last_write = call.point();
-                account.changed_by = call.task;
                 if how.is_durable {
                     account.last_flush = call.point();
                 }
@@ -197,7 +196,7 @@ impl Accounts {
             Act::Rename { file, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
                 let account = self.account(*file, call);
-                (account.renamed, account.changed_by) = (Some(replaces), call.task);
+                account.renamed = Some(replaces);
             }
             Act::Exchange { one: (one, _), other: (other, _) } => {
                 self.account(*one, call).renamed = Some(true);
@@ -220,6 +219,10 @@ impl Accounts {
     fn account(&mut self, file: FileId, call: &Call) -> &mut Account {
         let account = self.files.entry(file).or_default();
         account.last_call = call.point();
+        // A flush changes nothing.
+        if !matches!(call.act, Act::Flush { .. } | Act::FlushRange { .. }) && call.act.is_change() {
+            account.changed_by = call.task;
+        }
         account
     }
 }

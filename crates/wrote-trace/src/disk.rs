@@ -411,7 +411,7 @@ impl Disk {
     /// Adds a file that was there before. Its name is durable.
     pub fn found(&mut self, file: FileId, name: Option<&Name>, size_bytes: u64) -> Id {
         let rest = self.folded.take(file);
-        if let (Some(rest), Some(_)) = (rest, name) {
+        if let Some(rest) = rest {
             return self.restore(file, rest, name, size_bytes);
         }
         let id = self.known(file);

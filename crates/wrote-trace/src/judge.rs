@@ -243,9 +243,11 @@ impl Judge {
         let early = (at, std::mem::take(&mut self.has_saved));
         let saves = self.saves;
         for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
-            // In a program that saves what it acknowledges, another thread writes the next record.
-            let is_own =
-                !saves || accounts.of(file).is_none_or(|account| account.changed_by == task);
+            // Of a file that is flushed in turn, another thread may write the next record.
+            let is_next = |account: &Account| {
+                account.changed_by != task && account.flushes + account.durable_writes > 0
+            };
+            let is_own = !saves || !accounts.of(file).is_some_and(is_next);
             if is_own && !self.has(&kinds::JOURNAL_MAY_RETURN, &disk.path(file)) {
                 self.told_early.entry(file).or_insert(early);
             }

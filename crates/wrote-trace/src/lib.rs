@@ -202,7 +202,7 @@ impl Desk {
         const BUSY_WRITES: u64 = 100;
         let (disk, accounts) = (&mut self.disk, &self.accounts);
         let is_busy = |file| accounts.of(file).is_some_and(|of| of.writes >= BUSY_WRITES);
-        let surplus = disk.surplus(is_busy);
+        let Some(surplus) = disk.surplus(is_busy) else { return Vec::new() };
         for file in &surplus {
             let kind = self.judge.fold(disk, accounts, *file);
             let account = accounts.of(*file);
@@ -211,9 +211,7 @@ impl Desk {
             let is_listed = is_listed && is_under(&self.under, &disk.path(*file));
             disk.fold(*file, Mark { kind, is_new, is_listed });
         }
-        if !surplus.is_empty() {
-            disk.end_batch();
-        }
+        disk.end_batch();
         surplus
     }
 

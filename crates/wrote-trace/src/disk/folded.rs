@@ -138,12 +138,12 @@ impl Disk {
         self.folded.get(file).is_some_and(|rest| rest.has(Rest::NEW))
     }
 
-    /// Returns the files that should be folded: none, where there are few. The ones for which
-    /// `is_busy` holds come late.
-    pub fn surplus(&self, is_busy: impl Fn(FileId) -> bool) -> Vec<FileId> {
+    /// Returns the files that should be folded; `None` where there are few files and folders. The
+    /// ones for which `is_busy` holds come late.
+    pub fn surplus(&self, is_busy: impl Fn(FileId) -> bool) -> Option<Vec<FileId>> {
         let whole_max = self.folded.whole_max;
         if self.nodes.len() < self.folded.due.max(whole_max) {
-            return Vec::new();
+            return None;
         }
         // A call on the newest may be in progress.
         let oldest = self.next_id.saturating_sub(whole_max as Id / 4);
@@ -154,7 +154,7 @@ impl Disk {
         let mut files: Vec<_> = files.collect();
         files.sort_unstable();
         files.truncate(files.len().saturating_sub(whole_max / 2));
-        files.into_iter().filter(|(is_recent, ..)| !is_recent).map(|of| of.4).collect()
+        Some(files.into_iter().filter(|(is_recent, ..)| !is_recent).map(|of| of.4).collect())
     }
 
     fn is_safe(&self, node: &Node) -> bool {

@@ -1,6 +1,6 @@
 //! The names, threads, answers and signals of a traced program.
 
-use super::{file, ids, traced};
+use super::{file, ids, installed, traced};
 use fixtures::{finish, folder, or_skip};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -128,4 +128,30 @@ fn a_server_that_flushes_before_it_answers_has_no_warning_while_it_prepares_its_
     let found = trace.findings.iter().filter(|found| !found.text.starts_with("said "));
     let found: Vec<_> = found.map(|found| found.id.as_str()).collect();
     assert_eq!(found, ["lock-not-flushed"], "{trace:?}");
+}
+
+#[test]
+fn an_early_answer_is_found_whatever_call_or_thread_changed_the_file_before_its_first_flush() {
+    or_skip!(installed("python3"));
+    let begin = "import os, threading\n\
+        def put(path, text):\n    fd = os.open(path, os.O_CREAT | os.O_WRONLY)\n    \
+        os.write(fd, text)\n    return fd\n\
+        os.fsync(put('other', b'x'))\nfd = os.open('a', os.O_RDWR)\n";
+    for (change, file) in [
+        ("os.ftruncate(fd, 0)", "a"),
+        ("os.rename('other', 'b'); os.rename('a', 'other')", "other"),
+        ("t = threading.Thread(target=put, args=('rec', b'y')); t.start(); t.join()", "rec"),
+    ] {
+        let place = folder();
+        fs::write(place.path().join("a"), "old").unwrap();
+        fs::write(
+            place.path().join("p.py"),
+            format!("{begin}{change}\nos.write(1, b'saved')\nos.sync()\n"),
+        )
+        .unwrap();
+        let (trace, _) = traced(place.path(), "exec python3 p.py", &["--ack", "stdout"]);
+        let early = trace.findings.iter().find(|finding| finding.id == "acknowledged-early");
+        let places = early.map(|finding| finding.evidence["places"].to_string());
+        assert!(places.is_some_and(|places| places.contains(file)), "{change}: {trace:?}");
+    }
 }
