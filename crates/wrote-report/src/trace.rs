@@ -128,7 +128,8 @@ pub fn verdict(trace: &Trace) -> String {
             0 => "Cannot be judged".into(),
             1 if count == 1 => {
                 format!(
-                    "At its end, what it wrote does not survive a power cut{because}; cannot be judged"
+                    "At its end, what it wrote does not survive a power cut{because}; cannot be \
+                     judged"
                 )
             }
             lost => format!(

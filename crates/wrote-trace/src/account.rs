@@ -58,7 +58,7 @@ pub struct Account {
     pub is_resized: bool,
     /// Whether it was open to be written before the trace began.
     pub was_open: bool,
-    /// The last thread that wrote or renamed it.
+    /// The last thread that changed it or its name.
     pub changed_by: u32,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,
@@ -195,8 +195,7 @@ impl Accounts {
             }
             Act::Rename { file, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
-                let account = self.account(*file, call);
-                account.renamed = Some(replaces);
+                self.account(*file, call).renamed = Some(replaces);
             }
             Act::Exchange { one: (one, _), other: (other, _) } => {
                 self.account(*one, call).renamed = Some(true);

@@ -39,11 +39,8 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
     };
     let token = access::bearer(&parts.headers);
     let mark_of_page = exchange.mark_of_page(&parts.headers);
-    let mut answer = match (parts.uri.path(), &parts.method) {
-        _ if mark_of_page.is_some() => {
-            let mark = mark_of_page.unwrap_or_default();
-            refuse(Reason::Unauthorized, mark, wrong(StatusCode::FORBIDDEN, mark))
-        }
+    let mut answer = match (mark_of_page, parts.uri.path(), &parts.method) {
+        (Some(mark), ..) => refuse(Reason::Unauthorized, mark, wrong(StatusCode::FORBIDDEN, mark)),
         _ if !exchange.lets_in(token) => {
             if !token.is_empty() {
                 sleep(WRONG_TOKEN_PAUSE).await;
@@ -54,10 +51,10 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
             let because = if token.is_empty() { "there is no token" } else { "a wrong token" };
             refuse(Reason::Unauthorized, because, answer)
         }
-        ("/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
-        ("/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
-        ("/append", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("POST")),
-        ("/records", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("GET, HEAD")),
+        (_, "/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
+        (_, "/records", &Method::GET | &Method::HEAD) => records(&parts, token, &exchange).await,
+        (_, "/append", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("POST")),
+        (_, "/records", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("GET, HEAD")),
         _ => {
             let because = "the paths are /append and /records";
             refuse(Reason::Malformed, because, wrong(StatusCode::NOT_FOUND, because))

@@ -84,7 +84,6 @@ pub struct Folded {
     lost: BTreeSet<u64>,
     /// The files that are known wholly at most.
     whole_max: usize,
-    ranges_max: usize,
     /// The number of files and folders at which the next batch is due.
     due: usize,
 }
@@ -97,7 +96,6 @@ impl Default for Folded {
             beyond: MoreFiles::default(),
             lost: BTreeSet::new(),
             whole_max: WHOLE_MAX,
-            ranges_max: RANGES_MAX,
             due: 0,
         }
     }
@@ -250,10 +248,9 @@ impl Disk {
     /// Ends a batch of folded files.
     pub fn end_batch(&mut self) {
         self.drop_folders();
-        let (ranges_max, whole_max) = (self.folded.ranges_max, self.folded.whole_max);
         self.folded.batch = self.folded.batch.saturating_add(1);
-        self.folded.due = self.nodes.len() + whole_max / 2;
-        if self.folded.files.values().map(RangeMap::len).sum::<usize>() > ranges_max {
+        self.folded.due = self.nodes.len() + self.folded.whole_max / 2;
+        if self.folded.files.values().map(RangeMap::len).sum::<usize>() > RANGES_MAX {
             let mut more = self.folded.beyond;
             // Later flushes of lost ones would not be known.
             self.rests(|count, verdict, _| more.add(verdict.min(Verdict::Unknown), count));
