@@ -412,6 +412,13 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
         planned.extend(scenario.plan(call)?);
     }
     for plan in &mut planned {
+        if call.within.is_some() && plan.within.is_none() {
+            return Err(Error::Usage(format!(
+                "--within: {} has no runs that a time could lengthen or shorten; --time and --runs \
+                 choose its amounts",
+                plan.name
+            )));
+        }
         plan.is_sized = call.common.has_amount();
         plan.is_whole |= plan.is_sized && plan.within.is_none();
     }

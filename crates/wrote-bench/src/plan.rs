@@ -113,6 +113,8 @@ pub struct Plan<'a> {
     pub space_bytes: u64,
     /// The most bytes that all runs share, written as a stream.
     pub prepared_bytes: u64,
+    /// The most bytes of further rounds beyond what all runs may write.
+    pub spare_bytes: u64,
     /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
     pub shares_files: bool,
     /// The part of the disk's speed from which the bytes and the time of its runs follow.
@@ -241,6 +243,7 @@ impl<'a> Plan<'a> {
             is_sized: false,
             space_bytes,
             prepared_bytes: 0,
+            spare_bytes: 0,
             shares_files: false,
             wants: Wanted::Flush,
             work: Box::new(work),
@@ -255,7 +258,8 @@ impl<'a> Plan<'a> {
     /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
     pub fn written_bytes_max(&self) -> u64 {
         let round = self.rows.iter().map(|row| row.bytes_max).fold(0, u64::saturating_add);
-        round.saturating_mul(self.runs.into()).saturating_add(self.prepared_bytes)
+        let runs = round.saturating_mul(self.runs.into());
+        runs.saturating_add(self.prepared_bytes).saturating_add(self.spare_bytes)
     }
 
     /// Returns the end of a plan that begins at `begin`: by the time that was asked for, or after

@@ -36,7 +36,7 @@ struct Schedule {
     /// The rounds so far, with further ones, and the time until which there are such.
     begun: u32,
     further_until: Duration,
-    /// The announced bytes of rows that have too few left for a run.
+    /// The announced bytes of no row, and of rows that have too few left for a run.
     spare_bytes: u64,
     rows: Vec<RowTime>,
     /// The current or next run, and those after it.
@@ -103,7 +103,7 @@ impl Schedule {
             has_further: !plan.is_sized && !specs.iter().any(|row| row.is_last),
             begun: plan.runs,
             further_until: Duration::MAX,
-            spare_bytes: 0,
+            spare_bytes: plan.spare_bytes,
             rows: specs.iter().map(row).collect(),
             order: order(specs, plan.runs).into(),
         }

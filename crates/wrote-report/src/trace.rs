@@ -42,7 +42,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     let hidden = trace.files.len() - shown.len();
     if hidden > 0 {
         let files = units::counted(hidden as u64, "more file");
-        notes.push(format!("{files} that survive as much or more: --format json has all").into());
+        notes.push(format!("{files} that survive as much or more: --format json has them").into());
     }
     let more = &trace.more_files;
     if !more.is_empty() {

@@ -88,6 +88,11 @@ impl Call {
         Call { at_ns, took_ns: 0, place: None, task: 0, act, data: Vec::new() }
     }
 
+    /// Returns when it had ended, in nanoseconds since the program's start.
+    pub fn ended_ns(&self) -> u64 {
+        self.at_ns.saturating_add(self.took_ns)
+    }
+
     /// Returns when and where it was made.
     pub fn point(&self) -> Point {
         Point { at_ns: self.at_ns, place: self.place }

@@ -31,7 +31,14 @@ pub struct Content {
     is_resized: bool,
     /// Whether one of those has cut durable bytes.
     is_cut: bool,
+    /// The latest changes, with when each had ended. A flush that began before that may miss it.
+    recent: Vec<(u64, Range<u64>)>,
 }
+
+/// A change of size concerns all bytes.
+pub const ALL: Range<u64> = 0..u64::MAX;
+/// The most latest changes of a file; earlier ones are joined.
+const RECENT_MAX: usize = 32;
 
 impl Content {
     /// A file that was there before, with all of its bytes durable.
@@ -46,7 +53,7 @@ impl Content {
     /// A file with unflushed changes. All that is known of them is whether a flush has lost them.
     pub fn spoilt(size_bytes: u64, is_lost: bool) -> Content {
         let mut spoilt = Content { is_resized: true, ..Content::found(size_bytes) };
-        spoilt.write(0..size_bytes.max(u64::from(is_lost)), How::default(), false);
+        spoilt.write(0..size_bytes.max(u64::from(is_lost)), How::default(), false, 0);
         if is_lost {
             spoilt.lose();
         }
@@ -101,8 +108,26 @@ impl Content {
         self.lost.overlaps(bytes)
     }
 
-    /// Writes these bytes.
-    pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool) {
+    /// Notes that a change of these bytes had ended then.
+    pub fn note(&mut self, ended_ns: u64, bytes: Range<u64>) {
+        if let [(_, first), (second_ns, second), ..] = &self.recent[..]
+            && self.recent.len() == RECENT_MAX
+        {
+            let joined = first.start.min(second.start)..first.end.max(second.end);
+            self.recent[1] = (*second_ns, joined);
+            self.recent.remove(0);
+        }
+        self.recent.push((ended_ns, bytes));
+    }
+
+    /// Returns the bytes whose changes had not ended when a flush began.
+    fn late(&mut self, began_ns: u64) -> RangeSet<u64> {
+        self.recent.retain(|(ended_ns, bytes)| *ended_ns > began_ns && !bytes.is_empty());
+        self.recent.iter().map(|(_, bytes)| bytes.clone()).collect()
+    }
+
+    /// Writes these bytes, in a call that began then.
+    pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool, began_ns: u64) {
         if bytes.is_empty() || is_zeros && !how.is_durable && self.prepare(&bytes) {
             return;
         }
@@ -116,7 +141,9 @@ impl Content {
         self.in_place.remove(bytes.clone());
         if how.is_durable {
             // As `fdatasync(2)`, it takes the size along.
-            (self.is_resized, self.is_cut) = (false, false);
+            let is_size_late = self.late(began_ns).contains(&(ALL.end - 1));
+            self.is_resized &= is_size_late;
+            self.is_cut &= is_size_late;
             self.dirty.remove(bytes.clone());
             self.settled.insert(bytes);
             return;
@@ -179,25 +206,30 @@ impl Content {
         [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled]
     }
 
-    /// Makes all durable but what an earlier flush has lost.
-    pub fn flush(&mut self) {
-        self.mix();
-        self.settled.extend(self.dirty.iter().cloned());
+    /// Handles a flush that began then: makes all durable but what an earlier flush has lost, and
+    /// what was changed since.
+    pub fn flush(&mut self, began_ns: u64) {
+        self.flush_range(&ALL, began_ns);
         for range in self.lost.iter() {
             self.settled.remove(range.clone());
+            self.in_place.remove(range.clone());
         }
-        self.dirty.clone_from(&self.lost);
-        self.in_place.clear();
-        self.is_resized = false;
-        self.is_cut = false;
+        if !self.late(began_ns).contains(&(ALL.end - 1)) {
+            (self.is_resized, self.is_cut) = (false, false);
+        }
     }
 
-    /// Makes some bytes durable. A change of size may need more.
-    pub fn flush_range(&mut self, bytes: &Range<u64>) {
-        self.mix();
+    /// Makes some bytes durable, as [`Content::flush`]. A change of size may need more.
+    pub fn flush_range(&mut self, bytes: &Range<u64>, began_ns: u64) {
+        let mut kept = self.late(began_ns);
+        if self.zeros.is_empty() || !kept.overlaps(&self.zeros) {
+            self.mix();
+        }
+        kept.extend(self.lost.iter().cloned());
         let of_range = |range: &Range<u64>| range.start.max(bytes.start)..range.end.min(bytes.end);
-        let dirty: Vec<_> = self.dirty.overlapping(bytes).map(of_range).collect();
-        for range in dirty.into_iter().flat_map(|range| self.lost.gaps(&range).collect::<Vec<_>>())
+        let dirty = self.dirty.overlapping(bytes).map(of_range);
+        for range in
+            dirty.flat_map(|range| kept.gaps(&range).collect::<Vec<_>>()).collect::<Vec<_>>()
         {
             self.dirty.remove(range.clone());
             self.in_place.remove(range.clone());
@@ -266,7 +298,7 @@ mod tests {
         match step {
             Step::Write(range, how, is_zeros) => {
                 let zeros = content.zeros.clone();
-                content.write(range.clone(), *how, *is_zeros);
+                content.write(range.clone(), *how, *is_zeros, 0);
                 if how.is_durable {
                     let holes = zeros.start.min(range.start)..zeros.end.min(range.start);
                     bytes[ends(&holes)].iter_mut().for_each(|byte| byte.is_dirty = false);
@@ -303,7 +335,7 @@ mod tests {
                 content.erase(BYTES as u64..u64::MAX);
             }
             Step::Flush => {
-                content.flush();
+                content.flush(0);
                 for byte in bytes {
                     byte.is_settled = (byte.is_settled || byte.is_dirty) && !byte.is_lost;
                     byte.is_dirty = byte.is_lost;
@@ -311,7 +343,7 @@ mod tests {
                 }
             }
             Step::FlushRange(range) => {
-                content.flush_range(range);
+                content.flush_range(range, 0);
                 for byte in bytes[ends(range)].iter_mut().filter(|byte| !byte.is_lost) {
                     byte.is_settled |= byte.is_dirty;
                     (byte.is_dirty, byte.is_in_place) = (false, false);
@@ -328,21 +360,21 @@ mod tests {
     fn zeros_behind_the_data_prepare_space_until_a_record_is_there() {
         const DURABLE: How = How { is_direct: false, is_durable: true };
         let mut content = Content::found(10);
-        content.write(10..20, How::default(), true);
-        content.write(20..30, How::default(), true);
+        content.write(10..20, How::default(), true, 0);
+        content.write(20..30, How::default(), true, 0);
         assert!(content.is_dirty() && content.dirty_bytes() == 0);
-        content.write(10..15, DURABLE, false);
+        content.write(10..15, DURABLE, false, 0);
         assert_eq!(content.zeros, 15..30);
-        content.write(15..30, DURABLE, false);
+        content.write(15..30, DURABLE, false, 0);
         assert!(!content.is_dirty());
-        content.write(30..40, How::default(), true);
-        content.write(40..50, DURABLE, false);
+        content.write(30..40, How::default(), true, 0);
+        content.write(40..50, DURABLE, false, 0);
         assert!(!content.is_dirty(), "a hole has zeros, too");
-        content.write(0..10, How::default(), true);
+        content.write(0..10, How::default(), true, 0);
         assert_eq!(content.dirty_bytes(), 10, "zeros over data are data");
         // All that a file has is its data.
         let mut new = Content::default();
-        new.write(0..10, How::default(), true);
+        new.write(0..10, How::default(), true, 0);
         assert_eq!(new.dirty_bytes(), 10);
     }
 

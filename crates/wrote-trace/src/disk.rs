@@ -11,7 +11,7 @@
 mod folded;
 
 use crate::call::{Act, Call, FileId, Name, Point, Storage};
-use crate::content::{BEFORE, Content, STORES};
+use crate::content::{ALL, BEFORE, Content, STORES};
 use crate::names::{Id, Names, Place};
 use folded::Folded;
 pub use folded::Mark;
@@ -61,6 +61,9 @@ pub struct Disk {
     folded: Folded,
     /// Counts calls.
     now: u64,
+    /// When the latest call began, and when it had ended.
+    began_ns: u64,
+    ended_ns: u64,
     next_id: Id,
 }
 
@@ -331,6 +334,8 @@ impl Disk {
     /// Processes a call.
     pub fn see(&mut self, call: &Call) {
         self.now += 1;
+        let (began_ns, ended_ns) = (call.at_ns, call.ended_ns());
+        (self.began_ns, self.ended_ns) = (began_ns, ended_ns);
         match &call.act {
             Act::Storage { device, storage } => {
                 self.storages.insert(*device, storage.clone());
@@ -344,21 +349,26 @@ impl Disk {
             Act::MadeLink { file, name, .. } => self.make(*file, Some(name), Kind::File),
             Act::MadeFolder { file, name } => self.make(*file, Some(name), Kind::Folder),
             Act::Write { file, bytes, how, is_zeros, .. } => {
-                self.alter(*file, |content| content.write(bytes.clone(), *how, *is_zeros));
+                self.alter(*file, |content| {
+                    content.write(bytes.clone(), *how, *is_zeros, began_ns);
+                    if !how.is_durable {
+                        content.note(ended_ns, bytes.clone());
+                    }
+                });
                 if how.is_durable {
                     let id = self.known(*file);
                     self.keep_names(id, true);
                 }
             }
-            Act::Empty { file, .. } => self.alter(*file, |content| content.resize(0)),
+            Act::Empty { file, .. } => self.resize(*file, |content| content.resize(0)),
             Act::Resize { file, to_bytes, .. } => {
-                self.alter(*file, |content| content.resize(*to_bytes));
+                self.resize(*file, |content| content.resize(*to_bytes));
             }
             Act::Erase { file, bytes, .. } => {
-                self.alter(*file, |content| content.erase(bytes.clone()));
+                self.resize(*file, |content| content.erase(bytes.clone()));
             }
             Act::Shift { file, at_byte, from_bytes, to_bytes } => {
-                self.alter(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
+                self.resize(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
             }
             Act::Map { file } => self.alter(*file, |content| {
                 (content.is_mapped, content.unseen) = (true, Some(STORES));
@@ -366,13 +376,13 @@ impl Disk {
             Act::Before { file } => self.alter(*file, |content| content.unseen = Some(BEFORE)),
             Act::Cover { file } => self.alter(*file, |content| content.unseen = None),
             Act::FlushRange { file, bytes } => {
-                self.alter(*file, |content| content.flush_range(bytes));
+                self.alter(*file, |content| content.flush_range(bytes, began_ns));
             }
             Act::Flush { file, failed: None, is_data } => {
                 let id = self.known(*file);
-                self.alter(*file, Content::flush);
-                self.node(id).flushed = self.folded.batch;
-                self.names.flush(id);
+                self.alter(*file, |content| content.flush(began_ns));
+                self.node(id).flushed = self.folded.batch_before(began_ns);
+                self.names.flush(id, began_ns);
                 self.keep_names(id, *is_data);
             }
             Act::Flush { file, failed: Some(_), .. } => self.alter(*file, Content::lose),
@@ -543,6 +553,15 @@ impl Disk {
         };
     }
 
+    /// Changes a file's size, or bytes as such a change does.
+    fn resize(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
+        let ended_ns = self.ended_ns;
+        self.alter(file, |content| {
+            how(content);
+            content.note(ended_ns, ALL);
+        });
+    }
+
     /// Gives names to files, or takes them.
     fn change(&mut self, names: Vec<(&Name, Option<Id>)>, by: By, removal: Option<Point>) {
         let names: Vec<(Place, Option<Id>)> =
@@ -570,7 +589,7 @@ impl Disk {
             }
         }
         taken.into_iter().for_each(|(id, place)| self.leave(id, place));
-        self.names.change(self.now, &names, removal);
+        self.names.change(self.now, self.ended_ns, &names, removal);
     }
 
     /// Handles a file that has lost a name: its last one, perhaps.
@@ -605,15 +624,17 @@ impl Disk {
     fn keep_names(&mut self, file: Id, is_data: bool) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
-            for at in self.take_made(id, is_data) {
+            for at in self.take_made(id, is_data, self.began_ns) {
                 kept.extend(self.names.keep(at));
             }
         }
     }
 
-    fn take_made(&mut self, file: Id, is_data: bool) -> Vec<u64> {
+    fn take_made(&mut self, file: Id, is_data: bool, began_ns: u64) -> Vec<u64> {
         let of = (file, 0, false)..=(file, u64::MAX, true);
-        let made = self.made.range(of).filter(|(.., is_link)| !(is_data && *is_link));
+        let made = self.made.range(of).filter(|(_, at, is_link)| {
+            !(is_data && *is_link) && self.names.has_ended(*at, began_ns)
+        });
         let made: Vec<_> = made.copied().collect();
         for change in &made {
             self.made.remove(change);
@@ -624,12 +645,16 @@ impl Disk {
     fn flush_all(&mut self, device: Option<u64>) {
         let is_meant = |file: FileId| device.is_none_or(|device| device == file.device);
         for node in self.nodes.values_mut().filter(|node| is_meant(node.file)) {
-            node.content.flush();
+            node.content.flush(self.began_ns);
         }
-        self.folded.flush_all(|of| device.is_none_or(|device| device == of));
+        if self.folded.batch_before(self.began_ns) == self.folded.batch {
+            self.folded.flush_all(|of| device.is_none_or(|device| device == of));
+        }
         let nodes = &self.nodes;
         self.dirty.retain(|id| nodes.get(id).is_some_and(|node| node.content.is_dirty()));
-        self.names.flush_all(|folder| nodes.get(&folder).is_some_and(|node| is_meant(node.file)));
+        self.names.flush_all(self.began_ns, |folder| {
+            nodes.get(&folder).is_some_and(|node| is_meant(node.file))
+        });
     }
 
     /// Forgets what a report needs no more where there is much of it: changes of names, and the

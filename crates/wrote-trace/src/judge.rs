@@ -5,6 +5,7 @@ pub mod kinds;
 use crate::account::{Account, Accounts};
 use crate::call::{Act, Call, FileId, How, Language, Name, PlaceId, Point};
 use crate::disk::{By, Disk, Node, Promise};
+use crate::is_under;
 use itertools::Itertools;
 use kinds::Kind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,6 +25,8 @@ const MANY_FLUSHES: u64 = 100;
 /// Bytes that a flush can carry at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
+/// The most files that are only counted and may turn out to be part of an answer.
+const EARLY_MAX: usize = 1 << 13;
 /// The most removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 13;
 const NAMES_MAX: usize = 3;
@@ -36,6 +39,8 @@ pub type Source<'a> = &'a mut dyn FnMut(PlaceId) -> (Language, Option<String>);
 /// Examines each call before the disk processes it.
 #[derive(Debug, Default)]
 pub struct Judge {
+    /// The folders whose files are judged; all if empty.
+    pub under: Vec<PathBuf>,
     /// The places found, by index of their kind.
     found: BTreeMap<usize, Found>,
     /// Few: most files have none.
@@ -162,7 +167,10 @@ impl Judge {
             _ => return,
         };
         (self.has_saved, self.saves) = (true, true);
-        let is_saved = |file: FileId| disk.survives(file, Promise::Seen) >= disk.most(file.device);
+        let is_saved = |file: FileId| {
+            disk.file(file).is_some()
+                && disk.survives(file, Promise::Seen) >= disk.most(file.device)
+        };
         let saved = self.told_early.extract_if(|file, _| is_saved(*file));
         for (file, (told_at, _)) in saved.collect::<Vec<_>>() {
             let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
@@ -298,7 +306,12 @@ impl Judge {
         let (Some(known), Some(account)) = (disk.file(file), accounts.of(file)) else { return 0 };
         let path = disk.path(file);
         let mut alone = Judge::default();
-        alone.told_early.extend(self.told_early.remove_entry(&file));
+        // Whether it is part of the answer is told by its first flush.
+        let waits = |(_, is_beside): &(Point, bool)| *is_beside && account.flushes_in_all() == 0;
+        if self.told_early.len() > EARLY_MAX || !self.told_early.get(&file).is_some_and(waits) {
+            alone.told_early.extend(self.told_early.remove_entry(&file));
+        }
+        self.files.remove(&file);
         alone.at_end(disk, file, known, &path, account, Path::new(""));
         let mut ended = 0;
         for (number, found) in alone.found {
@@ -335,10 +348,6 @@ impl Judge {
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
         let untouched = Account::default();
         self.tell_journals(disk, None);
-        self.found.retain(|_, found| {
-            found.places.retain(|place| is_meant(&place.path));
-            !found.places.is_empty()
-        });
         for (path, (file, known)) in files {
             let account = accounts.of(file).unwrap_or(&untouched);
             self.at_end(disk, file, known, &path, account, folder);
@@ -459,6 +468,9 @@ impl Judge {
     }
 
     fn put(&mut self, kind: &'static Kind, place: Place) {
+        if !is_under(&self.under, &place.path) {
+            return;
+        }
         let found = self.found.entry(place_of(kind)).or_default();
         found.count += 1;
         if found.places.len() < EVIDENCE_MAX {

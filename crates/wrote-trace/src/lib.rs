@@ -128,6 +128,7 @@ pub fn trace(
 ) -> Result<Traced, Refused> {
     let started_at = format!("{:.0}", jiff::Timestamp::now());
     let mut desk = Desk { under: request.under.clone(), ..Desk::default() };
+    desk.judge.under = request.under.clone();
     if let Some(asked) = request.record.take() {
         desk.recorder = Some(Recorder::begin(asked).map_err(Refused::Record)?);
     }
@@ -183,6 +184,7 @@ impl Desk {
         self.disk.see(call);
         self.judge.after(&self.disk, call);
         let mut gone = self.disk.forget();
+        gone.iter().for_each(|file| self.judge.forget(*file));
         // The call is still to come for which another file was found.
         if call.act.is_change() {
             gone.extend(self.fold());
@@ -190,7 +192,6 @@ impl Desk {
         for file in &gone {
             self.accounts.forget(*file);
             self.timelines.forget(*file);
-            self.judge.forget(*file);
             self.recorder.iter_mut().for_each(|recorder| recorder.forget(*file));
         }
         gone
@@ -207,8 +208,9 @@ impl Desk {
             let kind = self.judge.fold(disk, accounts, *file);
             let account = accounts.of(*file);
             let is_new = account.is_some_and(|of| of.is_new);
+            let is_meant = is_under(&self.under, &disk.path(*file));
             let is_listed = account.is_some_and(|of| of.how().is_some()) || disk.is_linked(*file);
-            let is_listed = is_listed && is_under(&self.under, &disk.path(*file));
+            let (kind, is_listed) = if is_meant { (kind, is_listed) } else { (0, false) };
             disk.fold(*file, Mark { kind, is_new, is_listed });
         }
         disk.end_batch();
@@ -288,8 +290,10 @@ fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String
         reason.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(path.clone()));
     }
     let some = reasons.iter().map(|(why, files)| format!("{} ({why})", some_of(files, SHOWN_MAX)));
+    // The newest files are listed, and the reasons of a place are theirs, too.
+    let why = if reasons.is_empty() { "too many to follow" } else { "as these, or too many" };
     let more = (more.unknown > 0 && all.is_empty())
-        .then(|| format!("{} (too many to follow)", counted(more.unknown, "more file")));
+        .then(|| format!("{} ({why})", counted(more.unknown, "more file")));
     some.chain(more).chain(all.iter().cloned()).collect()
 }
 
@@ -334,18 +338,20 @@ fn files<'a>(
                 because: (verdict == Verdict::Lost).then(|| disk.because(known, named)),
                 unjudged: unjudged.map(str::to_owned),
             };
-            Some((known.is_partial, file))
+            Some(file)
         });
         rows.flatten()
     };
-    let (partial, mut files): (Vec<_>, Vec<_>) =
-        disk.files().flat_map(of).partition_map(|(is_partial, file)| match is_partial {
-            true => Either::Left(file.verdict),
-            false => Either::Right(file),
+    let (partial, files): (Vec<_>, Vec<_>) =
+        disk.files().partition_map(|one| match one.1.is_partial {
+            // It is counted once, whatever names it has.
+            true => Either::Left(of(one).map(|file| file.verdict).max()),
+            false => Either::Right(of(one)),
         });
+    let mut files: Vec<File> = files.into_iter().flatten().collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     let mut more = disk.beyond();
-    partial.into_iter().for_each(|verdict| more.add(verdict, 1));
+    partial.into_iter().flatten().for_each(|verdict| more.add(verdict, 1));
     disk.rests(|count, verdict, _| more.add(verdict, count));
     if unseen.is_some() {
         more.unknown += std::mem::take(&mut more.survives);

@@ -4,7 +4,7 @@
 //! some call, and the ones that a flush covers.
 
 use crate::call::Point;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub struct Names {
     /// The changes that a crash may undo, by the number of their call.
     changes: BTreeMap<u64, Change>,
     /// The names that were changed since a flush of their folder.
-    unflushed: BTreeSet<Place>,
+    /// With when the last of these changes had ended.
+    unflushed: BTreeMap<Place, u64>,
     /// The number of changes from which superseded ones are forgotten.
     changes_max: usize,
 }
@@ -61,6 +62,8 @@ struct Change {
     names: Vec<Place>,
     /// The folders; a flush of either keeps it.
     folders: [Id; 2],
+    /// When its call had ended. A flush that began before that may miss it.
+    ended_ns: u64,
     /// Where and when it removed the name of a whole file, if it does only that.
     removal: Option<Point>,
 }
@@ -94,12 +97,12 @@ impl Names {
 
     /// Returns whether its folder was flushed since a name changed.
     pub fn is_flushed(&self, place: &Place) -> bool {
-        !self.unflushed.contains(place)
+        !self.unflushed.contains_key(place)
     }
 
     /// Returns the files that have a name which a flush of this folder makes durable.
     pub fn unflushed(&self, folder: Id) -> impl Iterator<Item = Id> {
-        self.unflushed.range(all_in(folder)).filter_map(|place| self.now(place))
+        self.unflushed.range(all_in(folder)).filter_map(|(place, _)| self.now(place))
     }
 
     /// Adds a name that was there before.
@@ -110,6 +113,11 @@ impl Names {
     /// Returns whether a crash may undo the change of a call.
     pub fn is_open(&self, at: u64) -> bool {
         self.changes.contains_key(&at)
+    }
+
+    /// Returns whether the change of a call had ended when a flush began.
+    pub fn has_ended(&self, at: u64, began_ns: u64) -> bool {
+        self.changes.get(&at).is_none_or(|change| change.ended_ns <= began_ns)
     }
 
     /// Returns the calls whose changes a crash may undo.
@@ -137,14 +145,20 @@ impl Names {
         below.filter_map(move |((_, name), entry)| Some((&**name, entry.at(until)?)))
     }
 
-    /// Changes what names refer to, by the call with this number.
-    pub fn change(&mut self, at: u64, names: &[(Place, Option<Id>)], removal: Option<Point>) {
+    /// Changes what names refer to, by the call with this number, which had ended then.
+    pub fn change(
+        &mut self,
+        at: u64,
+        ended_ns: u64,
+        names: &[(Place, Option<Id>)],
+        removal: Option<Point>,
+    ) {
         for (place, file) in names {
             let open = &mut self.entries.entry(place.clone()).or_default().open;
             // Most names change once, and there may be many.
             open.reserve_exact(usize::from(open.is_empty()));
             open.push((at, *file));
-            self.unflushed.insert(place.clone());
+            self.unflushed.insert(place.clone(), ended_ns);
         }
         // A folder that only loses a name to another one does not keep the change.
         let meant = names.iter().filter(|(_, file)| names.len() == 1 || file.is_some());
@@ -152,18 +166,23 @@ impl Names {
         let Some(first) = folders.next() else { return };
         let folders = [first, folders.next().unwrap_or(first)];
         let names = names.iter().map(|(place, _)| place.clone()).collect();
-        self.changes.insert(at, Change { names, folders, removal });
+        self.changes.insert(at, Change { names, folders, ended_ns, removal });
     }
 
-    /// Handles a flush of a folder: what was done to its names is durable.
-    pub fn flush(&mut self, folder: Id) {
-        let places: Vec<Place> = self.unflushed.range(all_in(folder)).cloned().collect();
-        for place in places {
-            self.unflushed.remove(&place);
+    /// Handles a flush of a folder that began then: what was done to its names before is durable.
+    pub fn flush(&mut self, folder: Id, began_ns: u64) {
+        let places: Vec<(Place, u64)> =
+            self.unflushed.range(all_in(folder)).map(|(place, at)| (place.clone(), *at)).collect();
+        for (place, ended_ns) in places {
+            if ended_ns <= began_ns {
+                self.unflushed.remove(&place);
+            }
             let Some(entry) = self.entries.get(&place) else { continue };
             // Of a change that others have superseded in part, this name is left.
-            let is_kept =
-                |change: &Change| change.folders.contains(&folder) || change.names.len() == 1;
+            let is_kept = |change: &Change| {
+                let is_here = change.folders.contains(&folder) || change.names.len() == 1;
+                is_here && change.ended_ns <= began_ns
+            };
             let calls = entry.open.iter().map(|(at, _)| *at);
             let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));
             let kept: Vec<u64> = kept.collect();
@@ -173,10 +192,14 @@ impl Names {
         }
     }
 
-    /// Handles a flush of all folders of a file system.
-    pub fn flush_all(&mut self, is_meant: impl Fn(Id) -> bool) {
-        self.unflushed.retain(|(folder, _)| !is_meant(*folder));
-        let kept = self.changes.iter().filter(|(_, change)| is_meant(change.folders[0]));
+    /// Handles a flush of all folders of a file system that began then.
+    pub fn flush_all(&mut self, began_ns: u64, is_meant: impl Fn(Id) -> bool) {
+        let is_before = |ended_ns: u64| ended_ns <= began_ns;
+        self.unflushed.retain(|(folder, _), at| !(is_meant(*folder) && is_before(*at)));
+        let kept = self
+            .changes
+            .iter()
+            .filter(|(_, change)| is_meant(change.folders[0]) && is_before(change.ended_ns));
         let kept: Vec<u64> = kept.map(|(at, _)| *at).collect();
         for at in kept {
             self.keep(at);
@@ -240,7 +263,7 @@ impl Names {
             is_there || may_return
         });
         let Names { entries, changes, unflushed, .. } = self;
-        unflushed.retain(|place| entries.contains_key(place));
+        unflushed.retain(|place, _| entries.contains_key(place));
         changes.retain(|at, change| {
             let is_open = |entry: &Entry| entry.open.iter().any(|(of, _)| of == at);
             change.names.retain(|place| entries.get(place).is_some_and(is_open));

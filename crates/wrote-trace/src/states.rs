@@ -63,6 +63,8 @@ struct Versions<'a> {
 #[derive(Clone, Debug)]
 struct Change<'a> {
     at: u64,
+    /// When its call had ended. A flush that began before that may miss it.
+    ended_ns: u64,
     what: Bytes<'a>,
     is_durable: bool,
     /// Whether its flush failed; no later flush saves it.
@@ -180,13 +182,14 @@ impl<'a> Replay<'a> {
         Replay { disk, root, nodes, now: 0, told: 0 }
     }
 
-    fn change(&mut self, file: FileId, what: Bytes<'a>, is_durable: bool) {
+    fn change(&mut self, file: FileId, what: Bytes<'a>, is_durable: bool, call: &Call) {
         let Some(id) = self.disk.id(file) else { return };
         if let Kind::File(versions) = &mut self.nodes.entry(id).or_default().kind {
             if is_durable {
-                versions.keep_sizes();
+                versions.keep_sizes(call.at_ns);
             }
-            versions.changes.push(Change { at: self.now, what, is_durable, is_lost: false });
+            let (at, ended_ns) = (self.now, call.ended_ns());
+            versions.changes.push(Change { at, ended_ns, what, is_durable, is_lost: false });
         }
     }
 
@@ -205,25 +208,26 @@ impl<'a> Replay<'a> {
             Act::MadeFolder { file, .. } => self.add(*file, Kind::Folder),
             Act::Write { file, bytes, how, .. } => {
                 let what = Bytes::Write { from: bytes.start as usize, data: &call.data };
-                self.change(*file, what, how.is_durable);
+                self.change(*file, what, how.is_durable, call);
             }
-            Act::Empty { file, .. } => self.change(*file, Bytes::Resize(0), false),
+            Act::Empty { file, .. } => self.change(*file, Bytes::Resize(0), false, call),
             Act::Resize { file, to_bytes, .. } => {
-                self.change(*file, Bytes::Resize(*to_bytes as usize), false);
+                self.change(*file, Bytes::Resize(*to_bytes as usize), false, call);
             }
             Act::Erase { file, bytes, .. } => {
                 let [from, to] = [bytes.start, bytes.end].map(|byte| byte as usize);
-                self.change(*file, Bytes::Erase(from, to), false);
+                self.change(*file, Bytes::Erase(from, to), false, call);
             }
             Act::Shift { file, at_byte, from_bytes, to_bytes } => {
                 let [from, to] = [*from_bytes, *to_bytes].map(|size| size as usize);
-                self.change(*file, Bytes::Shift { at: *at_byte as usize, from, to }, false);
+                let what = Bytes::Shift { at: *at_byte as usize, from, to };
+                self.change(*file, what, false, call);
             }
             Act::Flush { file, failed, .. } => {
                 let node = self.disk.id(*file).and_then(|id| self.nodes.get_mut(&id));
                 match node.map(|node| &mut node.kind) {
                     Some(Kind::File(versions)) if failed.is_some() => versions.lose(),
-                    Some(Kind::File(versions)) => versions.flush(),
+                    Some(Kind::File(versions)) => versions.flush(call.at_ns),
                     _ => {}
                 }
             }
@@ -231,7 +235,7 @@ impl<'a> Replay<'a> {
                 for (id, node) in &mut self.nodes {
                     let is_meant = device.is_none() || *device == self.disk.device(*id);
                     if let (Kind::File(versions), true) = (&mut node.kind, is_meant) {
-                        versions.flush();
+                        versions.flush(call.at_ns);
                     }
                 }
             }
@@ -294,20 +298,23 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
 }
 
 impl Versions<'_> {
-    fn flush(&mut self) {
-        // Lost changes and those after them stay in the list, because programs still see them.
-        let count = self.changes.iter().take_while(|change| !change.is_lost).count();
+    /// Handles a flush that began then.
+    fn flush(&mut self, began_ns: u64) {
+        // Lost and late changes and all after them stay in the list, because programs still see
+        // them.
+        let is_kept = |change: &Change| !change.is_lost && change.ended_ns <= began_ns;
+        let count = self.changes.iter().take_while(|change| is_kept(change)).count();
         for change in self.changes.drain(..count) {
             change.apply(self.bytes.to_mut());
         }
-        for change in self.changes.iter_mut().filter(|change| !change.is_lost) {
-            change.is_durable = true;
+        for change in &mut self.changes {
+            change.is_durable |= is_kept(change);
         }
     }
 
     /// Handles a durable write, which takes all but the data of others along.
-    fn keep_sizes(&mut self) {
-        for change in &mut self.changes {
+    fn keep_sizes(&mut self, began_ns: u64) {
+        for change in self.changes.iter_mut().filter(|change| change.ended_ns <= began_ns) {
             change.is_durable |= !matches!(change.what, Bytes::Write { .. });
         }
     }

@@ -146,7 +146,7 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
         .iter()
         .map(|device| block::loop_file(sys, device.major, device.minor).and_then(of_file))
         .collect();
-    let in_memory = devices.iter().zip(&below).all(|(device, below)| {
+    let in_memory = devices.iter().zip(&below).any(|(device, below)| {
         block::is_memory(sys, device) || below.as_ref().is_some_and(|below| below.in_memory)
     });
     below.sort_by_key(|below| below.as_ref().is_none_or(|below| below.limit().is_none()));
@@ -388,5 +388,26 @@ mod tests {
             assert_eq!((target.limit(), target.doubt()), (None, Some(because.into())));
         }
         assert_eq!(on("ext4", Some(on("ext2", None))).doubt(), None);
+    }
+
+    #[test]
+    fn what_sys_does_not_show_is_a_doubt() {
+        let sys = Sys::new();
+        let doubt = |filesystem: &str, device: (u32, u32)| {
+            let mount = mount(filesystem, "/dev/wrotetest", "rw");
+            described(&mount, &place(device), &[], sys.path()).doubt()
+        };
+        let unseen = |name| Some(format!("what device {name} is cannot be seen from here"));
+        assert_eq!(doubt("xfs", (8, 0)), unseen("8:0"));
+        sys.disk("sda", (8, 0), 1000);
+        sys.disk("loop0", (7, 0), 1000);
+        assert_eq!(doubt("xfs", (8, 0)), None);
+        assert_eq!(doubt("xfs", (7, 0)), unseen("loop0"));
+        let journal =
+            |filesystem| Some(format!("whether {filesystem} has a journal cannot be seen"));
+        assert_eq!(doubt("ext4", (8, 0)), journal("ext4"));
+        assert_eq!(doubt("ext3", (8, 0)), journal("ext3"));
+        sys.file("fs/ext4/sda/journal_task", "165\n");
+        assert_eq!(doubt("ext4", (8, 0)), None);
     }
 }

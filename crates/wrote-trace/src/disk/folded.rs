@@ -17,6 +17,8 @@ use wrote_result::trace::{MoreFiles, Verdict};
 
 /// The files that are known wholly at most, half of it at least, and twice as many folders.
 const WHOLE_MAX: usize = 1 << 13;
+/// A file of which nothing is known: no other has this number.
+const UNKNOWN: Id = 0;
 /// The most ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
 
@@ -78,6 +80,8 @@ pub struct Folded {
     files: HashMap<u64, RangeMap<u64, Rest>>,
     /// Counts batches, from 1 on.
     pub batch: u16,
+    /// When the latest call before this batch had ended.
+    batch_ns: u64,
     /// Files that were too many for a rest.
     beyond: MoreFiles,
     /// Devices with unflushed folders that were too many to follow.
@@ -93,6 +97,7 @@ impl Default for Folded {
         Folded {
             files: HashMap::new(),
             batch: 1,
+            batch_ns: 0,
             beyond: MoreFiles::default(),
             lost: BTreeSet::new(),
             whole_max: WHOLE_MAX,
@@ -116,6 +121,11 @@ impl Folded {
         let rest = self.get(file)?;
         self.files.get_mut(&file.device)?.remove(range(file.inode));
         Some(rest)
+    }
+
+    /// Returns the batch whose earlier ones are all covered by a flush that began then.
+    pub fn batch_before(&self, began_ns: u64) -> u16 {
+        self.batch - u16::from(began_ns < self.batch_ns)
     }
 
     /// Handles a flush of whole devices.
@@ -194,7 +204,7 @@ impl Disk {
     fn drop(&mut self, node: &Node, id: Id) {
         node.names.iter().for_each(|named| self.names.drop(&named.place));
         self.dirty.remove(&id);
-        self.take_made(id, false);
+        self.take_made(id, false, u64::MAX);
     }
 
     /// Restores a file that comes up again under a name, or in a call that was in progress.
@@ -221,9 +231,12 @@ impl Disk {
                 self.names.find(place.clone(), id);
             } else {
                 // A file that had the name before is not known.
+                if !self.names.knows(&place) {
+                    self.names.find(place.clone(), UNKNOWN);
+                }
                 self.now += 1;
                 self.made.extend((by == By::Made).then_some((id, self.now, false)));
-                self.names.change(self.now, &[(place.clone(), Some(id))], None);
+                self.names.change(self.now, 0, &[(place.clone(), Some(id))], None);
             }
             self.node(id).names.push(Named { place, by });
         }
@@ -249,6 +262,7 @@ impl Disk {
     pub fn end_batch(&mut self) {
         self.drop_folders();
         self.folded.batch = self.folded.batch.saturating_add(1);
+        self.folded.batch_ns = self.ended_ns;
         self.folded.due = self.nodes.len() + self.folded.whole_max / 2;
         if self.folded.files.values().map(RangeMap::len).sum::<usize>() > RANGES_MAX {
             let mut more = self.folded.beyond;

@@ -555,3 +555,51 @@ fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
     assert!(disk.file(id(gone)).unwrap().is_removed);
     assert_eq!(disk.unsafe_files().count(), 1);
 }
+
+/// Passes a call that began and ended then.
+fn during(disk: &mut Disk, times_ns: Range<u64>, act: Act) {
+    let took_ns = times_ns.end - times_ns.start;
+    disk.see(&Call { took_ns, ..Call::new(times_ns.start, act) });
+}
+
+#[test]
+fn a_flush_covers_only_what_had_ended_before_it_began() {
+    let rename = |from: Name, to: Name| Act::Rename { file: id(9), from, to, replaced: None };
+    let resize = Act::Resize { file: id(9), from_bytes: 10, to_bytes: 5 };
+    let late = [
+        (write(9, 10..20, CACHED), 9, Survives::ProcessCrash),
+        (resize, 9, Survives::ProcessCrash),
+        (rename(name(1, 1), name(1, 2)), 1, Survives::ProcessCrash),
+    ];
+    for (act, flushed, expected) in late {
+        for is_all in [false, true] {
+            let flush = if is_all { Act::FlushAll { device: None } } else { flush(flushed) };
+            let mut disk = ext4();
+            during(&mut disk, 0..1, made(9, name(1, 1)));
+            during(&mut disk, 1..2, write(9, 0..10, CACHED));
+            [9, 1].into_iter().for_each(|file| during(&mut disk, 2..3, self::flush(file)));
+            during(&mut disk, 5..7, act.clone());
+            during(&mut disk, 6..9, flush.clone());
+            assert_eq!(levels(&disk, 9).0, expected, "{act:?}");
+            during(&mut disk, 9..10, Act::FlushAll { device: None });
+            assert_eq!(levels(&disk, 9).0, Survives::PowerLoss, "{act:?}");
+        }
+    }
+}
+
+#[test]
+fn of_many_writes_during_a_flush_the_earlier_ones_are_joined() {
+    let mut disk = ext4();
+    during(&mut disk, 0..1, made(9, name(1, 1)));
+    during(&mut disk, 1..2, write(9, 0..10, CACHED));
+    let dirty = |disk: &Disk| disk.file(id(9)).unwrap().content.dirty_bytes();
+    for at in 0..100 {
+        during(&mut disk, 10 + at..11 + at, write(9, 10 * at..10 * at + 10, CACHED));
+    }
+    during(&mut disk, 100..200, flush(9));
+    assert_eq!(dirty(&disk), 100, "the writes that ended after 100 ns");
+    during(&mut disk, 5..300, flush(9));
+    assert_eq!(dirty(&disk), 100);
+    during(&mut disk, 300..301, flush(9));
+    assert_eq!(dirty(&disk), 0);
+}

@@ -57,6 +57,8 @@ enum Step {
     RemoveFolder(usize),
     Tell,
     FlushAll,
+    /// A flush of a file, a folder or all, during which the last calls ended.
+    FlushDuring(usize, u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -83,6 +85,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => folder.prop_map(Step::RemoveFolder),
         1 => Just(Step::Tell),
         1 => Just(Step::FlushAll),
+        2 => (0..=NAMES.len() + FOLDERS.len(), 1..6_u64)
+            .prop_map(|(of, calls)| Step::FlushDuring(of, calls)),
     ]
 }
 
@@ -219,6 +223,21 @@ impl Script {
                 self.call(Act::Flush { file, failed: None, is_data: false });
             }
             Step::FlushAll => self.call(Act::FlushAll { device: None }),
+            Step::FlushDuring(of, calls) => {
+                let path = NAMES.iter().chain(&FOLDERS).nth(*of);
+                let act = match path {
+                    None => Act::FlushAll { device: None },
+                    Some(path) => {
+                        let file = file(*self.names.get(*path)?);
+                        Act::Flush { file, failed: None, is_data: calls % 2 == 0 }
+                    }
+                };
+                self.call(act);
+                let flush = self.calls.last_mut()?;
+                let took_ns = (calls * 1000 + 1).min(flush.at_ns);
+                flush.at_ns -= took_ns;
+                flush.took_ns = took_ns;
+            }
             Step::Tell => self.call(Act::Tell),
             Step::Rename(from, to) => {
                 let inode = known(from)?;
@@ -492,7 +511,7 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
 fn zeros_and_shifts_have_the_content_that_the_kernel_makes() {
     let at = |what, bytes: &[u8]| {
         let mut bytes = bytes.to_vec();
-        Change { at: 1, what, is_durable: false, is_lost: false }.apply(&mut bytes);
+        Change { at: 1, ended_ns: 0, what, is_durable: false, is_lost: false }.apply(&mut bytes);
         bytes
     };
     assert_eq!(at(Bytes::Erase(1, 3), b"abcd"), b"a\0\0d");
@@ -646,6 +665,7 @@ fn a_folder_that_is_found_below_itself_is_walked_once() {
 fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
     let change = |(at, (what, is_durable)): (u64, &(Bytes<'static>, bool))| Change {
         at,
+        ended_ns: 0,
         what: what.clone(),
         is_durable: *is_durable,
         is_lost: false,
@@ -682,11 +702,11 @@ fn zeros_and_sizes_are_those_of_the_calls_up_to_the_cut() {
 
 #[test]
 fn a_durable_write_keeps_sizes_and_a_failed_flush_loses_bytes_for_all_but_the_program() {
-    let open = |what| Change { at: 1, what, is_durable: false, is_lost: false };
+    let open = |what| Change { at: 1, ended_ns: 0, what, is_durable: false, is_lost: false };
     let changes = [open(Bytes::Resize(2)), open(put_at(0, "x").0)].into();
     let mut versions = Versions { bytes: b"abcd".into(), changes };
     let left = |versions: &Versions, bytes| versions.left(Cut { until: 0, bytes });
-    versions.keep_sizes();
+    versions.keep_sizes(0);
     assert_eq!(*left(&versions, Left::None), *b"ab");
     assert_eq!(*left(&versions, Left::All), *b"xb");
     versions.lose();
@@ -700,7 +720,7 @@ fn each_page_of_each_write_survives_on_its_own() {
     let write = |pages: std::ops::Range<usize>| {
         let [from, to] = [pages.start, pages.end].map(|page| page * PAGE_BYTES);
         let what = Bytes::Write { from, data: &data[from..to] };
-        Change { at, what, is_durable: false, is_lost: false }
+        Change { at, ended_ns: 0, what, is_durable: false, is_lost: false }
     };
     let versions =
         Versions { bytes: tree::Bytes::default(), changes: vec![write(0..3), write(3..4)] };

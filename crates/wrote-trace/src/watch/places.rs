@@ -131,7 +131,7 @@ impl Places {
         let Process { program, language, stacks, python } = self.processes.get_mut(&process)?;
         let language = *language;
         let Some(stacks) = stacks else {
-            let line = python.as_mut().and_then(|python| python.line(task, is_own));
+            let line = python.as_ref().and_then(|python| python.line(task, is_own));
             let frames = line.map(|(path, address)| Frame { path, address });
             return self.place(language, frames.into_iter().collect());
         };

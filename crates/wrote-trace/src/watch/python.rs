@@ -6,7 +6,6 @@
 
 use super::memory;
 use libc::pid_t;
-use std::collections::HashMap;
 use std::iter::successors;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ pub const RUNTIME: &str = ".PyRuntime";
 
 const THREADS_MAX: usize = 256;
 const FRAMES_MAX: usize = 64;
-const CODES_MAX: usize = 1 << 12;
 /// `ob_size` of `PyVarObject` and `length` of `PyASCIIObject`.
 const LENGTH: u64 = 16;
 /// `ob_sval` of `PyBytesObject`.
@@ -46,14 +44,11 @@ pub struct Python {
     layout: &'static Layout,
     /// The address of `_PyRuntime`.
     runtime: u64,
-    /// By the addresses of name and table, and the first line; `None` of one with another place.
-    codes: HashMap<[u64; 3], Option<Arc<Code>>>,
 }
 
-/// A function or module.
-#[derive(Debug)]
+/// A function or module. None is remembered: another may take its memory.
 struct Code {
-    file: Arc<Path>,
+    file: String,
     first: u32,
     table: Vec<u8>,
 }
@@ -63,11 +58,11 @@ impl Python {
     pub fn of(file: &Path, runtime: u64) -> Option<Python> {
         let name = file.file_name()?.to_str()?;
         let layout = LAYOUTS.iter().find(|layout| name.contains(layout.0))?;
-        Some(Python { layout, runtime, codes: HashMap::new() })
+        Some(Python { layout, runtime })
     }
 
     /// Returns the innermost line of a task whose file `is_own`.
-    pub fn line(&mut self, task: pid_t, is_own: fn(&str) -> bool) -> Option<(Arc<Path>, u64)> {
+    pub fn line(&self, task: pid_t, is_own: fn(&str) -> bool) -> Option<(Arc<Path>, u64)> {
         let number = |at: u64, offset: &u64| memory::number(task, at.checked_add(*offset)?);
         let (_, to_threads, [id, next], to_frame, fields, _, [_, instructions]) = self.layout;
         let first = to_threads.iter().try_fold(self.runtime, number);
@@ -77,8 +72,9 @@ impl Python {
         for _ in 0..FRAMES_MAX {
             let [code, above, instruction] = words(task, frame, fields)?;
             if let Some(found) = self.code(task, code, is_own) {
-                let at_byte = instruction.checked_sub(code + instructions)?;
-                return Some((found.file.clone(), found.line(at_byte)?));
+                let at_byte = instruction.checked_sub(code.checked_add(*instructions)?)?;
+                let line = found.line(at_byte)?;
+                return Some((Path::new(&found.file).into(), line));
             }
             frame = above;
         }
@@ -86,27 +82,17 @@ impl Python {
     }
 
     /// Returns a code whose file `is_own`.
-    fn code(&mut self, task: pid_t, code: u64, is_own: fn(&str) -> bool) -> Option<Arc<Code>> {
+    fn code(&self, task: pid_t, code: u64, is_own: fn(&str) -> bool) -> Option<Code> {
         let (.., text, [first, _]) = self.layout;
-        let key @ [file, table, first] = words(task, code, &[FILE, TABLE, *first])?;
-        if let Some(known) = self.codes.get(&key) {
-            return known.clone();
-        }
+        let [file, table, first] = words(task, code, &[FILE, TABLE, *first])?;
         let bytes = |object: u64, offset: u64| {
             let length = memory::number(task, object.checked_add(LENGTH)?)?;
             memory::text(task, object.checked_add(offset)?, length)
         };
         let file = bytes(file, *text).and_then(|file| String::from_utf8(file).ok());
         let is_file = |file: &String| file.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        let file = file.filter(|file| is_file(file) && !file.starts_with('<') && is_own(file));
-        let found = file.zip(bytes(table, BYTES)).map(|(file, table)| {
-            Arc::new(Code { file: Path::new(&file).into(), table, first: first as u32 })
-        });
-        if self.codes.len() == CODES_MAX {
-            self.codes.clear();
-        }
-        self.codes.insert(key, found.clone());
-        found
+        let file = file.filter(|file| is_file(file) && !file.starts_with('<') && is_own(file))?;
+        Some(Code { file, table: bytes(table, BYTES)?, first: first as u32 })
     }
 }
 
@@ -124,11 +110,11 @@ impl Code {
         for entry in self.table.chunk_by(|_, next| next & 0x80 == 0) {
             let (head, more) = entry.split_first()?;
             let kind = head >> 3 & 15;
-            line += match kind {
+            line = line.wrapping_add(match kind {
                 10..=12 => i64::from(kind) - 10,
                 13 | 14 => signed(more),
                 _ => 0,
-            };
+            });
             end += (u64::from(head & 7) + 1) * 2;
             if at_byte < end {
                 return u64::try_from(line).ok().filter(|_| kind != 15);
@@ -158,7 +144,7 @@ mod tests {
     fn an_instruction_has_the_line_of_its_entry() {
         // Short; one line on; back by 3, without columns; far, 100 on; none.
         let table = vec![0x80, 0x12, 0xd9, 1, 2, 0xe8, 7, 0xf0, 0x48, 3, 1, 2, 3, 0xf8];
-        let code = Code { file: Path::new("a.py").into(), first: 10, table };
+        let code = Code { file: "a.py".into(), first: 10, table };
         let lines: Vec<_> = (0..7).map(|unit| code.line(unit * 2)).collect();
         let expected = [Some(10), Some(11), Some(11), Some(8), Some(108), None, None];
         assert_eq!(lines, expected);

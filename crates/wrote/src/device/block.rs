@@ -119,10 +119,10 @@ fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Returns whether the device consists of memory: zram, brd (`ram0`), null_blk (`nullb0`).
+/// Returns whether some of the device is memory: zram, brd (`ram0`), null_blk (`nullb0`).
 pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     let disks = disk_folders(&folder(sys, device.major, device.minor));
-    disks.iter().all(|disk| {
+    disks.iter().any(|disk| {
         let name = name_of(disk).unwrap_or_default();
         let kind = name.trim_end_matches(|last: char| last.is_ascii_digit());
         matches!(kind, "zram" | "ram" | "nullb")
@@ -295,17 +295,17 @@ mod tests {
     }
 
     #[test]
-    fn only_disks_all_of_memory_are_memory() {
+    fn a_disk_that_is_memory_in_part_is_memory() {
         let sys = Sys::new();
         sys.disk("zram0", (253, 0), 1000);
         sys.disk("sda", (8, 0), 1000);
         sys.disk("dm-0", (252, 0), 600);
-        sys.slave("dm-0", "zram0");
+        sys.slave("dm-0", "sda");
         let is_memory = |major, minor| is_memory(sys.path(), &describe(sys.path(), major, minor));
         assert!(is_memory(253, 0));
-        assert!(is_memory(252, 0));
-        sys.slave("dm-0", "sda");
         assert!(!is_memory(252, 0));
+        sys.slave("dm-0", "zram0");
+        assert!(is_memory(252, 0));
         assert!(!is_memory(8, 0));
     }
 }

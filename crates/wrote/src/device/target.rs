@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// kernel's `Documentation/filesystems/f2fs.rst`).
 const NO_BARRIER: &[&str] = &["nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier"];
 
+/// The major number of loop devices (the kernel's `Documentation/admin-guide/devices.txt`).
+const LOOP_MAJOR: u32 = 7;
+
 /// The storage below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -112,14 +115,25 @@ impl Target {
                 Some(below) => below.doubt(),
             },
             _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
-            // A file that was there before, as one of a loop device, was never lost.
-            "ext3" | "ext4" | "xfs" | "btrfs" | "none" => {
-                below.filter(|below| !below.lacks_journal())?.doubt()
-            }
             _ if self.in_memory => None,
+            "ext3" | "ext4" | "xfs" | "btrfs" | "none" => self.unseen().or_else(|| {
+                // A file that was there before, as one of a loop device, was never lost.
+                below.filter(|below| !below.lacks_journal())?.doubt()
+            }),
             "" | "unknown" => Some("its mount cannot be seen from here".into()),
             _ => Some(format!("{filesystem}: not tried")),
         }
+    }
+
+    /// Returns what `/sys` does not show of a disk.
+    fn unseen(&self) -> Option<String> {
+        let device = self.device.as_ref().ok()?;
+        if device.is_unseen() || device.major == LOOP_MAJOR && self.below.is_none() {
+            return Some(format!("what device {} is cannot be seen from here", device.name));
+        }
+        let has_one = matches!(self.filesystem.as_str(), "ext3" | "ext4");
+        let is_unseen = has_one && self.has_journal.is_none();
+        is_unseen.then(|| format!("whether {} has a journal cannot be seen", self.filesystem))
     }
 
     /// Returns whether the file system is known to keep no journal, and to write in place.
@@ -200,6 +214,13 @@ pub struct BlockDevice {
     /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 if there is none or `/sys` does
     /// not show it.
     pub transfer_bytes_max: u64,
+}
+
+impl BlockDevice {
+    /// Returns whether `/sys` does not know it, so that its numbers are its name.
+    fn is_unseen(&self) -> bool {
+        self.name == format!("{}:{}", self.major, self.minor)
+    }
 }
 
 /// Returns the first two numbers of a kernel's release (`uname(2)`).
