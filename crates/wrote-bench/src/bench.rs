@@ -280,10 +280,12 @@ impl<'a> Bench<'a> {
         });
         // Scenarios run one after another, and each removes its files.
         let space = |side: &Vec<Plan>| side.iter().map(|of| of.space_bytes).max().unwrap_or(0);
+        let space_bytes: u64 = planned.iter().map(space).sum();
         Announcement {
             folder: first.scratch.path().to_owned(),
-            space_bytes_max: planned.iter().map(space).sum::<u64>() * ranks,
-            written_bytes_max: most.saturating_mul(ranks),
+            space_bytes_max: space_bytes * ranks,
+            // Small files take whole blocks.
+            written_bytes_max: most.max(space_bytes).saturating_mul(ranks),
             runs: plans().map(Plan::runs_total).sum(),
             is_limited: plans().all(Plan::is_limited),
             estimated: ends.sum(),

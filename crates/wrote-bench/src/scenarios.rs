@@ -121,6 +121,8 @@ pub(crate) fn answers(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<A
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Request;
+    use std::time::Duration;
 
     fn check(names: &[&str]) -> Result<(), Error> {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
@@ -159,6 +161,22 @@ mod tests {
         for name in ["serve", "serve/relp"] {
             let problem = refused(name);
             assert!(problem.contains("redis-benchmark") && problem.lines().count() == 1);
+        }
+    }
+
+    #[test]
+    fn a_time_for_runs_that_have_no_slices_is_refused_and_not_forgotten() {
+        let mut request = Request::new(".".into());
+        request.scenarios.ladder.within = Some(Duration::from_secs(30));
+        let target = crate::sample::place(1 << 40, 1 << 39);
+        let plan = |request: &Request| {
+            crate::bench::plan(&request.scenarios.all(), request, &target, None).map(drop)
+        };
+        plan(&request).unwrap();
+        for name in ["append", "meta", "latency", "peak", "sustained"] {
+            request.only = vec![name.into()];
+            let refused = plan(&request).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("--within: {name} has no runs")), "{refused}");
         }
     }
 

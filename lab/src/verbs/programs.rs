@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
-use wrote_result::trace::{Trace, Verdict};
+use wrote_result::trace::{File as Traced, Trace, Verdict};
 use wrote_trace::{Entry, Record, states};
 
 /// More than any drawn program has.
@@ -35,6 +35,8 @@ pub struct Arguments {
     #[command(flatten)]
     seeds: seeds::Arguments,
 }
+
+const VERDICTS: [Verdict; 3] = [Verdict::Survives, Verdict::Unknown, Verdict::Lost];
 
 /// Names by their verdict, in its order.
 type Counts = [AtomicU64; 3];
@@ -101,12 +103,16 @@ fn traced(
     Ok(serde_json::from_reader(File::open(result)?)?)
 }
 
-/// Returns the names of a trace that survive, from its `folder`.
-fn surviving<'a>(trace: &'a Trace, folder: &'a Path, counts: &Counts) -> Vec<&'a Path> {
-    let names = trace.files.iter().filter(|file| {
-        counts[file.verdict as usize].fetch_add(1, Ordering::Relaxed);
-        file.verdict == Verdict::Survives
-    });
+/// Counts the names of a trace, and returns the ones of a verdict, from its `folder`.
+fn names<'a>(
+    trace: &'a Trace,
+    folder: &'a Path,
+    verdict: Verdict,
+    counts: &Counts,
+) -> Vec<&'a Path> {
+    let is_it = |file: &&Traced| file.verdict == verdict;
+    let names = trace.files.iter().filter(is_it);
+    counts[verdict as usize].fetch_add(names.clone().count() as u64, Ordering::Relaxed);
     names.filter_map(|file| Path::new(&file.path).strip_prefix(folder).ok()).collect()
 }
 
@@ -124,7 +130,7 @@ fn broken(
     steps::prepare(&folder)?;
     let trace = traced(program, &folder, steps, seed, &result, Some(&record))?;
     let record = Record::read(&record)?;
-    let names = surviving(&trace, &folder, counts);
+    let [names, ..] = VERDICTS.map(|verdict| names(&trace, &folder, verdict, counts));
     let mut broken = None;
     // Without answers, only the last states have the program's end.
     let Ok(_) = states::<Infallible>(&record, STATES_MAX, &mut |state| {
@@ -145,7 +151,7 @@ fn broken(
 }
 
 /// Traces all programs one after the other, and marks the end of each with the names that survive
-/// it: `SEED,NAME,BYTES,CHECKSUM`, and last `SEED,`.
+/// it, and the ones that do not: `SEED,NAME,BYTES,CHECKSUM,VERDICT`, and last `SEED,`.
 fn mark(
     arguments: &Arguments,
     program: &Path,
@@ -163,10 +169,12 @@ fn mark(
         let marks = Marks::open(device, &seed.to_string())?;
         let folder = place(seed);
         let trace = traced(program, &folder, &steps::drawn(seed), seed, &result, None)?;
-        for name in surviving(&trace, &folder, counts) {
-            let bytes = steps::content(&folder.join(name))?;
-            let (count, sum) = (bytes.len(), crc32c::crc32c(&bytes));
-            marks.mark(&format!("{},{count},{sum}", name.display()))?;
+        for verdict in VERDICTS {
+            for name in names(&trace, &folder, verdict, counts) {
+                let bytes = steps::content(&folder.join(name))?;
+                let (count, sum) = (bytes.len(), crc32c::crc32c(&bytes));
+                marks.mark(&format!("{},{count},{sum},{verdict:?}", name.display()))?;
+            }
         }
         marks.mark("")?;
     }

@@ -1,5 +1,6 @@
 //! The replay of traced programs: each name reported to survive must be there, as its program
-//! left it, at each moment after the program's end.
+//! left it, at each moment after the program's end. Some of the names that are reported as lost must
+//! be missing, or the replay would show nothing.
 
 use super::entries::{Entries, Entry};
 use super::replay::{chosen, copied};
@@ -13,8 +14,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A name below the folder of its program's seed, and the number of its bytes and their checksum.
-type Surviving = (String, String);
+/// A name below the folder of its program's seed, the number of its bytes and their checksum, and
+/// whether it is reported to survive.
+type Named = (String, String, bool);
 
 /// Replays a log over the image from before it: at the end of each program, and at `most` of the
 /// moments while something was in the device's cache. Fails if a name was lost.
@@ -29,8 +31,9 @@ pub fn replay(
     let chosen = chosen(flushes, seed, most);
     let (mut step, mut flush, mut cuts, mut ended) = (Step::default(), 0, 0, 0);
     let (mut names, mut new) = (Vec::new(), Vec::new());
+    let mut missing = 0;
     let mut lost = BTreeMap::new();
-    let mut cut = |names: &[Surviving], cached: Option<(&Step, u64)>| {
+    let mut cut = |names: &[Named], cached: Option<(&Step, u64)>| {
         check_interrupted()?;
         cuts += 1;
         let disk = Disk::copied(folder.path(), file_system, &image, |copy| {
@@ -39,9 +42,11 @@ pub fn replay(
             step.apply_some(copy, file_system.superblock, &mut random)
         })?;
         let moment = disk.point().join("moment");
-        for (name, told) in names {
+        for (name, told, survives) in names {
             let left = left(&moment.join(name));
-            if left != *told {
+            if left != *told && !survives {
+                missing += 1;
+            } else if left != *told {
                 lost.entry(name.clone()).or_insert(format!("cut {cuts}: {left}, not {told}"));
             }
         }
@@ -56,8 +61,9 @@ pub fn replay(
                     names.append(&mut new);
                     cut(&names, None)?;
                 }
-                [seed, name, count, sum] => {
-                    new.push((format!("{seed}/{name}"), format!("{count},{sum}")));
+                [seed, name, count, sum, verdict] => {
+                    let survives = verdict == "Survives";
+                    new.push((format!("{seed}/{name}"), format!("{count},{sum}"), survives));
                 }
                 _ => return Err(Failure::Failed(format!("an unknown mark: {text:?}"))),
             },
@@ -72,7 +78,13 @@ pub fn replay(
             }
         }
     }
-    eprintln!("{ended} programs, {} names that survive, {cuts} cuts", names.len());
+    let survive = names.iter().filter(|(.., survives)| *survives).count();
+    let others = names.len() - survive;
+    eprintln!("{ended} programs, {survive} names that survive, {cuts} cuts");
+    eprintln!("{others} other names, {missing} times missing");
+    if others > 0 && missing == 0 {
+        return Err(Failure::Failed("no name that may be lost was missing in any cut".into()));
+    }
     let told = |(name, left): (&String, &String)| {
         let seed = name.split('/').next().and_then(|seed| seed.parse().ok()).unwrap_or(0);
         format!("{name} was lost ({left}): {}", drawn(seed).join(", "))

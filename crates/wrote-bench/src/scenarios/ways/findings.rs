@@ -21,8 +21,11 @@ fn total(row: &Row, figure: fn(&Run) -> u64) -> u64 {
 
 /// Returns the copies with counters, with their source's size and the bytes that the device read.
 fn copies<'a>(evidence: &'a Evidence) -> Vec<(&'a Row, u64, u64)> {
+    // Many small files are read for other reasons.
     let counted = |row: &&'a Row| {
-        counts(evidence) && row.runs.iter().all(|run| run.device_read_bytes.is_some())
+        row.view() == View::Files
+            && counts(evidence)
+            && row.runs.iter().all(|run| run.device_read_bytes.is_some())
     };
     let figures = |row: &'a Row| {
         let read = total(row, |run| run.device_read_bytes.unwrap_or(0).min(run.bytes));
