@@ -99,9 +99,13 @@ impl Target {
             Err(_) => filesystem.into(),
         });
         let nothing = volatile.or(memory).map(|because| (Survives::ProcessCrash, because));
-        let cache = NO_BARRIER.iter().find(|option| self.mounted_with(option));
-        let cache = cache.map(|option| (Survives::OsCrash, format!("{filesystem}, {option}")));
+        let cache = self.no_barrier().map(|option| (Survives::OsCrash, format!("{filesystem}, {option}")));
         [nothing, below, cache].into_iter().flatten().min_by_key(|(level, _)| *level)
+    }
+
+    /// Returns the option of the mount itself that keeps a flush from the device's cache.
+    pub fn no_barrier(&self) -> Option<&'static str> {
+        NO_BARRIER.iter().copied().find(|option| self.mounted_with(option))
     }
 
     /// Returns why it is not known what a flushed write survives here, ready to be shown; `None`
@@ -136,10 +140,14 @@ impl Target {
         is_unseen.then(|| format!("whether {} has a journal cannot be seen", self.filesystem))
     }
 
-    /// Returns whether the file system is known to keep no journal, and to write in place.
-    fn lacks_journal(&self) -> bool {
-        matches!(self.filesystem.as_str(), "ext2" | "vfat" | "msdos" | "exfat")
-            || self.has_journal == Some(false)
+    /// Returns whether the file system, or the one of an overlay's upper folder, is known to keep no
+    /// journal, and to write in place.
+    pub fn lacks_journal(&self) -> bool {
+        match self.filesystem.as_str() {
+            "overlay" => self.below.as_deref().is_some_and(Target::lacks_journal),
+            "ext2" | "vfat" | "msdos" | "exfat" => true,
+            _ => self.has_journal == Some(false),
+        }
     }
 
     /// Returns what a write survives here that would survive `level` on a disk that flushes reach.

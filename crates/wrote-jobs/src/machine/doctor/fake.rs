@@ -78,6 +78,7 @@ pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
     fake.disk("sda", &[]);
     let mut world = fake.world("sda");
     world.target.filesystem = filesystem.into();
+    world.target.has_journal = (filesystem == "ext4").then_some(true);
     world.target.mount_options =
         ["rw"].iter().chain(options).map(|&option| option.to_owned()).collect();
     (fake, world)

@@ -29,7 +29,7 @@ pub(super) fn in_memory(world: &World) -> Option<Check> {
 
 pub(super) fn journal(world: &World) -> Option<Check> {
     let because = world.target.doubt().filter(|_| world.target.device.is_ok())?;
-    let key = if because.ends_with("no journal") { "journal.none" } else { "journal.unknown" };
+    let key = if world.target.lacks_journal() { "journal.none" } else { "journal.unknown" };
     Some(say(world, key, &[("because", &because)]))
 }
 
@@ -105,7 +105,7 @@ pub(super) fn barrier(world: &World) -> Option<Check> {
     let Some((level, because)) = world.target.limit() else {
         return Some(say(world, "mount-barrier.fine", &[]));
     };
-    let found = options(world, |option| because.ends_with(&format!(", {option}")));
+    let found = options(world, |option| world.target.no_barrier() == Some(option));
     let key = if found.is_empty() { "mount-barrier.below" } else { "mount-barrier.off" };
     let option = if world.target.filesystem == "btrfs" { "barrier" } else { "barrier=1" };
     let check = say(world, key, &[("option", &option), ("because", &because)]).found(found);
