@@ -18,7 +18,6 @@ use crate::jobs::Overlap;
 use crate::machine::watch::Watched;
 use std::time::Duration;
 use wrote_result::document::{Direction, Finding, Host, Reached, Row, Target};
-use wrote_result::finding::names;
 use wrote_result::{finding, units};
 
 /// The measurements and circumstances of a finished run.
@@ -186,12 +185,11 @@ fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
         if worst.is_of_operations { format!("{per_s:.0}/s") } else { units::rate(per_s) }
     };
     let text = format!(
-        "rate not reached: {} of {} asked{} ({}); the queue grows during the run, and latencies \
-         with it: ask for less, or read them as those of an overload",
+        "rate not reached: {} of {} asked{}; the queue grows during the run, and latencies with \
+         it: ask for less, or read them as those of an overload",
         shown(worst.achieved_per_s),
         shown(worst.asked_per_s),
         if rows.len() > 1 { " in the slowest row" } else { "" },
-        names(&rows),
     );
     Finding::warning("rate-not-reached", text)
         .about(&rows)
@@ -222,7 +220,7 @@ mod rates_tests {
         let finding = found(at_a_rate(940.0, 2.0)).unwrap();
         assert_eq!(finding.id, "rate-not-reached");
         assert_eq!(finding.evidence["asked_per_s"], 1000.0);
-        assert!(finding.text.contains("940/s of 1000/s asked (small/direct-psync)"));
+        assert!(finding.text.contains("940/s of 1000/s asked; the queue"));
         let mut in_bytes = at_a_rate(1000.0, 2.0);
         in_bytes.settings.asked.rate_iops = None;
         in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);

@@ -283,8 +283,24 @@ impl Steps {
 
     /// Returns the payload of a transaction: the bytes of its writes.
     pub fn transaction_bytes(&self) -> u64 {
+        self.written(|_, _| 1)
+    }
+
+    /// Returns the bytes of a transaction's writes as they reach the kernel: direct ones in whole
+    /// pages.
+    pub fn moved_bytes(&self) -> u64 {
+        let is_direct = |name: &String| self.files.iter().any(|of| of.name == *name && of.direct);
+        self.written(|file, page| if is_direct(file) { page } else { 1 })
+    }
+
+    /// Returns the bytes of a transaction's writes, each rounded up to a multiple of `unit`, by its
+    /// file and page.
+    fn written(&self, unit: impl Fn(&String, u64) -> u64) -> u64 {
         let bytes = |step: &Step| match step {
-            Step::Write { bytes, times, .. } => bytes * u64::from(times.unwrap_or(1)),
+            Step::Write { file, bytes, page, times, .. } => {
+                let unit = unit(file, page.unwrap_or(1));
+                bytes.next_multiple_of(unit) * u64::from(times.unwrap_or(1))
+            }
             _ => 0,
         };
         self.each.iter().map(bytes).sum()

@@ -160,7 +160,8 @@ const WARNING_COLUMNS_MAX: usize = 76;
 /// Returns as much of a warning as a line has room for, up to the end of a clause, with its id.
 fn shortened(of: &Finding) -> String {
     let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
-    let text = of.text.split([';', '(']).next().unwrap_or(&of.text).trim_end();
+    let text = of.text.split(". Row").next().unwrap_or_default();
+    let text = text.split([';', '(']).next().unwrap_or(text).trim_end();
     let ends = text.match_indices([',', ':']).map(|(at, _)| at).chain([text.len()]);
     let longest = ends.clone().rfind(|at| text[..*at].chars().count() <= room);
     let end = longest.or(ends.clone().next()).unwrap_or(text.len());

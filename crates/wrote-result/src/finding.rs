@@ -25,7 +25,7 @@ pub fn chapter(id: &str) -> Option<&'static str> {
 }
 
 /// The most rows that a text names.
-pub const NAMES_MAX: usize = 6;
+pub const NAMES_MAX: usize = 3;
 
 /// Sorts `findings`: warnings first, then in the order of [`IDS`].
 pub fn sort(findings: &mut [Finding]) {
@@ -54,9 +54,13 @@ impl Finding {
         Finding { id: id.into(), severity, text: text.into(), evidence: BTreeMap::new() }
     }
 
-    /// Adds the names of all `rows`.
-    pub fn about(self, rows: &[&Row]) -> Finding {
-        self.with("rows", rows.iter().map(|row| &row.name).collect::<Vec<_>>())
+    /// Adds the names of all `rows`. The text ends with the first of them.
+    pub fn about(mut self, rows: &[&Row]) -> Finding {
+        // A row of jobs that ran at once has the names of all.
+        let names: Vec<&str> = rows.iter().flat_map(|row| row.name.split(", ")).collect();
+        let word = if names.len() == 1 { "Row" } else { "Rows" };
+        self.text += &format!(". {word}: {}", some_of(&names, NAMES_MAX));
+        self.with("rows", names)
     }
 
     /// Adds a figure, unless it is null.
@@ -80,8 +84,18 @@ pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
     (!rows.is_empty()).then(|| Finding::info("left-out", text).with("rows", figures))
 }
 
-/// Joins the names of the first [`NAMES_MAX`] rows. The evidence lists them all.
-pub fn names(rows: &[&Row]) -> String {
-    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    some_of(&names, NAMES_MAX)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_ends_with_three_rows_at_most_and_the_evidence_has_all() {
+        let row = |name: &str| Row { name: name.into(), ..Row::default() };
+        let rows = [row("a"), row("b, c, d"), row("e")];
+        let about = |rows: &[&Row]| Finding::info("noisy", "noisy: more runs").about(rows);
+        assert_eq!(about(&[&rows[0]]).text, "noisy: more runs. Row: a");
+        let finding = about(&rows.iter().collect::<Vec<_>>());
+        assert_eq!(finding.text, "noisy: more runs. Rows: a, b, c and 2 more");
+        assert_eq!(finding.evidence["rows"], serde_json::json!(["a", "b", "c", "d", "e"]));
+    }
 }

@@ -167,8 +167,8 @@ impl Runs {
             direction: Direction::Write,
             survives: Some(target.survives(wrote::Survives::of_write(job.is_durable(), false))),
             settings: SettingsPair {
-                asked: settings.clone(),
-                effective: settings,
+                effective: Settings { bs_bytes: job.moved_bytes(), ..settings.clone() },
+                asked: settings,
                 fallbacks: Vec::new(),
             },
             ..Row::default()

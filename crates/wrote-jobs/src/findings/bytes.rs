@@ -4,7 +4,6 @@ use super::Evidence;
 use crate::machine::watch::CachedLoop;
 use std::collections::BTreeMap;
 use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
-use wrote_result::finding::names;
 use wrote_result::units::{bytes, part, rate};
 
 /// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
@@ -34,11 +33,8 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         }
         Direction::Read => ("were not read from the device", "device_read_bytes"),
     };
-    let text = format!(
-        "memory speed, not disk speed: {} {happened} ({})",
-        part(unseen_bytes, file_bytes),
-        names(&rows),
-    );
+    let text =
+        format!("memory speed, not disk speed: {} {happened}", part(unseen_bytes, file_bytes),);
     Finding::warning("ram-not-disk", text)
         .about(&rows)
         .with("file_bytes", file_bytes)
@@ -68,18 +64,17 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         signs.push(format!("the page cache holds {} afterwards", bytes(cached_bytes)));
     }
     if unseen_bytes > 0 {
-        signs.push(format!("{} never passed the device within the run", bytes(unseen_bytes)));
+        signs.push(format!("{} did not pass the device within the run", bytes(unseen_bytes)));
     }
     let of_loop = below.filter(|_| rows.iter().any(|row| is_unflushed_write(row)));
     signs.extend(of_loop.map(|below| {
         format!("{} puts unflushed writes into the page cache of {}", below.disk, below.file)
     }));
     let text = format!(
-        "O_DIRECT was accepted, not honoured: of {} {} ({}); read the speed, and what it survives, \
-         as that of cached I/O",
+        "O_DIRECT had no effect: of {}, {}; treat the speed, and what it survives, as that of \
+         cached I/O",
         bytes(file_bytes),
         signs.join(", and "),
-        names(&rows),
     );
     Finding::warning("direct-not-honoured", text)
         .about(&rows)
@@ -129,11 +124,8 @@ pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
         row.direction == Direction::Read && settings.direct && bytes < evidence.host.memory_bytes
     };
     let rows = evidence.rows_where(of).filter(|_| evidence.target.filesystem == "zfs")?;
-    let text = format!(
-        "ZFS may have answered direct reads from memory ({}): before OpenZFS 2.3, O_DIRECT does \
-         not bypass its cache (ARC); read more than memory, or set primarycache=metadata",
-        names(&rows),
-    );
+    let text = "ZFS may have answered direct reads from memory: before OpenZFS 2.3, O_DIRECT does \
+                not bypass its cache (ARC); read more than memory, or set primarycache=metadata";
     Finding::warning("zfs-cache", text)
         .about(&rows)
         .with("memory_bytes", evidence.host.memory_bytes)
@@ -158,12 +150,10 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let foreign_share = foreign_bytes as f64 / file_bytes as f64;
     let foreign_bytes_per_s = foreign_bytes as f64 / elapsed_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "foreign traffic on the device: it moved {:.0} % more than our bytes, {} ({}); another \
-         process uses it, or a layer between multiplies writes: find it with iotop, and measure \
-         again",
+        "foreign traffic on the device: it moved {:.0} % more than our bytes, {}; another process \
+         uses it, or a layer between multiplies writes: find it with iotop, and measure again",
         foreign_share * 100.0,
         rate(foreign_bytes_per_s),
-        names(&rows),
     );
     Finding::warning("busy-neighbour", text)
         .about(&rows)
@@ -186,9 +176,8 @@ fn disturbed(evidence: &Evidence) -> Option<Finding> {
     let most = runs().filter_map(|run| run.foreign_share).fold(0.0, f64::max);
     let text = format!(
         "other programs used the disk or the CPUs beside {disturbed} of {all} runs, up to {:.0} % \
-         of the time ({}): find them with iotop and top, and measure again",
+         of the time: find them with iotop and top, and measure again",
         most * 100.0,
-        names(&rows),
     );
     Finding::warning("busy-neighbour", text)
         .about(&rows)
@@ -239,10 +228,9 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     };
     let text = format!(
         "flushes multiply writes: the device wrote {factor_max:.1} bytes per byte of file data in \
-         {} ({}), as journal, metadata and part-filled blocks; batch more per flush: flash wear \
-         rises by the same factor{doubt}",
+         {}, as journal, metadata and part-filled blocks; batch more per flush: flash wear rises \
+         by the same factor{doubt}",
         worst.name,
-        names(&rows),
     );
     let factors: BTreeMap<_, _> = each().map(|(row, factor)| (&row.name, factor)).collect();
     let sum = |figure: fn(&Moved) -> u64| amplified.iter().map(figure).sum::<u64>();
@@ -366,7 +354,8 @@ mod tests {
             found(&evidence(&target, &[row]), "zfs-cache")
         };
         let finding = with("zfs", |_| {}).unwrap();
-        assert!(finding.text.contains("from memory (stream/direct-psync)"), "{}", finding.text);
+        assert!(finding.text.contains("from memory: before OpenZFS"), "{}", finding.text);
+        assert!(finding.text.ends_with(". Row: stream/direct-psync"), "{}", finding.text);
         assert!(with("ext4", |_| {}).is_none());
         assert!(with("zfs", |row| row.direction = Direction::Write).is_none());
         assert!(with("zfs", |row| row.settings.effective.direct = false).is_none());

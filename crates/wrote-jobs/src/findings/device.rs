@@ -3,7 +3,6 @@
 use super::{Evidence, FirstTouch};
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Finding, Row, Settings, Severity, View};
-use wrote_result::finding::names;
 use wrote_result::units::{block_size, nanoseconds, rate, significant};
 
 /// A flash chip takes longer to store a page: a typical 300 us (patent EP 1850348, by Micron's data
@@ -28,11 +27,10 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
     })?;
     let fastest_ns = rows.iter().filter_map(|row| p50_ns(row)).min()?;
     let text = format!(
-        "implausible flush: a durable write takes {}, less than flash memory needs ({}); the cache \
-         of {} has capacitors, or a flush returns before the bytes are safe: cut the power in a \
-         test before you rely on it",
+        "implausible flush: a durable write takes {}, less than flash memory needs; the cache of \
+         {} has capacitors, or a flush returns before the bytes are safe: cut the power in a test \
+         before you rely on it",
         nanoseconds(fastest_ns),
-        names(&rows),
         device.name,
     );
     Finding::warning("implausible-flush", text)
@@ -62,12 +60,11 @@ pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| preferred.contains_key(row.name.as_str()))?;
     let (bs_bytes, bytes) = *preferred.get(rows[0].name.as_str())?;
     let text = format!(
-        "{} prefers writes of {} to those of {} ({}): a smaller one may make it read first; use a \
-         multiple of that as the block size",
+        "{} prefers writes of {} to those of {}, for which it may read a block first; use a \
+         multiple of {1} as the block size",
         evidence.target.device.as_ref().map_or("the device", |device| &device.name),
         block_size(bytes),
         block_size(bs_bytes),
-        names(&rows),
     );
     Finding::new("preferred-larger", severity, text)
         .about(&rows)
@@ -221,7 +218,11 @@ mod tests {
         };
         let finding = with(900.0, 2000.0, "b/direct-psync").unwrap();
         assert_eq!(finding.evidence["rows"], serde_json::json!(["a/direct-psync"]));
-        assert!(finding.text.contains("writes of 4 KiB to those of 512 B"), "{}", finding.text);
+        assert!(
+            finding.text.contains("writes of 4 KiB to those of 512 B, for"),
+            "{}",
+            finding.text
+        );
         assert!(with(2000.0, 2000.0, "b/direct-psync").is_none());
         assert!(with(900.0, 2000.0, "b/direct-io_uring").is_none());
     }

@@ -4,8 +4,8 @@ use super::Evidence;
 use super::bytes::compresses;
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Ioengine, Row, Severity};
-use wrote_result::finding::names;
-use wrote_result::units::bytes;
+use wrote_result::finding::NAMES_MAX;
+use wrote_result::units::{bytes, some_of};
 
 /// Finds rows of fio's `ioengine=null`, which measure no disk.
 pub fn no_io(rows: &[Row]) -> Option<Finding> {
@@ -16,11 +16,8 @@ pub fn no_io(rows: &[Row]) -> Option<Finding> {
     if rows.is_empty() {
         return None;
     }
-    let text = format!(
-        "no disk was used: ioengine=null ends each operation without I/O ({}); read the figures as \
-         the cost of the loop alone, and take another engine to measure the disk",
-        names(&rows),
-    );
+    let text = "no disk was used: ioengine=null ends each operation without I/O; read the figures \
+                as the cost of the loop alone, and take another engine to measure the disk";
     Some(Finding::warning("no-io", text).about(&rows))
 }
 
@@ -36,11 +33,8 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
     } else {
         (Severity::Info, "some drives and file systems store such data in less room, and faster")
     };
-    let text = format!(
-        "data was not random: {} ({}); {because}: measure with random data",
-        kinds.join(", "),
-        names(&rows),
-    );
+    let text =
+        format!("data was not random: {}; {because}: measure with random data", kinds.join(", "),);
     let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(data).collect();
     Finding::new("compressible-data", severity, text)
         .about(&rows)
@@ -68,21 +62,17 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, true)?;
     let total: u64 = rows.iter().filter_map(|row| unwritten_bytes(row)).sum();
     let text = format!(
-        "reads of unwritten blocks: {} to read were never written ({}); a file system answers with \
+        "reads of unwritten blocks: {} to read were never written; a file system answers with \
          zeros and asks no device: write the file first",
         bytes(total),
-        names(&rows),
     );
     Finding::warning("unwritten-read", text).about(&rows).with("unwritten_bytes", total).into()
 }
 
 pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, false)?;
-    let text = format!(
-        "the blocks to read may never have been written ({}); a drive answers for unwritten and \
-         trimmed blocks without a read: write them first",
-        names(&rows),
-    );
+    let text = "the blocks to read may never have been written; a drive answers for unwritten and \
+                trimmed blocks without a read: write them first";
     Finding::info("unwritten-read", text).about(&rows).into()
 }
 
@@ -96,12 +86,13 @@ pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let shown = |(file, jobs): (&String, &BTreeSet<&str>)| {
-        format!("{} of {file}", jobs.iter().copied().collect::<Vec<_>>().join(", "))
+        let jobs: Vec<&str> = jobs.iter().copied().collect();
+        format!("{file} ({})", some_of(&jobs, NAMES_MAX))
     };
     let text = format!(
-        "jobs used the same bytes at once, at least one of them to write ({}); they wait for each \
-         other, and overwrite blocks in flight: give each job its own file or offset",
-        users.iter().map(shown).collect::<Vec<_>>().join("; "),
+        "jobs used the same bytes at once, at least one of them to write; they wait for each \
+         other, and overwrite blocks in flight: give each job its own file or offset. Files: {}",
+        some_of(&users.iter().map(shown).collect::<Vec<_>>(), NAMES_MAX),
     );
     Finding::warning("same-offsets", text).with("files", &users).into()
 }
@@ -124,7 +115,7 @@ mod tests {
         let info = found(&evidence(&plain, &rows), "compressible-data").unwrap();
         assert_eq!(info.severity, Severity::Info);
         assert_eq!(info.evidence["rows"], json!(["stream/direct-psync"]));
-        assert!(info.text.contains(": compressible 50 % (stream/direct-psync)"), "{}", info.text);
+        assert!(info.text.contains(": compressible 50 %; some"), "{}", info.text);
         let zram = Device { name: "zram0".into(), ..Device::default() };
         let on_zram = Target { device: Some(zram), ..target() };
         let option = |option: &str| Target { mount_options: vec![option.into()], ..target() };
@@ -185,7 +176,7 @@ mod tests {
             json!({ "/data/x": ["a", "a (1)", "b"], "/data/y": ["c", "d"] })
         );
         assert!(
-            finding.text.contains("a, a (1), b of /data/x; c, d of /data/y"),
+            finding.text.ends_with("Files: /data/x (a, a (1), b), /data/y (c, d)"),
             "{}",
             finding.text
         );

@@ -6,7 +6,6 @@ use crate::machine::watch::{Heat, Link};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wrote_result::document::{CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, View};
-use wrote_result::finding::names;
 use wrote_result::stats::median;
 use wrote_result::units::rate;
 
@@ -18,6 +17,8 @@ const LIMIT_SHARE_MAX: f64 = 1.5;
 const STOPPED_SHARE_MIN: f64 = 0.01;
 /// A row is limited by the CPU if its threads ran or waited for one for this share of the time.
 const USED_SHARE_MIN: f64 = 0.9;
+/// Threads that wait for a CPU for a larger share of the time are too many: more wait for longer.
+const WAITED_SHARE_MIN: f64 = 0.1;
 /// A clock is slow if one reading costs more than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
@@ -66,12 +67,11 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     };
     let text = format!(
         "limited to {} by a control group, not by the device: {} is {done} no faster ({}), and the \
-         run reached {} ({}); raise the limit to measure the device",
+         run reached {}; raise the limit to measure the device",
         amount(limit.most),
         device.name,
         limit.from,
         amount(most),
-        names(&rows),
     );
     Finding::warning("throttled", text)
         .about(&rows)
@@ -132,15 +132,17 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let busy = |row| Some((row, busy_cpu(evidence, row)?));
     let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
     let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
+    let instead = match most.waited_share > WAITED_SHARE_MIN {
+        true => "larger blocks, fewer jobs or threads, or less other work leave more of it to each",
+        false => "give larger blocks, a larger depth or more jobs",
+    };
     let text = format!(
         "the CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for \
-         a CPU for {:.0} %, and CPU {} was busy for {:.0} % ({}); the device may be faster: give \
-         larger blocks, a larger depth or more jobs",
+         a CPU for {:.0} %, and CPU {} was busy for {:.0} %; the device may be faster: {instead}",
         most.used_share * 100.0,
         most.waited_share * 100.0,
         most.busiest.cpu,
         most.busiest.busy_share * 100.0,
-        names(&rows),
     );
     let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(&busy).collect();
     Finding::warning("cpu-limited", text).about(&rows).with("cpu", each).into()
@@ -275,11 +277,10 @@ pub(super) fn above_link(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(is_above)?;
     let reached = rows.iter().map(|row| row.throughput()).fold(0.0, f64::max);
     let text = format!(
-        "faster than its link: {} of at most {} that the link to {disk} carries ({}); a cache \
-         above the drive answered",
+        "faster than its link: {} of at most {} that the link to {disk} carries; a cache above \
+         the drive answered",
         rate(reached),
         rate(most),
-        names(&rows),
     );
     Finding::warning("above-link", text)
         .about(&rows)
@@ -291,7 +292,10 @@ pub(super) fn above_link(evidence: &Evidence) -> Option<Finding> {
 
 /// Finds that the kernel still initialised a new ext4 when the measurement ended.
 pub(super) fn lazy_init(evidence: &Evidence) -> Option<Finding> {
-    let is_ext4 = evidence.target.filesystem == "ext4";
+    let target = evidence.target;
+    // Such a mount leaves the tables as they are.
+    let is_left = target.mount_options.iter().any(|option| option == "noinit_itable");
+    let is_ext4 = target.filesystem == "ext4" && !is_left;
     let text = "the kernel still writes the tables of a new ext4 file system (ext4lazyinit): its \
                 writes slow down yours; measure again when that thread is gone, or make the file \
                 system with -E lazy_itable_init=0";
@@ -419,11 +423,13 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
-        assert!(finding.text.contains("CPU 3 was busy for 99 % (small/"), "{}", finding.text);
+        assert!(finding.text.contains("CPU 3 was busy for 99 %;"), "{}", finding.text);
+        assert!(finding.text.contains("a larger depth or more jobs"), "{}", finding.text);
         // Other processes have the CPU.
         let rows = [busy("small/direct-psync", 0.4, 0.58)];
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert!(finding.text.contains("40 % of the time and waited for a CPU for 58 %"));
+        assert!(finding.text.contains("fewer jobs or threads"), "{}", finding.text);
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
     let Target { capacity_bytes, free_bytes, .. } = *evidence.target;
-    if capacity_bytes == 0 {
+    // A device itself has no file system that could be full.
+    if capacity_bytes == 0 || evidence.target.filesystem == "none" {
         return None;
     }
     let used_share = 1.0 - free_bytes as f64 / capacity_bytes as f64;
@@ -118,7 +119,7 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
         None => "free space to measure whether this one slows down".into(),
     };
     let text = format!(
-        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB \
+        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 700 GB \
          are sold; {measure}",
         bytes(written_bytes)
     );

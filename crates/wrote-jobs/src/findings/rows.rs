@@ -4,7 +4,7 @@ use super::{Burst, Evidence, Shortened};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Fallback, Finding, Row, View};
-use wrote_result::finding::names;
+use wrote_result::finding::NAMES_MAX;
 use wrote_result::stats::{self, ROUGH_WIDTH, relative_width};
 use wrote_result::units::{self, rate};
 
@@ -80,9 +80,8 @@ pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
     let ((rank, node), times) = slowest.into_iter().max_by_key(|(_, times)| *times)?;
     let factor = rows.iter().map(|row| slower(row)).fold(0.0, f64::max);
     let text = format!(
-        "stragglers: the slowest rank is up to {factor:.1} times slower than the median one ({}); \
-         most often it is rank {rank} on {node}, {times} of {runs} times; the total waits for it",
-        names(&rows),
+        "stragglers: the slowest rank is up to {factor:.1} times slower than the median one; most \
+         often it is rank {rank} on {node}, {times} of {runs} times; the total waits for it"
     );
     let finding = Finding::warning("stragglers", text).about(&rows).with("rank", rank);
     Some(finding.with("node", node).with("slower_max", factor))
@@ -129,11 +128,10 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     };
     let text = format!(
         "noisy: the 95 % intervals of {} of {} rows are wider than \u{b1}{:.0} %, up to \
-         \u{b1}{most} % ({}); more or longer runs narrow them",
+         \u{b1}{most} %; more or longer runs narrow them",
         rows.len(),
         evidence.rows.len(),
         ROUGH_WIDTH * 100.0,
-        names(&rows),
     );
     Finding::warning("noisy", text).about(&rows).with("relative_width_max", widest).into()
 }
@@ -150,7 +148,7 @@ pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
         }
     }
     let finding = |(Fallback { wanted, got, because }, rows): (&Fallback, Vec<&Row>)| {
-        let text = format!("{wanted} was wanted, {got} was used: {because} ({})", names(&rows));
+        let text = format!("{wanted} was wanted, {got} was used: {because}");
         let finding = Finding::warning("fallback", text).about(&rows).with("wanted", wanted);
         finding.with("got", got).with("because", because)
     };
@@ -166,7 +164,8 @@ pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
         shown.push(format!("{} (asked {asked}, reached {reached})", row.name));
         figures.insert(&row.name, json!({ "asked": asked, "reached": reached }));
     }
-    let text = format!("fewer operations were in flight than were asked for: {}", shown.join(", "));
+    let shown = units::some_of(&shown, NAMES_MAX);
+    let text = format!("fewer operations were in flight than were asked for: {shown}");
     Finding::warning("depth-not-reached", text).with("iodepth", figures).into()
 }
 
@@ -180,10 +179,9 @@ pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     };
     let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
-        "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); \
-         the disk may be faster: give a larger block size",
+        "the generator may be the limit: it makes data at {}, less than twice the throughput; the \
+         disk may be faster: give a larger block size",
         rate(evidence.generator_bytes_per_s),
-        names(&rows),
     );
     Finding::warning("generator-limited", text)
         .about(&rows)

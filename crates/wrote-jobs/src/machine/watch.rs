@@ -9,6 +9,7 @@ pub use drive::{CachedLoop, Drives, Heat, Link};
 pub use limits::Throttled;
 pub(crate) use limits::{cpus, memory_bytes};
 
+use std::fs::DirEntry;
 use std::path::Path;
 use std::time::Instant;
 use wrote::device::BlockDevice;
@@ -66,11 +67,20 @@ impl Watch {
 /// The kernel's thread that writes the tables of a new ext4 (ext4(5), `init_itable`).
 const LAZY_INIT: &str = "ext4lazyinit";
 
-/// Returns whether a process or a thread of the kernel has this name.
+/// The kernel's `PF_KTHREAD`, in field 9 of `/proc/PID/stat` (proc_pid_stat(5)).
+const OF_THE_KERNEL: u64 = 0x0020_0000;
+
+/// Returns whether a thread of the kernel has this name. Any process can take one.
 fn is_running(root: &Path, name: &str) -> bool {
-    let processes = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
-    let mut names = processes.filter_map(|of| std::fs::read(of.path().join("comm")).ok());
-    names.any(|found| found.trim_ascii() == name.as_bytes())
+    let threads = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let is_it = |of: DirEntry| {
+        let stat = std::fs::read_to_string(of.path().join("stat")).ok()?;
+        // The name is in parentheses, and field 3 follows the last one.
+        let (before, after) = stat.rsplit_once(") ")?;
+        let flags: u64 = after.split(' ').nth(9 - 3)?.parse().ok()?;
+        Some(before.split_once(" (")?.1 == name && flags & OF_THE_KERNEL > 0)
+    };
+    threads.filter_map(is_it).any(|is_it| is_it)
 }
 
 /// Returns the limits of this process's control groups on the device and on CPUs.
@@ -97,13 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_of_the_kernel_is_found_by_its_name() {
+    fn a_thread_of_the_kernel_is_found_by_its_name_and_no_process_that_took_it() {
         let root = fixtures::folder();
-        let process = root.path().join("proc/77");
-        std::fs::create_dir_all(&process).unwrap();
-        std::fs::write(process.join("comm"), "ext4lazyinit\n").unwrap();
-        assert!(is_running(root.path(), LAZY_INIT));
-        std::fs::write(process.join("comm"), "ext4-rsv-conver\n").unwrap();
-        assert!(!is_running(root.path(), LAZY_INIT));
+        let thread = root.path().join("proc/77");
+        std::fs::create_dir_all(&thread).unwrap();
+        let runs = |name: &str, flags: &str| {
+            let stat = format!("77 ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 5");
+            std::fs::write(thread.join("stat"), stat).unwrap();
+            is_running(root.path(), LAZY_INIT)
+        };
+        assert!(runs("ext4lazyinit", "2129984"));
+        assert!(!runs("ext4-rsv-conver", "2129984"));
+        assert!(!runs("ext4lazyinit", "4194304"), "a process of that name");
+        assert!(!runs("a) (ext4lazyinit", "2129984"));
     }
 }

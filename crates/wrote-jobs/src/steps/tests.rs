@@ -197,5 +197,16 @@ fn a_rate_holds_clients_back_and_flushes_beside_are_timed_where_transactions_hav
 fn the_bytes_of_a_transaction_are_those_of_its_writes() {
     let steps = steps(JOURNAL);
     assert!(steps.is_durable() && steps.each.iter().any(Step::is_flush));
-    assert_eq!(steps.transaction_bytes(), 4608);
+    assert_eq!((steps.transaction_bytes(), steps.moved_bytes()), (4608, 4608));
+}
+
+#[test]
+fn whole_pages_reach_the_kernel_where_writes_are_direct() {
+    let redo = r#"
+        files = [{ name = "redo", bytes = "1MiB", start = "written", direct = true }]
+        each = [{ call = "write", file = "redo", bytes = 295, page = 4096, times = 2 }]
+    "#;
+    assert_eq!((steps(redo).transaction_bytes(), steps(redo).moved_bytes()), (590, 8192));
+    let cached = steps(&redo.replace(", direct = true", ""));
+    assert_eq!(cached.moved_bytes(), 590, "the page cache joins them");
 }

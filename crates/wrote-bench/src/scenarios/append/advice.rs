@@ -8,8 +8,7 @@ use crate::choice::{Choice, body_of, per_s};
 use crate::names::is_below;
 use std::ops::Add;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, Finding, Records, Row, View, fastest};
-use wrote_result::finding::names;
+use wrote_result::document::{Advice, Finding, Records, Row, Severity, View, fastest};
 use wrote_result::units::nanoseconds;
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
@@ -86,9 +85,12 @@ fn told(row: &Row) -> String {
     }
 }
 
+/// The way whose writers overwrite each other's messages: a row of what not to do.
+const LOSES: &str = "append/flume-10-files";
+
 /// Finds losses, and messages in another order than sent.
-pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
-    [records_lost(evidence), records_out_of_order(evidence)]
+pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
+    [records_lost(evidence, false), records_lost(evidence, true), records_out_of_order(evidence)]
 }
 
 fn total(rows: &[&Row]) -> Records {
@@ -96,17 +98,21 @@ fn total(rows: &[&Row]) -> Records {
     runs.fold(Records::default(), Add::add)
 }
 
-fn records_lost(evidence: &Evidence) -> Option<Finding> {
-    let rows = evidence.rows_where(|row| !row.has_all_records())?;
+/// Finds rows that lost messages, `as_expected` or not.
+fn records_lost(evidence: &Evidence, as_expected: bool) -> Option<Finding> {
+    let is_one = |row: &Row| !row.has_all_records() && is_below(&row.name, LOSES) == as_expected;
+    let rows = evidence.rows_where(is_one)?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
+    let (claim, severity) = match as_expected {
+        true => ("this method overwrites its own records, as expected", Severity::Info),
+        false => ("data loss", Severity::Critical),
+    };
     let text = format!(
-        "data loss in {}: {lost} of {sent} messages were lost or torn, and {torn} places of the \
-         file hold pieces{}; such a speed is worthless: open the file once, and let one thread \
-         write",
-        names(&rows),
+        "{claim}: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
+         pieces{}; such a speed is worthless: open the file once, and let one thread write",
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
     );
-    Finding::critical("records-lost", text)
+    Finding::new("records-lost", severity, text)
         .about(&rows)
         .with("sent", sent)
         .with("lost", lost)
@@ -120,9 +126,8 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(is_turned)?;
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
-        "order not kept: {out_of_order} of {sent} messages appear after a message submitted later \
-         ({}); where order matters, let one thread write",
-        names(&rows),
+        "order not kept: {out_of_order} of {sent} messages appear after a message submitted later; \
+         where order matters, let one thread write"
     );
     Finding::info("records-out-of-order", text)
         .about(&rows)
@@ -226,7 +231,6 @@ mod findings_tests {
     use super::*;
     use crate::sample::{appended, evidence, target};
     use serde_json::json;
-    use wrote_result::document::Severity;
     use wrote_result::finding::IDS;
 
     const WHOLE: Records =
@@ -252,6 +256,20 @@ mod findings_tests {
         let twice = Records { doubled: 1, ..WHOLE };
         let text = found(&[appended("append/mutex", 1e5, twice)], "records-lost").unwrap().text;
         assert!(text.contains("3 messages twice"), "{text}");
+    }
+
+    #[test]
+    fn a_way_that_overwrites_its_own_records_by_design_is_no_warning() {
+        let torn = Records { whole: 400, lost: 600, torn: 70, ..WHOLE };
+        let rows = [appended(LOSES, 1e5, torn), appended("append/mutex", 2e5, torn)];
+        let both = find(&evidence(&target(), &rows)).into_iter().flatten();
+        let both: Vec<_> = both.map(|of| (of.severity, of.evidence["rows"].clone())).collect();
+        let of = |severity, name: &str| (severity, json!([name]));
+        let expected =
+            [of(Severity::Critical, "append/mutex"), of(Severity::Info, "append/flume-10-files")];
+        assert_eq!(both, expected);
+        let text = found(&rows[..1], "records-lost").unwrap().text;
+        assert!(text.starts_with("this method overwrites its own records, as expected: 1800 of"));
     }
 
     #[test]

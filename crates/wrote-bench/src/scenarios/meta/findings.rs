@@ -3,7 +3,6 @@
 use super::{Create, Kind, NAME, Rename, Unlink};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Finding, Row};
-use wrote_result::finding::names;
 use wrote_result::units;
 
 /// The fewest runs to show a trend: a row of pure noise falls in three consecutive runs once in
@@ -39,10 +38,9 @@ fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| pair(&row).is_some())?;
     let (made_ns, renamed_ns) = rows.iter().filter_map(pair).max()?;
     let text = format!(
-        "creation is slower than the disk: {} a file, and {} for a rename ({}); {PASSES_OVER}",
+        "creation is slower than the disk: {} a file, and {} for a rename; {PASSES_OVER}",
         units::nanoseconds(made_ns),
         units::nanoseconds(renamed_ns),
-        names(&rows),
     );
     Finding::warning("removed-inodes", text)
         .about(&rows)
@@ -64,10 +62,9 @@ fn discard_at_removal(evidence: &Evidence) -> Option<Finding> {
     let rates = rows.iter().flat_map(|row| &row.runs).map(|run| run.iops);
     let slowest = rates.reduce(f64::min)?;
     let text = format!(
-        "each removal discards its blocks at once: {slowest:.0}/s in the slowest run ({}); ext4 \
-         has no journal here and is mounted with discard: mount it with nodiscard, and run fstrim \
-         now and then",
-        names(&rows),
+        "each removal discards its blocks at once: {slowest:.0}/s in the slowest run; ext4 has no \
+         journal here and is mounted with discard: mount it with nodiscard, and run fstrim now and \
+         then"
     );
     Finding::info("discard-at-removal", text).about(&rows).with("slowest_iops", slowest).into()
 }
@@ -90,10 +87,8 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
          and look for other users of the disk"
     };
     let text = format!(
-        "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{} ({}); \
-         {because}",
+        "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}; {because}",
         if rows.len() > 1 { " of the worst row" } else { "" },
-        names(&rows),
     );
     Finding::warning("slower-each-round", text)
         .about(&rows)
@@ -181,7 +176,7 @@ mod tests {
         };
         let finding = found("discard", Some(false), &rows).unwrap();
         assert!(IDS.contains(&finding.id.as_str()));
-        assert!(finding.text.contains("340/s in the slowest run (meta/own/unlink)"));
+        assert!(finding.text.contains("340/s in the slowest run; ext4"));
         assert_eq!(finding.evidence["slowest_iops"], 340.0);
         assert!(found("discard", Some(true), &rows).is_none());
         assert!(found("discard", None, &rows).is_none());

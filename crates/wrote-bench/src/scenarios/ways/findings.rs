@@ -2,7 +2,6 @@
 
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
 use wrote_result::document::{Finding, Row, Run, Severity, SourceCache, View};
-use wrote_result::finding::names;
 use wrote_result::stats::median;
 use wrote_result::units::{bytes, part};
 
@@ -46,10 +45,9 @@ fn same_device(evidence: &Evidence) -> Option<Finding> {
     let written = |row: &&Row| total(row, |run| run.device_written_bytes.unwrap_or(0));
     let written_bytes: u64 = rows.iter().map(written).sum();
     let text = format!(
-        "source and target share {}: each byte passes it twice, read and written ({}); a copy \
-         between two devices may be faster",
+        "source and target share {}: each byte passes it twice, read and written; a copy between \
+         two devices may be faster",
         device.name,
-        names(&rows),
     );
     Finding::info("same-device", text)
         .about(&rows)
@@ -65,10 +63,9 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
     copies.retain(|(_, source, read)| !is_read(*source, *read));
     let (rows, file_bytes, read_bytes) = together(&copies)?;
     let text = format!(
-        "copies from memory: {} of the source were not read from the device ({}); the rows with a \
+        "copies from memory: {} of the source were not read from the device; the rows with a \
          dropped cache show the speed of a file that is not in memory",
         part(file_bytes - read_bytes, file_bytes),
-        names(&rows),
     );
     // A warm source is supposed to come from memory.
     let wanted = |row: &&Row| row.settings.asked.source_cache == Some(SourceCache::Warm);
@@ -111,11 +108,10 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "memory grows with the file where it is read whole before it is written: {} for {} ({}), \
-         while {} took {}; a file larger than memory ends such a program: read and write in pieces",
+        "memory grows with the file where it is read whole before it is written: {} for {}, while \
+         {} took {}; a file larger than memory ends such a program: read and write in pieces",
         bytes(*peak_bytes),
         bytes(largest.bytes_per_run),
-        names(&rows),
         copy.name,
         bytes(copy_peak_bytes),
     );
