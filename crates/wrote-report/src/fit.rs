@@ -22,7 +22,7 @@ const CLASSES: [(&str, f64, f64); 6] = [
     ("a hard disk", 20.0, 120.0),
     ("a consumer SATA SSD", 390.0, 1200.0),
     ("a consumer NVMe drive", 140.0, 1700.0),
-    ("an SATA SSD with power-loss protection", 1360.0, 25_400.0),
+    ("a SATA SSD with power-loss protection", 1360.0, 25_400.0),
     ("an NVMe drive with power-loss protection", 7000.0, 40_500.0),
     ("a volume of AWS gp3", 357.0, 1129.0),
 ];
@@ -31,12 +31,17 @@ const CLASSES: [(&str, f64, f64); 6] = [
 fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let rows = fit.rules.iter().filter_map(|rule| document.row(&rule.row));
     let rows = rows.filter(|row| row.survives == Some(Survives::PowerLoss));
-    let flush_ns = rows.filter_map(|row| row.flush_latency_ns).map(|flush| flush.p50).min()?;
+    let flushes = rows.filter_map(|row| Some((row.flush_latency_ns?.p50, &row.name)));
+    let (flush_ns, row) = flushes.min()?;
     let rate = 1e9 / flush_ns.max(1) as f64;
     let near = CLASSES.iter().filter(|(_, least, most)| (*least..=*most).contains(&rate));
     let near = near.map(|(class, ..)| *class).join(", ");
-    let near = if near.is_empty() { "no class of disks that is published" } else { &near };
-    Some(format!("{} flushes one after the other here: consistent with {near}", per_second(rate)))
+    let near = if near.is_empty() { "none of the usual classes of disks" } else { &near };
+    let [flush, rate] = [units::nanoseconds(flush_ns), per_second(rate)];
+    Some(format!(
+        "For comparison, a single flush takes {flush} here (the median of {row}), or {rate} one after \
+         the other. Published measurements found this rate on: {near}"
+    ))
 }
 
 /// The names of the programs that a result judges: `etcd`.
@@ -114,11 +119,14 @@ fn conditions(fit: &Fit) -> String {
     let fits = names(FitVerdict::Fits, "fits");
     let not = if fits.is_some() { "not" } else { "does not fit" };
     let not = names(FitVerdict::DoesNotFit, not);
-    let busy = names(FitVerdict::Busy, "busy");
+    let busy = names(FitVerdict::Busy, "").map(|of| {
+        let link = if of.starts_with('(') { "" } else { "for " };
+        format!("not judged {link}{of}: {}", FitVerdict::BUSY)
+    });
     let parts = [
         Some(fits.into_iter().chain(not).join(", ")).filter(|told| !told.is_empty()),
         names(FitVerdict::Undecided, "undecided"),
-        busy.map(|busy| format!("{busy}: {}", FitVerdict::REPEAT)),
+        busy,
     ];
     parts.into_iter().flatten().join("; ")
 }
@@ -137,7 +145,7 @@ fn suited(fits: &[Fit]) -> String {
         names(FitVerdict::Fits, "suits"),
         names(FitVerdict::DoesNotFit, "does not suit"),
         names(FitVerdict::Undecided, "undecided:"),
-        names(FitVerdict::Busy, "busy, repeat:"),
+        names(FitVerdict::Busy, "not judged, as the disk or the CPUs were busy:"),
         without,
     ];
     parts.into_iter().flatten().join("; ")
@@ -456,8 +464,9 @@ mod tests {
         assert_eq!(both(Fits, Undecided), format!("fits normal load; undecided {why}"));
         assert_eq!(both(Fits, Fits), "fits normal load, heavy load");
         let busy = first_line(vec![judged(None, 326.0, Busy)]);
-        let said = "busy (500 per second: 326 /s here): repeat, or --beside to judge it so";
-        assert_eq!(busy, said);
+        let said = |of: &str| format!("not judged {of}: {}", FitVerdict::BUSY);
+        assert_eq!(busy, said("(500 per second: 326 /s here)"));
+        assert_eq!(both(Fits, Busy), format!("fits normal load; {}", said(&format!("for {why}"))));
         assert_eq!(first_line(vec![FitRule::default()]), "no minimum is published");
     }
 

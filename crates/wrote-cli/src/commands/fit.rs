@@ -67,7 +67,9 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
         Some(FitVerdict::Fits) => return Ok(()),
         Some(FitVerdict::DoesNotFit) => (1, format!("{path} does not suit {names}")),
         Some(FitVerdict::Undecided) => (3, format!("whether {path} suits {names} is undecided")),
-        Some(FitVerdict::Busy) => (3, format!("{path} is busy: {}", FitVerdict::REPEAT)),
+        Some(FitVerdict::Busy) => {
+            (3, format!("whether {path} suits {names} could not be judged: {}", FitVerdict::BUSY))
+        }
         None => (4, format!("no minimum is published for {names}")),
     };
     Err(Error::Coded(code, text))
@@ -104,10 +106,8 @@ mod tests {
         assert_eq!(of(Some(FitVerdict::DoesNotFit)), (1, "/data does not suit etcd".into()));
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
         let busy = of(Some(FitVerdict::Busy));
-        assert!(
-            busy.0 == 3 && busy.1 == "/data is busy: repeat, or --beside to judge it so",
-            "{busy:?}"
-        );
+        let said = "whether /data suits etcd could not be judged: other programs used the disk or the CPUs";
+        assert!(busy.0 == 3 && busy.1.starts_with(said), "{busy:?}");
         assert_eq!(of(None), (4, "no minimum is published for etcd".into()));
     }
 

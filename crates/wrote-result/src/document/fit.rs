@@ -94,8 +94,10 @@ pub enum FitVerdict {
 }
 
 impl FitVerdict {
-    /// The way out of a busy disk.
-    pub const REPEAT: &str = "repeat, or --beside to judge it so";
+    /// The reason of [`FitVerdict::Busy`], and the way out.
+    pub const BUSY: &str = "other programs used the disk or the CPUs during most runs; end them \
+                            (iotop and top show them) and repeat, or judge the disk beside such \
+                            work with --beside copy";
 
     /// Returns the words for it.
     pub fn words(self) -> &'static str {
