@@ -1,4 +1,4 @@
-//! Parses fio's job files into jobs, or a one-line error.
+//! Parses fio's job files into jobs, or into all their errors, one line each.
 //!
 //! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
 //! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
@@ -62,29 +62,31 @@ pub struct Parsed {
 ///
 /// # Errors
 ///
-/// The first error, in one line with its number; the caller adds the file's name.
-pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, ParseError> {
-    let mut notes = Notes::default();
-    let sections = ini::sections(text, surroundings, &mut notes)?;
+/// All errors, each in one line with its number; the caller adds the file's name.
+pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Vec<ParseError>> {
+    let (mut notes, mut errors) = (Notes::default(), Vec::new());
+    let sections = ini::sections(text, surroundings, &mut notes, &mut errors);
     let none = "there is no job in it; a job begins with its name: [job]";
-    some(jobs_of(&sections, surroundings, notes)?, none)
+    some(jobs_of(&sections, surroundings, notes, errors)?, none)
 }
 
 /// Parses the options of a command line, keys with their values: `--name=a --rw=write`.
 ///
 /// # Errors
 ///
-/// The first error, in one line.
+/// All errors, each in one line.
 pub fn parse_options(
     options: &[(String, Option<String>)],
     surroundings: &Surroundings<'_>,
-) -> Result<Parsed, ParseError> {
-    let parsed = jobs_of(&ini::of_options(options)?, surroundings, Notes::default())?;
+) -> Result<Parsed, Vec<ParseError>> {
+    let sections = ini::of_options(options).map_err(|error| vec![error])?;
+    let parsed = jobs_of(&sections, surroundings, Notes::default(), Vec::new())?;
     some(parsed, "there is no job; a job begins with its name: --name=job")
 }
 
-fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, ParseError> {
-    if parsed.sections.is_empty() { Err(ParseError::new(None, otherwise)) } else { Ok(parsed) }
+fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, Vec<ParseError>> {
+    let none = || Err(vec![ParseError::new(None, otherwise)]);
+    if parsed.sections.is_empty() { none() } else { Ok(parsed) }
 }
 
 /// Returns whether fio has a key of that name, accepted here or not.
@@ -97,21 +99,26 @@ pub fn is_switch(name: &str) -> bool {
     let bare = [(name.to_owned(), None)];
     let mut notes = Notes::default();
     ini::of_options(&bare)
-        .is_ok_and(|sections| apply(&mut Draft::new(), &sections[0].entries, &mut notes).is_ok())
+        .is_ok_and(|sections| apply(&mut Draft::new(), &sections[0].entries, &mut notes).is_empty())
 }
 
 fn jobs_of(
     sections: &[ini::Section],
     surroundings: &Surroundings<'_>,
     mut notes: Notes,
-) -> Result<Parsed, ParseError> {
+    mut errors: Vec<ParseError>,
+) -> Result<Parsed, Vec<ParseError>> {
     let overrides = overrides(surroundings);
+    // A wrong line may be what a job lacks, so that another error would follow from it.
+    let mut is_whole = errors.is_empty();
     let mut globals = Draft::new();
     let mut groups = Groups::default();
     let (mut jobs, mut names) = (Vec::new(), Vec::new());
     for section in sections {
         if section.is_global() {
-            apply(&mut globals, &section.entries, &mut notes)?;
+            let wrong = apply(&mut globals, &section.entries, &mut notes);
+            is_whole &= wrong.is_empty();
+            errors.extend(wrong);
             continue;
         }
         names.push(section.name.clone());
@@ -120,13 +127,27 @@ fn jobs_of(
             continue;
         }
         let mut draft = globals.of_job(section);
-        apply(&mut draft, &section.entries, &mut notes)?;
-        apply(&mut draft, &overrides, &mut notes)?;
+        let mut wrong = apply(&mut draft, &section.entries, &mut notes);
+        wrong.extend(apply(&mut draft, &overrides, &mut notes));
         let group = groups.join(&draft);
-        job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
+        if is_whole && wrong.is_empty() && (errors.is_empty() || !draft.said("wait_for")) {
+            wrong = job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes);
+        }
+        errors.extend(wrong);
     }
-    groups.check(&mut notes)?;
-    Ok(Parsed { jobs, sections: names, notes: notes.into_vec(), global: globals.pairs() })
+    errors.extend(groups.check(&mut notes).err());
+    if errors.is_empty() {
+        return Ok(Parsed {
+            jobs,
+            sections: names,
+            notes: notes.into_vec(),
+            global: globals.pairs(),
+        });
+    }
+    errors.sort_by_key(|error| error.line);
+    // A wrong override is one of every job.
+    errors.dedup();
+    Err(errors)
 }
 
 /// Parses bytes, or another whole number, as fio writes it: `4k` is 4096.
@@ -152,19 +173,18 @@ fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
     surroundings.overrides.iter().map(entry).collect()
 }
 
-/// Applies the entries of a section to `draft`; the last line of a key counts. `kb_base` comes
-/// first, since it gives the others their meaning.
-fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Result<(), ParseError> {
+/// Applies the entries of a section to `draft`, and returns their errors; the last line of a key
+/// counts. `kb_base` comes first, since it gives the others their meaning.
+fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Vec<ParseError> {
     let kb_base = |entry: &&Entry| entry.key == "kb_base";
     let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);
     draft.begin_section();
-    for entry in first.into_iter().chain(rest) {
-        apply_entry(draft, entry, notes).map_err(|problem| {
-            let quoted = quoted(&entry.key, entry.value.as_deref());
-            ParseError::new(entry.line, format!("{quoted}: {problem}"))
-        })?;
-    }
-    Ok(())
+    let wrong = |entry: &Entry| {
+        let problem = apply_entry(draft, entry, notes).err()?;
+        let quoted = quoted(&entry.key, entry.value.as_deref());
+        Some(ParseError::new(entry.line, format!("{quoted}: {problem}")))
+    };
+    first.into_iter().chain(rest).filter_map(wrong).collect()
 }
 
 fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {

@@ -6,7 +6,7 @@
 mod direction;
 mod job;
 
-use crate::jobs::{GroupReport, JobReport, span};
+use crate::jobs::{GroupReport, JobReport};
 use direction::Pairs;
 use job::Job;
 pub(crate) use job::options;
@@ -56,7 +56,7 @@ struct DiskUtil {
 /// Each job, and each of its `numjobs`, is an entry of `jobs`; jobs of a group with
 /// `group_reporting` are one entry. The version is `wrote-` and ours, as fio's is `fio-3.33`.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
-    let elapsed_s = whole_seconds(span(groups.iter().flat_map(|group| &group.jobs)));
+    let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
     let jobs = groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
     Document {
         fio_version: concat!("wrote-", env!("CARGO_PKG_VERSION")).into(),
@@ -96,9 +96,22 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
 }
 
 fn bytes_per_s(entry: &[JobReport], direction: Direction) -> f64 {
-    let bytes: u64 = entry.iter().map(|job| job.direction(direction).bytes).sum();
-    let elapsed_s = span(entry).as_secs_f64();
+    let (parts, elapsed) = direction::parts(entry, direction);
+    let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+    let elapsed_s = elapsed.as_secs_f64();
     if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
+}
+
+/// Returns the time from the first start of a job to the last end, with what its clock leaves out:
+/// the delay and the ramp before it, and the reads of `do_verify` after it.
+fn whole_span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
+    let times = jobs.map(|job| {
+        let verified = job.read_back.as_ref().map_or(Duration::ZERO, |(_, elapsed)| *elapsed);
+        let begun = job.started_at - job.ramp - job.spec.pace.startdelay;
+        (begun, job.started_at + job.elapsed + verified)
+    });
+    let ends = times.reduce(|all, job| (all.0.min(job.0), all.1.max(job.1)));
+    ends.and_then(|(begun, ended)| ended.duration_since(begun).try_into().ok()).unwrap_or_default()
 }
 
 fn whole_seconds(elapsed: Duration) -> u64 {

@@ -14,6 +14,7 @@ mod files;
 mod foresight;
 mod group;
 mod layout;
+pub mod mark;
 mod place;
 mod regions;
 mod resolve;
@@ -86,6 +87,8 @@ pub struct JobReport {
     pub started_at: jiff::Timestamp,
     /// The time until the last acknowledgement, flushes included (M1).
     pub elapsed: Duration,
+    /// The time before the clock that is not counted (`ramp_time`).
+    pub ramp: Duration,
     /// The reads.
     pub read: DirectionReport,
     /// The writes.
@@ -104,8 +107,10 @@ pub struct JobReport {
     /// Bytes written over time: hundreds of marks along the run, about evenly in bytes and in time;
     /// empty without writes.
     pub trail: Vec<Mark>,
-    /// Bytes that `do_verify` read and checked after the clock stopped.
+    /// Bytes that were read and checked, for a job that writes by `do_verify`.
     pub verified_bytes: u64,
+    /// The reads of `do_verify` after the clock stopped, and their time.
+    pub read_back: Option<(DirectionReport, Duration)>,
     /// CPU use of the job's thread. For a job alone in its group it is the process's, with the
     /// kernel's threads (SQPOLL, io_uring's workers).
     pub usage: Usage,

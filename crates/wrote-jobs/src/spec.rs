@@ -10,6 +10,7 @@ pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, Streak, W
 pub use parts::{Data, Fallocate, Files, Io, Pacing, SyncEach, Think, Verify, Writes};
 
 use crate::rate::Rate;
+use std::fmt::Display;
 use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,6 +67,10 @@ pub struct JobSpec {
     pub percentiles: Arc<[f64]>,
     /// The keys of the section and of `[global]` as written, in their order, for reports.
     pub options: Arc<[(String, String)]>,
+    /// The line of each of these keys that stands in a file, for errors.
+    pub lines: Arc<[(&'static str, usize)]>,
+    /// The name of that file.
+    pub job_file: Arc<str>,
 }
 
 impl JobSpec {
@@ -73,6 +78,16 @@ impl JobSpec {
     /// never written, which hold nothing to check.
     pub fn only_verifies(&self) -> bool {
         self.writes.verify.is_some() && !self.order.rw.write
+    }
+
+    /// Returns the place and the text of a key as written, `jobs.fio: line 7: [wal] bs=2300`. A key
+    /// that was left out has this value.
+    pub fn written(&self, key: &str, value: impl Display) -> String {
+        let line = self.lines.iter().find(|(name, _)| *name == key);
+        let place = line.map(|(_, line)| format!("{}: line {line}: ", self.job_file));
+        let written = self.options.iter().rev().find(|(name, _)| name == key);
+        let value = written.map_or_else(|| value.to_string(), |(_, value)| value.clone());
+        format!("{}[{}] {key}={value}", place.unwrap_or_default(), self.name)
     }
 
     /// Returns a job without files that transfers each block once, one at a time, directly through

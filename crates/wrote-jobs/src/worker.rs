@@ -57,6 +57,8 @@ pub struct Done {
     pub issued: u64,
     /// Bytes checked by a job that only reads and has `verify`, including the ramp's.
     pub verified_bytes: u64,
+    /// The time that is not counted at the start.
+    pub ramp: Duration,
     /// The job ended before its ramp did.
     pub all_ramp: bool,
 }
@@ -568,6 +570,7 @@ impl<'a> Worker<'a> {
             process,
             issued: self.issued,
             verified_bytes: self.verified_bytes,
+            ramp: Duration::from_nanos(self.counts_from_ns),
             all_ramp,
         }
     }

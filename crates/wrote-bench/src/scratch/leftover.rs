@@ -3,7 +3,9 @@
 use super::{Leftover, PREFIX, lock, remove, staged};
 use lock::State;
 use rustix::fs::fstat;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wrote_jobs::jobs::mark;
 use wrote_result::Error;
 
 /// The result of [`clean`].
@@ -13,6 +15,9 @@ pub struct Cleaned {
     pub removed: Vec<Leftover>,
     /// Files and folders of live runs, which stay.
     pub alive: Vec<Leftover>,
+    /// Files of killed runs under names that the user gave them. They stay, because the user may
+    /// have written into them since.
+    pub found: Vec<Leftover>,
     /// One line for each folder that stays for another reason.
     pub refused: Vec<String>,
 }
@@ -36,7 +41,7 @@ pub fn leftovers(parent: &Path) -> Vec<Leftover> {
 }
 
 /// Removes folders in `parent` left behind by the current user's runs, and files and folders of
-/// killed copies and saves.
+/// killed copies and saves. Finds the files of killed runs of jobs.
 ///
 /// A folder stays if its run is alive, or if it contains anything that a run does not create. With
 /// `dry_run` all stay, and those to be removed are named as removed. [`Error::Usage`] if `parent`
@@ -62,6 +67,13 @@ pub fn clean(parent: &Path, dry_run: bool) -> Result<Cleaned, Error> {
                 Err(error) => cleaned.refused.push(error.to_string()),
             }
         }
+    }
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Some(alive) = mark::of(&path) else { continue };
+        let size_bytes = entry.metadata().map_or(0, |metadata| metadata.blocks() * 512);
+        let list = if alive { &mut cleaned.alive } else { &mut cleaned.found };
+        list.push(Leftover { path, size_bytes, alive });
     }
     for candidate in staged::candidates(parent) {
         let path = &candidate.leftover.path;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use wrote_jobs::jobs::mark::start_time;
 
 pub(super) const NAME: &str = "lock";
 
@@ -81,15 +82,6 @@ fn names_a_living_process(text: &str) -> bool {
     };
     let started = figure("process-started-ticks ");
     started.is_some_and(|ticks| ticks > 0) && start_time(pid) == started
-}
-
-/// Returns when a process started, in clock ticks since boot: field 22 of `/proc/PID/stat`
-/// (proc_pid_stat(5)).
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Field 2, the name, is in parentheses and may contain anything; field 3 follows the last one.
-    let (_, after) = stat.rsplit_once(") ")?;
-    after.split(' ').nth(22 - 3)?.parse().ok()
 }
 
 #[cfg(test)]

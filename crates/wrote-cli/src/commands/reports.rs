@@ -147,7 +147,13 @@ fn write(cleaned: &Cleaned, dry_run: bool, is_all: bool, out: &mut dyn Write) ->
     for leftover in &cleaned.alive {
         writeln!(out, "kept {}: its run still lives", shown(&leftover.path))?;
     }
-    if is_all && cleaned.removed.is_empty() && cleaned.alive.is_empty() {
+    for leftover in &cleaned.found {
+        let (path, size) = (shown(&leftover.path), units::bytes(leftover.size_bytes));
+        let remove = wrote_result::quoted(&["rm", &path]);
+        writeln!(out, "kept {path} ({size}): a killed `wrote run` made it; {remove} removes it")?;
+    }
+    let is_none = cleaned.alive.is_empty() && cleaned.found.is_empty();
+    if is_all && cleaned.removed.is_empty() && is_none {
         writeln!(out, "nothing to clean")?;
     }
     Ok(())

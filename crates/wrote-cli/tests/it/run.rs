@@ -296,3 +296,89 @@ fn jobs_that_are_interrupted_leave_nothing_and_end_with_130() {
     assert!(finished.stderr.ends_with("wrote: interrupted\n"), "{finished:?}");
     assert_eq!(names(folder.path()), ["jobs.fio"]);
 }
+
+#[test]
+fn all_errors_of_all_job_files_are_told_a_line_each() {
+    let folder = folder();
+    fs::write(folder.path().join("other.fio"), "[b]\nfoo=2\n").expect("a file");
+    let text = "[a]\nrw=wirte\niodeph=4\noutput-format=json\n";
+    let finished = finish(run(folder.path(), text, "").arg(folder.path().join("other.fio")));
+    let said: Vec<&str> = finished.stderr.lines().collect();
+    let orders = "read, write, rw, randread, randwrite or randrw";
+    let expected = [
+        &*format!("wrote: jobs.fio: line 2: rw=wirte: must be {orders}; did you mean write?"),
+        "wrote: jobs.fio: line 3: iodeph=4: there is no such key; did you mean iodepth?",
+        "wrote: jobs.fio: line 4: output-format=json: is an option of fio's command line, not a \
+         key of a job",
+        "wrote: other.fio: line 2: foo=2: there is no such key",
+    ];
+    assert_eq!((said, finished.code()), (expected.to_vec(), Some(2)));
+    let many = format!("[a]\n{}", "foo=1\n".repeat(30));
+    let finished = finish(&mut run(folder.path(), &many, ""));
+    assert_eq!(finished.stderr.lines().count(), 20, "{finished:?}");
+    assert_eq!(finished.stderr.lines().last(), Some("wrote: and 11 more errors of job files"));
+}
+
+#[test]
+fn a_size_that_direct_io_cannot_have_is_told_with_its_job_its_line_and_both_keys() {
+    let folder = folder();
+    let job = "[global]\ndirect=1\nrw=write\n[wal]\nsize=1m\n";
+    for (keys, written) in [
+        ("bs=2300", "line 6: [wal] bs=2300"),
+        ("bs=4k\nrw=write:100", "line 7: [wal] rw=write:100: 100"),
+        ("bssplit=4k/50:1000/50", "line 6: [wal] bssplit=4k/50:1000/50: 1000"),
+    ] {
+        let finished = finish(&mut run(folder.path(), &format!("{job}{keys}\n"), ""));
+        if finished.code() == Some(0) {
+            // Where O_DIRECT is refused, another way is taken.
+            return fixtures::skip("alignment", "there is no direct I/O in this folder");
+        }
+        let line = finished.stderr.lines().last().unwrap_or_default();
+        let said = format!("wrote: jobs.fio: {written} is not a multiple of ");
+        let is_whole = line.contains(", which direct=1 needs here; use ");
+        assert!(line.starts_with(&said) && is_whole && line.ends_with(", or direct=0"), "{line}");
+        assert_eq!((finished.code(), names(folder.path())), (Some(2), vec!["jobs.fio".into()]));
+    }
+}
+
+#[test]
+fn clones_on_one_file_are_one_note() {
+    let folder = folder();
+    let jobs = "[a]\nfilename=x\nrw=write\nsize=64k\nnumjobs=16\nthread\n[b]\nthread\nsize=64k\n";
+    let finished = finish(&mut run(folder.path(), jobs, "--allow-overlap --check"));
+    let notes: Vec<&str> =
+        finished.stderr.lines().filter(|line| line.starts_with("wrote: note")).collect();
+    assert_eq!(notes.len(), 2, "{finished:?}");
+    assert!(notes[1].contains("a, a (1), a (10) and 13 more use the same bytes"), "{notes:?}");
+}
+
+#[test]
+fn the_file_of_a_killed_run_is_found_by_clean_and_that_of_another_is_not() {
+    let folder = folder();
+    let file = folder.path().join("long.0.0");
+    let clean = || finish(wrote(&["clean"]).arg(folder.path())).stdout;
+    let mut running = Running::start(&mut run(folder.path(), LONG, ""));
+    running.until("the job's file", || file.exists().then_some(()));
+    let said = clean();
+    if said == "nothing to clean\n" {
+        running.send(Signal::KILL);
+        running.finish();
+        return fixtures::skip("found_by_clean", "files have no attributes in this folder");
+    }
+    assert_eq!(said, format!("kept {}: its run still lives\n", file.display()));
+    running.send(Signal::KILL);
+    running.finish();
+    let said = clean();
+    assert!(said.starts_with(&format!("kept {} (", file.display())), "{said}");
+    assert!(said.ends_with(&format!("rm {} removes it\n", file.display())), "{said}");
+    // A copy is the user's, and so is a file that a later run was allowed to write over.
+    let copy = folder.path().join("copy");
+    let copied = Command::new("cp").arg("-a").args([&file, &copy]).status().expect("cp");
+    assert!(copied.success() && clean().lines().count() == 1);
+    let short = LONG.replace("time_based\nruntime=60\n", "");
+    assert_eq!(finish(&mut run(folder.path(), &short, "--overwrite")).code(), Some(0));
+    assert_eq!(clean(), "nothing to clean\n");
+    fs::remove_file(&file).expect("a file");
+    assert_eq!(finish(&mut run(folder.path(), &short, "")).code(), Some(0));
+    assert_eq!(clean(), "nothing to clean\n", "the user's from the run's end on");
+}

@@ -152,6 +152,11 @@ impl Draft {
         notes.add(self.line(key), format!("{}: {}", quoted(key, value), text.as_ref()));
     }
 
+    /// Returns the line of each key in a file, under its canonical name.
+    pub fn lines(&self) -> Vec<(&'static str, usize)> {
+        self.said.iter().filter_map(|(name, said)| Some((*name, said.line?))).collect()
+    }
+
     /// Returns all keys and values under their canonical names, in the order of their first lines.
     pub fn pairs(&self) -> Vec<(String, String)> {
         let mut said: Vec<_> = self.said.iter().collect();

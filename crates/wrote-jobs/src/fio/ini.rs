@@ -28,45 +28,48 @@ impl Section {
 
 const GLOBAL: &str = "global";
 
-/// Splits a job file into sections. A `;` or a `#` begins a comment anywhere, as in fio; lines end
-/// in LF or CR LF; a byte order mark is ignored.
+/// Splits a job file into sections, and leaves out the lines that `errors` receives. A `;` or a `#`
+/// begins a comment anywhere, as in fio; lines end in LF or CR LF; a byte order mark is ignored.
 pub(super) fn sections(
     text: &str,
     surroundings: &Surroundings<'_>,
     notes: &mut Notes,
-) -> Result<Vec<Section>, ParseError> {
+    errors: &mut Vec<ParseError>,
+) -> Vec<Section> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sections: Vec<Section> = Vec::new();
     for (index, raw) in text.lines().enumerate() {
         let number = index + 1;
-        let wrong = |problem: String| ParseError::new(Some(number), problem);
         if raw.contains('\0') {
-            return Err(wrong("there is a zero byte: this is not a job file".into()));
+            let problem = "there is a zero byte: this is not a job file";
+            *errors = vec![ParseError::new(Some(number), problem)];
+            return Vec::new();
         }
         let line = without_comment(raw, number, notes).trim();
-        if line.is_empty() {
-            continue;
-        }
-        if line.starts_with('[') {
-            let name = name(line).map_err(wrong)?;
-            sections.push(Section { line: Some(number), name, entries: Vec::new() });
-            continue;
-        }
-        if line == "include" || line.starts_with("include ") {
-            return Err(wrong(format!(
+        let taken = match sections.last_mut() {
+            _ if line.is_empty() => Ok(()),
+            _ if line.starts_with('[') => {
+                let found = name(line);
+                // The keys of a section without a name are checked, too.
+                let name = found.clone().unwrap_or_default();
+                sections.push(Section { line: Some(number), name, entries: Vec::new() });
+                found.map(drop)
+            }
+            _ if line == "include" || line.starts_with("include ") => Err(format!(
                 "{}: job files within job files are not taken; put its lines here",
                 quoted(line, None)
-            )));
-        }
-        let Some(section) = sections.last_mut() else {
-            return Err(wrong(format!(
+            )),
+            None => Err(format!(
                 "{}: stands before the first section; a job begins with its name: [job]",
                 quoted(line, None)
-            )));
+            )),
+            Some(section) => {
+                entry(line, number, surroundings).map(|entry| section.entries.push(entry))
+            }
         };
-        section.entries.push(entry(line, number, surroundings)?);
+        errors.extend(taken.err().map(|problem| ParseError::new(Some(number), problem)));
     }
-    Ok(sections)
+    sections
 }
 
 /// Makes sections of the options of a command line: those before the first `name` are for all jobs,
@@ -115,14 +118,12 @@ fn name(line: &str) -> Result<String, String> {
     Ok(name.to_string())
 }
 
-fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<Entry, ParseError> {
+fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<Entry, String> {
     let (key, value) = match line.split_once('=') {
         Some((key, value)) => (key.trim(), Some(value.trim())),
         None => (line, None),
     };
-    let wrong = |problem: String| {
-        ParseError::new(Some(number), format!("{}: {problem}", quoted(key, value)))
-    };
+    let wrong = |problem: String| format!("{}: {problem}", quoted(key, value));
     if key.is_empty() {
         return Err(wrong("there is no key before the =".into()));
     }

@@ -19,19 +19,36 @@ const BS_BYTES: u64 = 4096;
 /// The seed of jobs that repeat in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
+/// Adds the jobs of a draft, or returns its errors.
 pub(super) fn add(
     draft: &Draft,
     group: u32,
     random_seed: u64,
     jobs: &mut Vec<JobSpec>,
     notes: &mut Notes,
-) -> Result<(), ParseError> {
-    check_room(draft, jobs)?;
-    check_wait_for(draft, group, jobs, notes)?;
-    check_engine(draft)?;
+) -> Vec<ParseError> {
+    let checks = [
+        check_room(draft, jobs),
+        check_wait_for(draft, group, jobs, notes),
+        check_engine(draft),
+        check_times_and_rates(draft),
+        check_data(draft),
+    ];
+    let mut errors: Vec<ParseError> = checks.into_iter().filter_map(Result::err).collect();
     note_engine(draft, notes);
-    check_times_and_rates(draft)?;
-    check_data(draft)?;
+    if errors.is_empty() {
+        errors.extend(add_checked(draft, group, random_seed, jobs, notes).err());
+    }
+    errors
+}
+
+fn add_checked(
+    draft: &Draft,
+    group: u32,
+    random_seed: u64,
+    jobs: &mut Vec<JobSpec>,
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
     let blocks = blocks(draft, notes)?;
     let mut job = spec(draft, group, &blocks);
     job.options = options(&job, draft.numjobs as usize).into();
@@ -313,7 +330,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     let is_ring = draft.engine.ioengine == Ioengine::IoUring;
     let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
     let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
-    (job.group, job.options) = (group, draft.pairs().into());
+    (job.group, job.options, job.lines) = (group, draft.pairs().into(), draft.lines().into());
     // Without `lat` there is still `clat`.
     job.latencies = !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat);
     job.samples = !(draft.gtod_reduce || draft.disable_bw);

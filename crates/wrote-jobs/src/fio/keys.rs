@@ -30,6 +30,16 @@ use Effect::{Note, Only, Set};
 
 /// The values of `rw_sequencer`: whether the operations of a streak have one offset.
 const SEQUENCERS: &[(&str, bool)] = &[("sequential", false), ("identical", true)];
+/// The values of `rw`.
+const ORDERS: &[(&str, Rw)] = &[
+    ("read", Rw { read: true, write: false, random: false }),
+    ("write", Rw { read: false, write: true, random: false }),
+    ("rw", Rw { read: true, write: true, random: false }),
+    ("readwrite", Rw { read: true, write: true, random: false }),
+    ("randread", Rw { read: true, write: false, random: true }),
+    ("randwrite", Rw { read: false, write: true, random: true }),
+    ("randrw", Rw { read: true, write: true, random: true }),
+];
 const KB_BASES: &[(&str, KbBase)] = &[("1024", KbBase::Reversed), ("1000", KbBase::Si)];
 
 /// Any number of 32 bits.
@@ -203,18 +213,14 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
-    let (read, write, random) = match word {
-        "read" => (true, false, false),
-        "write" => (false, true, false),
-        "rw" | "readwrite" => (true, true, false),
-        "randread" => (true, false, true),
-        "randwrite" => (false, true, true),
-        "randrw" => (true, true, true),
-        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            return Err("fio trims only block devices, and jobs here never change those".into());
-        }
-        _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
+    if ["trim", "randtrim", "trimwrite", "randtrimwrite"].contains(&word) {
+        return Err("fio trims only block devices, and jobs here never change those".into());
+    }
+    let Some((_, rw)) = ORDERS.iter().find(|(name, _)| *name == word) else {
+        let hint = note::hint(word, ORDERS.iter().map(|(name, _)| *name));
+        return Err(format!("must be read, write, rw, randread, randwrite or randrw{hint}"));
     };
+    let random = rw.random;
     (draft.job.order.streak, draft.job.order.step_bytes) = (None, 0);
     match number {
         Some(ios) if random => {
@@ -228,7 +234,7 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         }
         None => {}
     }
-    draft.job.order.rw = Rw { read, write, random };
+    draft.job.order.rw = *rw;
     Ok(())
 }
 
@@ -236,7 +242,10 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
 fn one_of<T: Clone>(value: &Value<'_>, known: &[(&str, T)], problem: &str) -> Result<T, String> {
     let text = value.text()?;
     let meant = known.iter().find(|(name, _)| *name == text);
-    meant.map(|(_, meant)| meant.clone()).ok_or_else(|| problem.into())
+    let names = known.iter().map(|(name, _)| *name);
+    meant
+        .map(|(_, meant)| meant.clone())
+        .ok_or_else(|| format!("{problem}{}", note::hint(text, names)))
 }
 
 /// Parses `size`. 0 and 100% mean the whole file.

@@ -1,4 +1,4 @@
-//! Messages about a job file: the error that ends parsing, notes, and why a name is not accepted.
+//! Messages about a job file: errors, notes, and why a name is not accepted.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// The error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
+/// An error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
 /// Without a line it concerns an override, or the whole file.
 pub type ParseError = Note;
 
@@ -35,14 +35,14 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes so far, each once per line, because every job applies a key of `[global]` again.
+/// The notes so far, each at its first line: jobs often have the same keys.
 #[derive(Default)]
 pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
     pub fn add(&mut self, line: Option<usize>, text: impl Into<String>) {
         let note = Note::new(line, text);
-        if !self.0.contains(&note) {
+        if !self.0.iter().any(|known| known.text == note.text) {
             self.0.push(note);
         }
     }
@@ -85,6 +85,7 @@ pub(super) struct Texts {
     pub notes: BTreeMap<String, String>,
     pub only: BTreeMap<String, (Vec<String>, String)>,
     not_taken: BTreeMap<String, String>,
+    command_line: String,
 }
 
 pub(super) static TEXTS: LazyLock<Texts> =
@@ -101,10 +102,15 @@ pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> 
     if let Some(why) = why_not_taken(name) {
         return format!("fio knows this key, but it is not taken here: {why}");
     }
-    match near(name, taken) {
-        Some(near) => format!("there is no such key; did you mean {near}?"),
-        None => "there is no such key".into(),
+    if TEXTS.command_line.split(' ').any(|option| option == name) {
+        return "is an option of fio's command line, not a key of a job".into();
     }
+    format!("there is no such key{}", hint(name, taken))
+}
+
+/// Returns the end of a refusal that names the most similar of the names, if one is.
+pub(super) fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    near(name, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -113,12 +119,13 @@ pub(super) fn not_taken() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the most similar name, if at most one letter in four differs.
-fn near(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
     if name.len() > 40 {
         return None;
     }
     let distance = |known: &&str| strsim::osa_distance(&name, known);
-    let near = names.min_by_key(distance)?;
+    // Every letter is like a name of one.
+    let near = names.filter(|known| known.len() > 1).min_by_key(distance)?;
     (distance(&near) <= name.len().max(4) / 4).then_some(near)
 }

@@ -44,24 +44,25 @@ fn surroundings(overrides: &[(String, Option<String>)]) -> Surroundings<'_> {
     }
 }
 
-fn read(text: &str) -> Result<Parsed, ParseError> {
+fn read(text: &str) -> Result<Parsed, Vec<ParseError>> {
     parse(text, &surroundings(&[]))
 }
 
 /// The only job of a section `[a]` with these lines, of 1 MiB by default.
 fn job(lines: &str) -> JobSpec {
     let text = format!("[a]\nsize=1m\n{lines}\n");
-    let mut jobs = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    let mut jobs = read(&text).unwrap_or_else(|errors| panic!("{text}{errors:?}")).jobs;
     assert_eq!(jobs.len(), 1, "{text}");
     jobs.remove(0)
 }
 
 fn problem(text: &str) -> String {
-    read(text).map(|parsed| parsed.jobs).expect_err(text).to_string()
+    let errors = read(text).map(|parsed| parsed.jobs).expect_err(text);
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn notes(text: &str) -> Vec<String> {
-    let parsed = read(text).unwrap_or_else(|error| panic!("{text}{error}"));
+    let parsed = read(text).unwrap_or_else(|errors| panic!("{text}{errors:?}"));
     parsed.notes.iter().map(ToString::to_string).collect()
 }
 
@@ -252,7 +253,7 @@ fn overrides_have_the_very_last_word() {
     assert!(parsed.jobs.iter().all(|job| job.files.file_bytes == Some(8192) && job.io.direct));
     let overrides = [("sise".to_string(), Some("8k".to_string()))];
     let error = parse("[a]\n", &surroundings(&overrides)).expect_err("no such key");
-    assert_eq!(error.to_string(), "sise=8k: there is no such key; did you mean size?");
+    assert_eq!(error[0].to_string(), "sise=8k: there is no such key; did you mean size?");
     let overrides = [("filename".to_string(), Some("y".to_string()))];
     let parsed = parse("[a]\nfilename=x", &surroundings(&overrides)).expect("jobs");
     assert_eq!(paths(&parsed.jobs[0]), ["y"]);

@@ -1,7 +1,7 @@
 //! The figures of one direction of a job, in fio's names and units, and percentages of counted
 //! values.
 
-use crate::jobs::{JobReport, merged};
+use crate::jobs::{DirectionReport, JobReport, merged, span};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
@@ -77,10 +77,10 @@ impl Direction {
     pub(super) fn of(
         entry: &[JobReport],
         direction: result::Direction,
-        elapsed: Duration,
         group_bytes_per_s: f64,
     ) -> Direction {
-        let parts = || entry.iter().map(|job| job.direction(direction));
+        let (parts, elapsed) = parts(entry, direction);
+        let parts = || parts.iter();
         let io_bytes: u64 = parts().map(|part| part.bytes).sum();
         let total_ios: u64 = parts().map(|part| part.operations).sum();
         if total_ios == 0 {
@@ -117,6 +117,20 @@ impl Direction {
             ..Direction::default()
         }
     }
+}
+
+/// Returns the reports of a direction, and their time. As in fio, reads of `do_verify` are reads.
+pub(super) fn parts(
+    entry: &[JobReport],
+    direction: result::Direction,
+) -> (Vec<&DirectionReport>, Duration) {
+    let is_read = direction == result::Direction::Read;
+    let backs = || entry.iter().filter_map(|job| job.read_back.as_ref()).filter(|_| is_read);
+    let own: Vec<_> = entry.iter().map(|job| job.direction(direction)).collect();
+    let is_used = own.iter().any(|own| own.operations > 0);
+    let verified = backs().map(|(_, elapsed)| *elapsed).max().unwrap_or_default();
+    let elapsed = if is_used { span(entry) + verified } else { verified };
+    (own.into_iter().chain(backs().map(|(reads, _)| reads)).collect(), elapsed)
 }
 
 fn percent(part: f64, whole: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::direction::{self, BATCHES, DEPTHS, Pairs};
 use super::direction::{Direction, Latency};
-use crate::jobs::{JobReport, merged, span};
+use crate::jobs::{JobReport, merged};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -59,15 +59,16 @@ impl Job {
         group_bytes_per_s: [f64; 2],
     ) -> Job {
         let spec = &entry[0].spec;
-        let elapsed = span(entry);
-        let read = Direction::of(entry, Way::Read, elapsed, group_bytes_per_s[0]);
-        let write = Direction::of(entry, Way::Write, elapsed, group_bytes_per_s[1]);
+        let read = Direction::of(entry, Way::Read, group_bytes_per_s[0]);
+        let write = Direction::of(entry, Way::Write, group_bytes_per_s[1]);
         let all =
             |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
         let both = entry.iter().flat_map(|job| [&job.read.latency_ns, &job.write.latency_ns]);
         let [latency_ns, latency_us, latency_ms] = direction::latencies(&merged(both));
         let running_s: f64 = entry.iter().map(|job| job.elapsed.as_secs_f64()).sum();
+        let backs = entry.iter().filter_map(|job| job.read_back.as_ref());
+        let verifying_s: f64 = backs.map(|(_, elapsed)| elapsed.as_secs_f64()).sum();
         let cpu = |used: fn(&JobReport) -> f64| {
             entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
         };
@@ -77,7 +78,7 @@ impl Job {
             groupid: spec.group,
             job_start: entry
                 .iter()
-                .map(|job| job.started_at.as_millisecond())
+                .map(|job| (job.started_at - job.ramp).as_millisecond())
                 .min()
                 .unwrap_or_default(),
             elapsed: elapsed_s,
@@ -88,7 +89,7 @@ impl Job {
                 total_ios: flushes.len(),
                 lat_ns: Latency::of(&flushes, &spec.percentiles),
             },
-            job_runtime: (running_s * 1000.0).round() as u64,
+            job_runtime: ((running_s + verifying_s) * 1000.0).round() as u64,
             usr_cpu: cpu(|job| job.usage.cpu_user_s),
             sys_cpu: cpu(|job| job.usage.cpu_system_s),
             ctx: sum(|job| job.usage.context_switches),

@@ -9,12 +9,14 @@ use crate::machine::host;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
 use crate::worker::sequence::{Outline, Sequence};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use wrote::Ioengine;
 use wrote::engine::Options;
 use wrote_result::Error;
+use wrote_result::finding::NAMES_MAX;
+use wrote_result::units::some_of;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 
@@ -167,6 +169,7 @@ pub fn check_overlap(
     permissions: Permissions,
     watcher: &mut dyn Watcher,
 ) -> Result<(), Error> {
+    let (mut files, mut jobs) = (BTreeSet::new(), BTreeSet::new());
     for (path, other, spec) in shared(group) {
         if std::ptr::eq(other, spec) {
             let (label, path) = (label(spec), path.display());
@@ -188,7 +191,13 @@ pub fn check_overlap(
         if other.writes.verify.is_some() || spec.writes.verify.is_some() {
             return Err(Error::Usage(format!("{text}; verify can't check that")));
         }
-        watcher.note(&text);
+        files.insert(path.display().to_string());
+        jobs.extend([label(other), label(spec)]);
+    }
+    if !files.is_empty() {
+        let [files, jobs] = [files, jobs].map(|all| some_of(&Vec::from_iter(all), NAMES_MAX));
+        let text = "use the same bytes at once, and not only to read them";
+        watcher.note(&format!("{jobs} {text}: {files}"));
     }
     Ok(())
 }

@@ -6,11 +6,11 @@ use super::files::{Ready, drop_pages, is_invalidated};
 use super::verify::read_back;
 use crate::data::buffers;
 use crate::gates::Gate;
-use crate::spec::{Distribution, JobSpec, SyncEach};
+use crate::spec::{BlockSizes, Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote::FileOptions;
 use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
@@ -87,6 +87,31 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     all
 }
 
+/// Refuses sizes and offsets that direct operations can't have here.
+fn check_alignment(spec: &JobSpec, align_bytes: u64) -> Result<(), Error> {
+    let sizes = |sizes: &BlockSizes| match sizes {
+        BlockSizes::Range { least_bytes, most_bytes } => vec![*least_bytes, *most_bytes],
+        BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).collect(),
+    };
+    let is_written = |key: &&str| spec.options.iter().any(|(name, _)| name == key);
+    let size = ["bssplit", "bsrange", "bs"].into_iter().find(is_written).unwrap_or("bs");
+    let sizes = spec.used_sizes().flat_map(sizes).map(|bytes| (size, bytes));
+    let offset = if spec.files.offset_bytes > 0 { "offset" } else { "offset_increment" };
+    let places = [(offset, spec.files.offset_bytes), ("rw", spec.order.step_bytes.unsigned_abs())];
+    let is_wrong = |(_, bytes): &(&str, u64)| !bytes.is_multiple_of(align_bytes);
+    let Some((key, bytes)) = sizes.chain(places).find(is_wrong) else { return Ok(()) };
+    let (below, above) = (bytes - bytes % align_bytes, bytes.next_multiple_of(align_bytes));
+    let instead = if below > 0 { format!("{below} or {above}") } else { above.to_string() };
+    let mut written = spec.written(key, bytes);
+    if !written.ends_with(&format!("={bytes}")) {
+        written += &format!(": {bytes}");
+    }
+    Err(Error::Usage(format!(
+        "{written} is not a multiple of {align_bytes}, which direct=1 needs here; use {instead}, or \
+         direct=0"
+    )))
+}
+
 impl<'a> Jobs<'a> {
     fn worker(&self, number: usize) -> Result<(Worker<'a>, Sequence), Error> {
         let spec = self.specs[number];
@@ -98,6 +123,8 @@ impl<'a> Jobs<'a> {
         let open =
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
         let files = spec.files.paths.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+        let aligns = files.iter().map(|(_, file)| engine.align_bytes(*file).into());
+        check_alignment(spec, aligns.max().unwrap_or(1))?;
         let sequence = sequence(spec, self.ready[number].regions.clone())?;
         let Jobs { stop, failed, progress, .. } = *self;
         let shared = Shared { stop, failed, progress: &progress[number] };
@@ -144,11 +171,12 @@ impl<'a> Jobs<'a> {
         fallbacks_all.extend(fallbacks(spec, sequence.outline(), effective.iodepth));
         let direct = worker.files.iter().all(|(_, file)| worker.engine.is_direct(*file));
         let after = spec.writes.verify.is_some_and(|verify| verify.after_writes);
-        let verified_bytes = if after && spec.order.rw.write {
-            read_back(&mut worker.engine, &worker.files, &sequence, done.issued, self.stop)?
-        } else {
-            done.verified_bytes
-        };
+        let read_back = (after && spec.order.rw.write).then(|| {
+            let (began, Worker { engine, files, .. }) = (Instant::now(), &mut worker);
+            let reads = read_back(engine, files, &sequence, done.issued, self.stop)?;
+            Ok::<_, Error>((reads, began.elapsed()))
+        });
+        let read_back = read_back.transpose()?;
         // All threads of the process, the engine's and the kernel's, work for a job that runs
         // alone.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };
@@ -160,6 +188,7 @@ impl<'a> Jobs<'a> {
             direct,
             started_at: jiff::Timestamp::now() - done.began.elapsed(),
             elapsed: done.ended - done.began,
+            ramp: done.ramp,
             read,
             write,
             flush_ns: done.tally.flush_ns.clone(),
@@ -167,7 +196,10 @@ impl<'a> Jobs<'a> {
             unwritten_bytes: self.ready[number].unwritten_bytes,
             issue_delay_ns: done.tally.issue_delay_ns.clone(),
             trail: done.tally.trail.marks(),
-            verified_bytes,
+            verified_bytes: read_back
+                .as_ref()
+                .map_or(done.verified_bytes, |(reads, _)| reads.bytes),
+            read_back,
             usage,
             depths: done.tally.depths(),
             submitted_together: done.tally.submitted_together(),

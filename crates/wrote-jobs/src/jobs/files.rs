@@ -3,6 +3,7 @@
 
 use super::Permissions;
 use super::layout::lay_out;
+use super::mark;
 use super::place::{Kind, file_key, folder_of, kind};
 use crate::spec::{Fallocate, JobSpec};
 use crate::written::{first_unwritten, unwritten_bytes};
@@ -247,6 +248,10 @@ impl<'a> Use<'a> {
 
     /// Makes the file, unless another job of the group did.
     fn make(&self, made: &mut Made) -> Result<(), Error> {
+        if self.spec.order.rw.write && !self.found.ours {
+            // What a killed run left becomes this user's.
+            mark::remove(self.path);
+        }
         if self.found.kind != Kind::Missing
             || std::fs::metadata(self.path).is_ok_and(|found| made.has(&found))
         {
@@ -368,7 +373,9 @@ impl Made {
             .create_new(true)
             .open(path)
             .map_err(failed)?;
-        let identity = identity(&file.metadata().map_err(failed)?);
+        let metadata = file.metadata().map_err(failed)?;
+        mark::set(&file, &metadata);
+        let identity = identity(&metadata);
         // The working folder may change until it is removed.
         let path = std::path::absolute(path).map_err(failed)?;
         self.files.push((path, identity));
@@ -409,7 +416,7 @@ impl Made {
 
     /// Leaves the files where they are: the run has succeeded.
     pub fn keep(mut self) {
-        self.files.clear();
+        self.files.drain(..).for_each(|(path, _)| mark::remove(&path));
         self.folders.clear();
     }
 }

@@ -1,16 +1,18 @@
 //! Reads back the blocks that a job with `verify` wrote, and compares each with what was written.
 
 use crate::spec::gcd;
+use crate::worker::DirectionReport;
 use crate::worker::header::{self, Header};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use wrote::engine::{Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
 /// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).
 const WINDOW_UNITS: u64 = 1 << 20;
 
-/// Reads back the first `issued` operations of a sequence, and returns the number of good bytes.
+/// Reads back the first `issued` operations of a sequence, and returns the reads, all good.
 ///
 /// The last writer of a block is found by repeating the sequence, once for each window of the file.
 /// A block that was partly overwritten by one of another size or place is left out, as in fio.
@@ -20,11 +22,11 @@ pub fn read_back(
     sequence: &Sequence,
     issued: u64,
     stop: &Stop,
-) -> Result<u64, Error> {
+) -> Result<DirectionReport, Error> {
     let sizes = &sequence.outline().spec.order.write_bs;
     let step_bytes = sequence.outline().spec.order.step_bytes.unsigned_abs();
     let unit_of_all = gcd(step_bytes, sizes.unit_bytes()).max(1);
-    let mut bytes = 0;
+    let mut reads = DirectionReport::new();
     for (number, (path, file)) in files.iter().enumerate() {
         engine.flush(*file)?;
         drop_cache(path);
@@ -39,8 +41,9 @@ pub fn read_back(
             file: *file,
             seed: sequence.outline().spec.seed,
             unit_bytes: header::unit_bytes(sizes),
+            began: Instant::now(),
             batch: Vec::new(),
-            bytes: 0,
+            reads: &mut reads,
         };
         let mut window = Window {
             last: vec![0; (WINDOW_UNITS.min(units) + sizes.most_bytes() / unit) as usize],
@@ -63,9 +66,8 @@ pub fn read_back(
             window.start_unit += WINDOW_UNITS;
         }
         back.check()?;
-        bytes += back.bytes;
     }
-    Ok(bytes)
+    Ok(reads)
 }
 
 /// Drops the page cache where that is possible, so that the bytes on the device are checked.
@@ -112,8 +114,10 @@ struct Back<'a> {
     file: FileId,
     seed: u64,
     unit_bytes: Option<usize>,
+    /// The start of the batch.
+    began: Instant,
     batch: Vec<(u64, Next)>,
-    bytes: u64,
+    reads: &'a mut DirectionReport,
 }
 
 impl Back<'_> {
@@ -121,6 +125,9 @@ impl Back<'_> {
         if self.engine.is_full() {
             self.check()?;
             stop.check()?;
+        }
+        if self.batch.is_empty() {
+            self.began = Instant::now();
         }
         let mut buffer = self.engine.lease()?;
         buffer.set_len(next.len);
@@ -134,6 +141,7 @@ impl Back<'_> {
     fn check(&mut self) -> Result<(), Error> {
         let mut completions = Vec::new();
         self.engine.reap(usize::MAX, &mut completions)?;
+        let latency_ns = self.began.elapsed().as_nanos() as u64;
         for completion in completions {
             let (sequence, next) = self.batch[completion.user_data as usize];
             let read = completion.result?;
@@ -145,7 +153,9 @@ impl Back<'_> {
                 let path = self.path.display();
                 Error::Failed(format!("{path}: verify at byte {offset}: {what}"))
             })?;
-            self.bytes += read as u64;
+            self.reads.bytes += read as u64;
+            self.reads.operations += 1;
+            self.reads.latency_ns.saturating_record(latency_ns);
         }
         self.batch.clear();
         Ok(())

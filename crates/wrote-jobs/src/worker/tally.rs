@@ -34,7 +34,7 @@ pub struct DirectionReport {
 }
 
 impl DirectionReport {
-    fn new() -> DirectionReport {
+    pub(crate) fn new() -> DirectionReport {
         DirectionReport {
             bytes: 0,
             operations: 0,

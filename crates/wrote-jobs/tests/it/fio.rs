@@ -25,7 +25,7 @@ fn read_sections(text: &str, sections: &[String]) -> Result<Parsed, ParseError> 
         overrides: &[],
         sections,
     };
-    parse(text, &surroundings)
+    parse(text, &surroundings).map_err(|mut errors| errors.remove(0))
 }
 
 /// Returns fio's standard output; `None` if fio fails. Ends one that hangs.

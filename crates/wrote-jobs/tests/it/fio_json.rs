@@ -187,3 +187,27 @@ fn without_counters_no_disk_is_told_of() {
     groups[1].device_read_bytes = None;
     assert_eq!(written(&groups, &[])["disk_util"], json!([]));
 }
+
+#[test]
+fn reads_of_do_verify_are_reads_and_elapsed_has_the_delay_and_the_ramp() {
+    let mut groups = sample::groups();
+    groups.truncate(1);
+    let job = &mut groups[0].jobs[0];
+    let reads = job.write.clone();
+    job.read_back = Some((reads, Duration::from_millis(500)));
+    (job.ramp, job.spec.pace.startdelay) = (Duration::from_secs(3), Duration::from_secs(2));
+    let start_ms = job.started_at.as_millisecond();
+    let document = written(&groups, &[]);
+    let job = &document["jobs"][0];
+    assert_eq!(
+        (&job["read"]["io_bytes"], &job["read"]["total_ios"]),
+        (&json!(1 << 30), &json!(2048))
+    );
+    assert_eq!((&job["read"]["runtime"], &job["read"]["iops"]), (&json!(500), &json!(4096.0)));
+    assert_eq!(
+        (&job["read"]["bw_agg"], &job["read"]["clat_ns"]["N"]),
+        (&json!(100.0), &json!(2048))
+    );
+    assert_eq!((&job["write"]["runtime"], &job["elapsed"]), (&json!(1000), &json!(7)));
+    assert_eq!((&job["job_start"], &job["job_runtime"]), (&json!(start_ms - 3000), &json!(1500)));
+}

@@ -99,7 +99,8 @@ impl Target {
             Err(_) => filesystem.into(),
         });
         let nothing = volatile.or(memory).map(|because| (Survives::ProcessCrash, because));
-        let cache = self.no_barrier().map(|option| (Survives::OsCrash, format!("{filesystem}, {option}")));
+        let cache =
+            self.no_barrier().map(|option| (Survives::OsCrash, format!("{filesystem}, {option}")));
         [nothing, below, cache].into_iter().flatten().min_by_key(|(level, _)| *level)
     }
 

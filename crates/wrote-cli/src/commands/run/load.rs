@@ -1,9 +1,10 @@
 //! Reads the named job files, and selects the jobs to run.
 
 use crate::args::{RunArgs, of_rank};
-use crate::stdio;
+use crate::{stdio, terminal};
 use itertools::Itertools;
 use std::path::Path;
+use std::sync::Arc;
 use wrote_jobs::machine::host;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::spec::JobSpec;
@@ -22,6 +23,12 @@ pub(super) struct JobFile {
 }
 
 impl JobFile {
+    fn of(name: String, mut parsed: fio::Parsed) -> JobFile {
+        let job_file: Arc<str> = name.as_str().into();
+        parsed.jobs.iter_mut().for_each(|job| job.job_file = job_file.clone());
+        JobFile { name, parsed }
+    }
+
     pub(super) fn groups(&self) -> usize {
         self.parsed.jobs.iter().map(|job| job.group).unique().count()
     }
@@ -37,25 +44,26 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
         let because = "jobs come from files, or from the command line: run one after the other";
         return Err(Error::Usage(format!("--name={name}: {because}")));
     }
-    let read = |path: &std::path::PathBuf| {
+    let (mut files, mut refused) = (Vec::new(), Vec::new());
+    for path in &arguments.jobs {
         let name = shown_name(path);
-        let refused = |error: &str| Error::Usage(format!("{name}: {error}"));
         let bytes = stdio::read_file(path, &name, JOB_FILE, stop)?;
-        let text = String::from_utf8(bytes);
-        let text = text.map_err(|_| refused("is not text: it has bytes that are not UTF-8"))?;
-        let parsed =
-            parsed(&options, &arguments.section, |surroundings| fio::parse(&text, surroundings));
-        let parsed = parsed.map_err(|error| refused(&error))?;
-        Ok(JobFile { name, parsed })
-    };
-    let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
-    if files.is_empty() {
-        let parsed = parsed(&[], &arguments.section, |surroundings| {
-            fio::parse_options(&options, surroundings)
-        });
-        let parsed = parsed.map_err(Error::Usage)?;
-        files.push(JobFile { name: "the command line".into(), parsed });
+        let is_no_text = |_| format!("{name}: is not text: it has bytes that are not UTF-8");
+        let text = String::from_utf8(bytes).map_err(is_no_text).map_err(Error::Usage)?;
+        match parsed(&options, &arguments.section, |surroundings| fio::parse(&text, surroundings)) {
+            Ok(parsed) => files.push(JobFile::of(name, parsed)),
+            Err(errors) => refused.extend(errors.iter().map(|error| format!("{name}: {error}"))),
+        }
     }
+    if arguments.jobs.is_empty() {
+        match parsed(&[], &arguments.section, |surroundings| {
+            fio::parse_options(&options, surroundings)
+        }) {
+            Ok(parsed) => files.push(JobFile::of("the command line".into(), parsed)),
+            Err(errors) => refused.extend(errors.iter().map(ToString::to_string)),
+        }
+    }
+    check_refused(&refused, peers)?;
     check_sections(&files, &arguments.section)?;
     number_groups(&mut files);
     if let Some(directory) = &arguments.directory {
@@ -68,7 +76,22 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
 /// Parses the jobs in a text made by the program itself.
 pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
     let parsed = parsed(&[], &[], |surroundings| fio::parse(text, surroundings));
-    parsed.map(|parsed| parsed.jobs).map_err(Error::Failed)
+    parsed.map(|parsed| parsed.jobs).map_err(|errors| Error::Failed(errors[0].to_string()))
+}
+
+/// The most errors of job files that are shown.
+const REFUSED_MAX: usize = 20;
+
+/// Says all errors, each in its line; the program ends with the last one.
+fn check_refused(refused: &[String], peers: Peers) -> Result<(), Error> {
+    let Some((last, others)) = refused.split_last() else { return Ok(()) };
+    let said = others.iter().take(REFUSED_MAX - 1).filter(|_| peers.is_first());
+    said.for_each(|error| terminal::complain(error));
+    let last = match others.len().checked_sub(REFUSED_MAX - 1) {
+        Some(more @ 1..) => format!("and {} more errors of job files", more + 1),
+        _ => last.clone(),
+    };
+    Err(Error::Usage(last))
 }
 
 /// The options of jobs on the command line, keys with their values.
@@ -80,13 +103,13 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
     arguments.options.iter().map(option).collect()
 }
 
-/// Returns the jobs that `parse` finds, or a line with the fault: `line 7: ..`. `overrides` apply
-/// to each of them; only the wanted sections are taken.
+/// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job; only the
+/// wanted sections are taken.
 fn parsed(
     overrides: &[(String, Option<String>)],
     sections: &[String],
-    parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, fio::ParseError>,
-) -> Result<fio::Parsed, String> {
+    parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, Vec<fio::ParseError>>,
+) -> Result<fio::Parsed, Vec<fio::ParseError>> {
     let surroundings = fio::Surroundings {
         environment: &|name| std::env::var(name).ok(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
@@ -96,7 +119,7 @@ fn parsed(
         overrides,
         sections,
     };
-    parse(&surroundings).map_err(|error| error.to_string())
+    parse(&surroundings)
 }
 
 fn shown_name(path: &Path) -> String {

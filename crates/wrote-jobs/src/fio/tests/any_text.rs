@@ -36,9 +36,14 @@ fallocate=posix
 ";
 
 /// Checks that messages are printable, and that jobs can be run.
-fn is_sound(text: &str, result: Result<Parsed, ParseError>) -> Result<(), TestCaseError> {
+fn is_sound(text: &str, result: Result<Parsed, Vec<ParseError>>) -> Result<(), TestCaseError> {
     match result {
-        Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1, "{:?}", text),
+        Err(errors) => {
+            prop_assert!(!errors.is_empty());
+            for error in errors {
+                prop_assert_eq!(error.to_string().lines().count(), 1, "{:?}", text);
+            }
+        }
         Ok(parsed) => {
             prop_assert!(!parsed.jobs.is_empty());
             for note in &parsed.notes {

@@ -140,7 +140,8 @@ fn each_error_is_one_line_with_its_number() {
         ),
         (
             "[a]\nrw=WRITE",
-            "line 2: rw=WRITE: must be read, write, rw, randread, randwrite or randrw",
+            "line 2: rw=WRITE: must be read, write, rw, randread, randwrite or randrw; did you \
+             mean write?",
         ),
         ("[a]\nrwmixread=101", "line 2: rwmixread=101: must be a whole number from 0 to 100"),
         ("[a]\niodepth=0", "line 2: iodepth=0: must be a whole number from 1 to 4096"),
@@ -220,4 +221,43 @@ fn each_error_is_one_line_with_its_number() {
     ] {
         assert_eq!(problem(text), told, "{text}");
     }
+}
+
+#[test]
+fn all_wrong_lines_are_told_at_once_in_their_order() {
+    let text = "[global]\nfinish=1\n[a]\niodeph=4\nrw=wirte\noutput-format=json\ninclude b\n\
+                [b]\nfoo=2\nsize=${NOPE}\n[c\ndirect=yes\n";
+    assert_eq!(
+        problem(text),
+        "line 2: finish=1: there is no such key\n\
+         line 4: iodeph=4: there is no such key; did you mean iodepth?\n\
+         line 5: rw=wirte: must be read, write, rw, randread, randwrite or randrw; did you mean \
+         write?\n\
+         line 6: output-format=json: is an option of fio's command line, not a key of a job\n\
+         line 7: include b: job files within job files are not taken; put its lines here\n\
+         line 9: foo=2: there is no such key\n\
+         line 10: size=${NOPE}: the environment variable NOPE is not set\n\
+         line 11: [c: a section's line ends in ], and nothing stands after it\n\
+         line 12: direct=yes: must be 0 or 1"
+    );
+}
+
+#[test]
+fn a_wrong_line_brings_no_error_that_only_follows_from_it() {
+    // With the engine as it was meant, the depth is right, and `b` has a job to wait for.
+    let alone = "line 2: ioengien=io_uring: there is no such key; did you mean ioengine?";
+    let of = |section: &str, second: &str| {
+        format!("[{section}]\nioengien=io_uring\n[{second}]\niodepth=8\n[b]\nwait_for=a\n")
+    };
+    assert_eq!(problem(&of("global", "a")), alone);
+    let two = format!("{alone}\nline 4: iodepth=8: ioengine=psync, the default, does");
+    assert!(problem(&of("a", "c")).starts_with(&two), "jobs that are whole are checked as well");
+    assert_eq!(problem(&of("a", "c")).lines().count(), 2);
+}
+
+#[test]
+fn all_wrong_combinations_of_a_job_are_told_at_once() {
+    let all = problem("[a]\niodepth=64\ntime_based\nzero_buffers\nbuffer_pattern=0x1\n");
+    let keys: Vec<&str> = all.lines().filter_map(|line| line.split(['=', ':']).nth(1)).collect();
+    assert_eq!(keys, [" iodepth", " time_based", " buffer_pattern"]);
 }
