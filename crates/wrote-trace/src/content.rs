@@ -154,13 +154,15 @@ impl Content {
         self.dirty.insert(bytes);
     }
 
-    /// Adds zeros where no bytes are, next to earlier zeros. Returns `false` elsewhere.
+    /// Adds zeros where no bytes are, behind earlier zeros: a hole between has zeros, too. Returns
+    /// `false` elsewhere.
     fn prepare(&mut self, bytes: &Range<u64>) -> bool {
         let zeros = if self.zeros.is_empty() { bytes.clone() } else { self.zeros.clone() };
-        let is_next = (zeros.start..=zeros.end).contains(&bytes.start);
-        let is_behind = is_next && !self.ranges().iter().any(|of| of.overlaps(bytes));
+        let all = zeros.start..zeros.end.max(bytes.end);
+        let is_behind =
+            zeros.start <= bytes.start && !self.ranges().iter().any(|of| of.overlaps(&all));
         if is_behind {
-            self.zeros = zeros.start..zeros.end.max(bytes.end);
+            self.zeros = all;
         }
         is_behind
     }
@@ -299,6 +301,11 @@ mod tests {
             Step::Write(range, how, is_zeros) => {
                 let zeros = content.zeros.clone();
                 content.write(range.clone(), *how, *is_zeros, 0);
+                // A hole between zeros has zeros, too.
+                if content.zeros.start == zeros.start && !zeros.is_empty() {
+                    let hole = zeros.end..content.zeros.end;
+                    bytes[ends(&hole)].iter_mut().for_each(|byte| byte.is_dirty = true);
+                }
                 if how.is_durable {
                     let holes = zeros.start.min(range.start)..zeros.end.min(range.start);
                     bytes[ends(&holes)].iter_mut().for_each(|byte| byte.is_dirty = false);

@@ -27,6 +27,8 @@ const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
 /// The most files that are only counted and may turn out to be part of an answer.
 const EARLY_MAX: usize = 1 << 13;
+/// The size of content that went with its file.
+const REMOVED: u64 = 0;
 /// The most removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 13;
 const NAMES_MAX: usize = 3;
@@ -78,7 +80,7 @@ struct Place {
 /// Per-file state beyond the account.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Facts {
-    /// When durable content was truncated and its size, until the next write.
+    /// When durable content was truncated and its size, or [`REMOVED`], until the next write.
     emptied: Option<(Point, u64)>,
     /// When a flush failed.
     failed: Option<Point>,
@@ -105,13 +107,17 @@ impl Judge {
         match &call.act {
             Act::Made { file, name } => {
                 self.files.remove(file);
-                if let Some(name) = name {
-                    self.unlinked.remove(&name.path);
+                // Its content takes the place of the removed file's.
+                let removed = name.as_ref().and_then(|name| self.unlinked.remove(&name.path));
+                // A removal that was flushed had its own purpose.
+                let is_one = name.as_ref().is_some_and(|name| disk.may_return(name));
+                if let Some(removed) = removed.filter(|_| is_one) {
+                    let emptied = Some((removed, REMOVED));
+                    self.set(*file, Facts { emptied, ..Facts::default() });
                 }
             }
-            Act::MadeLink { name, .. } => {
-                self.unlinked.remove(&name.path);
-            }
+            Act::MadeLink { name, .. } => self.take_name(name, at, "symlink"),
+            Act::Link { name, .. } => self.take_name(name, at, "link"),
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = disk.has_durable(*file);
@@ -146,7 +152,7 @@ impl Judge {
                 if replaces && disk.may_have_content(to) {
                     self.replace(disk, accounts, *file, to, at);
                 }
-                self.take_name(to, at);
+                self.take_name(to, at, "rename");
             }
             Act::Unlink { file, name }
                 if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX =>
@@ -199,8 +205,11 @@ impl Judge {
         let short = (missing_bytes > 0).then_some(rest).or(undecided);
         self.set(file, Facts { emptied: None, failed, short });
         if let Some((emptied_at, size_bytes)) = emptied {
-            let more = format!("{} before", units::bytes(size_bytes));
-            let calls = [("truncation", emptied_at), ("write", at)];
+            let (call, more) = match size_bytes {
+                REMOVED => ("unlink", "a new file of this name".into()),
+                _ => ("truncation", format!("{} before", units::bytes(size_bytes))),
+            };
+            let calls = [(call, emptied_at), ("write", at)];
             self.add(&kinds::ONLY_COPY_OVERWRITTEN, disk.path(file), more, &calls);
         }
         let content = disk.file(file).map(|known| &known.content);
@@ -238,10 +247,10 @@ impl Judge {
         }
     }
 
-    /// Handles a name that a rename gives to a file.
-    fn take_name(&mut self, name: &Name, at: Point) {
+    /// Handles a name that a call gives to a file or link.
+    fn take_name(&mut self, name: &Name, at: Point, call: &str) {
         if let Some(unlinked) = self.unlinked.remove(&name.path) {
-            let calls = [("unlink", unlinked), ("rename", at)];
+            let calls = [("unlink", unlinked), (call, at)];
             self.add(&kinds::UNLINK_BEFORE_NAME, name.path.clone(), String::new(), &calls);
         }
     }
@@ -417,7 +426,7 @@ impl Judge {
             self.add(&kinds::DIRECT_ALONE, path(), dirty, &last_write);
         } else if is_unflushed && is_lock(at, content.dirty_bytes()) {
             self.add(&kinds::LOCK_NOT_FLUSHED, path(), String::new(), &last_call);
-        } else if is_unflushed {
+        } else if is_unflushed && !content.has_only_zeros() {
             let more = if account.flushes == 0 { dirty } else { format!("{dirty} at its end") };
             self.add(&kinds::NEVER_FLUSHED, path(), more, &last_write);
         } else if content.is_cut() {

@@ -40,7 +40,8 @@ RENAME_BEFORE_FLUSH = Warning(
 );
 ONLY_COPY_OVERWRITTEN = Warning(
     "only-copy-overwritten",
-    "emptied and written again; a crash before its flush leaves neither the old nor the new",
+    "emptied, or removed, and written again; a crash before its flush leaves neither the old nor the \
+     new",
     "write a temporary file, fsync it, rename it over the old one, fsync the folder"
 );
 UNLINK_BEFORE_NAME = Warning(

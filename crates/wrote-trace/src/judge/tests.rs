@@ -160,15 +160,44 @@ fn removing_the_old_name_first_leaves_neither_for_a_moment() {
 }
 
 #[test]
+fn a_file_that_is_removed_and_made_anew_has_no_copy_until_its_flush() {
+    let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
+    let flushes = || [flush(NEW), flush(FOLDER)];
+    let anew = [found(OLD, "/data/a"), unlink(), made(NEW, "/data/a"), write(NEW, 0..10)];
+    let found_first = Script::of(anew.into_iter().chain(flushes())).findings().remove(0);
+    assert_eq!(found_first.id, "only-copy-overwritten");
+    assert!(found_first.text.contains("a new file of this name"), "{}", found_first.text);
+    let to = "b".into();
+    for link in [
+        Act::MadeLink { file: FileId { inode: 12, ..NEW }, name: name("/data/a"), to },
+        Act::Link { file: NEW, name: name("/data/a") },
+    ] {
+        let acts = [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link];
+        assert_eq!(ids(acts.into_iter().chain(flushes())), ["unlink-before-durable-name"]);
+    }
+}
+
+#[test]
+fn zeros_alone_are_space_of_a_file_whether_it_is_new_or_not() {
+    let zero = |at: u64| Act::Write {
+        file: NEW,
+        bytes: at..at + 1,
+        asked_bytes: 1,
+        how: How::default(),
+        is_race: false,
+        is_zeros: true,
+    };
+    let acts = [made(NEW, "/data/a"), zero(4095), zero(8191), zero(32767)];
+    assert_eq!(ids(acts), ["size-not-flushed"]);
+}
+
+#[test]
 fn a_name_that_was_never_durable_or_was_given_again_may_be_replaced() {
     let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
-    let to = "a".into();
-    let link = Act::MadeLink { file: FileId { inode: 12, ..NEW }, name: name("/data/a"), to };
     let renamed = || [rename(NEW, "/data/b", "/data/a", None), flush(FOLDER)];
     for first in [
         [made(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), Act::Tell],
         [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), made(OLD, "/data/a")],
-        [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link],
     ] {
         assert_eq!(ids(first.into_iter().chain(renamed())), [""; 0]);
     }
@@ -201,9 +230,9 @@ fn a_removed_name_may_come_back_until_its_folder_is_flushed() {
     let unlink = || Act::Unlink { file: OLD, name: name("/data/a") };
     assert_eq!(ids([found(OLD, "/data/a"), unlink()]), ["unlink-not-flushed"]);
     assert_eq!(ids([found(OLD, "/data/a"), unlink(), flush(FOLDER)]), [""; 0]);
-    // Like tar.
-    let again = [found(OLD, "/data/a"), unlink(), made(NEW, "/data/a"), write(NEW, 0..1)];
-    assert_eq!(ids(again.into_iter().chain([flush(NEW), flush(FOLDER)])), [""; 0]);
+    let again = [made(NEW, "/data/a"), write(NEW, 0..1), flush(NEW), flush(FOLDER)];
+    let removed = [found(OLD, "/data/a"), unlink(), flush(FOLDER)];
+    assert_eq!(ids(removed.into_iter().chain(again)), [""; 0]);
 }
 
 #[test]

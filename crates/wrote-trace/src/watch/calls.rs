@@ -445,7 +445,10 @@ impl Reader {
         let mut begun = self.write(process, descriptor, bytes, at, flags)?;
         if let Begun::Write { is_zeros, .. } = &mut begun {
             let are_zeros = |of: &(u64, u64)| memory::is_zeros(process, of.0, of.1);
-            *is_zeros = bytes >= SPACE_BYTES_MIN && pieces.iter().all(are_zeros);
+            // Space is also prepared by the last byte of each block.
+            let ends_block = matches!(at, At::Byte(from) if (from + bytes) % SPACE_BYTES_MIN == 0);
+            let may_prepare = bytes >= SPACE_BYTES_MIN || ends_block;
+            *is_zeros = may_prepare && pieces.iter().all(are_zeros);
         }
         Some(begun)
     }
