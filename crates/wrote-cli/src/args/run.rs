@@ -162,6 +162,8 @@ enum Meaning {
 /// The options that `wrote run` has itself.
 struct Own {
     longs: HashSet<String>,
+    /// The ones that take no value and are keys of jobs, too.
+    switches: HashSet<String>,
     /// Whether jobs are on the command line.
     has_jobs: bool,
 }
@@ -176,6 +178,10 @@ impl Own {
         };
         let mut longs: HashSet<String> = known(run).into_iter().chain(known(&command)).collect();
         longs.extend(["help", "version"].map(str::to_owned));
+        let is_switch = |of: &&clap::Arg| !of.get_action().takes_values();
+        let switches = run.get_arguments().filter(is_switch).filter_map(clap::Arg::get_long);
+        let switches = switches.filter(|key| keys_of_fio::is_key(key));
+        let switches = switches.map(str::to_owned).collect();
         let is_name = |word: &OsString| {
             let text = word.to_str().unwrap_or_default().trim_start_matches('-');
             is_option(word) && text.split('=').next() == Some("name")
@@ -185,7 +191,7 @@ impl Own {
             // Each job has its own.
             longs.remove("directory");
         }
-        Own { longs, has_jobs }
+        Own { longs, switches, has_jobs }
     }
 
     fn meaning(&self, option: &str) -> Meaning {
@@ -195,7 +201,9 @@ impl Own {
             None => (&option[1..], false),
         };
         let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
-        if is_long && self.longs.contains(key) || key.len() < 2 {
+        // A switch with a value is fio's key of that name.
+        let is_switched = value.is_some() && self.switches.contains(key);
+        if is_long && self.longs.contains(key) && !is_switched || key.len() < 2 {
             return Meaning::Own;
         }
         let format = |format: &str| Meaning::Instead(vec![format!("--format={format}")]);
@@ -273,6 +281,7 @@ mod fio_tests {
             ("wrote run --direct --name=a --time_based", "wrote run +direct +name=a +time_based"),
             ("wrote run --direct 0 --time_based a", "wrote run +direct=0 +time_based a"),
             ("wrote run --overwrite a.fio --bs=8k", "wrote run --overwrite a.fio +bs=8k"),
+            ("wrote run --name=a --overwrite=1", "wrote run +name=a +overwrite=1"),
             ("wrote run --name=a --minimal --eta=never", "wrote run +name=a --minimal"),
             (
                 "wrote run --output-format=json --output=o.json j.fio --section=a",
