@@ -115,7 +115,7 @@ fn whole_span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
 }
 
 fn whole_seconds(elapsed: Duration) -> u64 {
-    elapsed.as_millis().div_ceil(1000) as u64
+    elapsed.as_nanos().div_ceil(1_000_000_000) as u64
 }
 
 /// `None` where no counters were read.

@@ -107,10 +107,14 @@ fn records_lost(evidence: &Evidence, as_expected: bool) -> Option<Finding> {
         true => ("this method overwrites its own records, as expected", Severity::Info),
         false => ("data loss", Severity::Critical),
     };
+    let more = [
+        (torn > 0).then(|| format!(", and {torn} places of the file hold pieces")),
+        (doubled > 0).then(|| format!(", and {doubled} messages twice")),
+    ];
+    let more: String = more.into_iter().flatten().collect();
     let text = format!(
-        "{claim}: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
-         pieces{}; such a speed is worthless: open the file once, and let one thread write",
-        if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
+        "{claim}: {lost} of {sent} messages were lost or torn{more}; such a speed is worthless: \
+         open the file once, and let one thread write"
     );
     Finding::new("records-lost", severity, text)
         .about(&rows)
