@@ -1,5 +1,6 @@
-//! Passes the built commit to the program as `WROTE_COMMIT` (empty outside a clone), and the
-//! version with the commit as `WROTE_VERSION`. Apart, because cargo runs it.
+//! Passes the built commit to the program as `WROTE_COMMIT` (empty outside a clone), the version
+//! with the commit as `WROTE_VERSION`, and the features and the target of the build. Apart, because
+//! cargo runs it.
 
 use std::process::Command;
 
@@ -15,6 +16,13 @@ fn main() {
     };
     println!("cargo::rustc-env=WROTE_VERSION={version}");
     println!("cargo::rustc-env=WROTE_COMMIT={}", commit.unwrap_or_default());
+    let has = |feature: &&str| {
+        std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some()
+    };
+    let features: Vec<&str> = ["serve", "store", "mpi"].into_iter().filter(has).collect();
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
+    println!("cargo::rustc-env=WROTE_FEATURES={features}");
+    println!("cargo::rustc-env=WROTE_TARGET={}", std::env::var("TARGET").unwrap_or_default());
     if ours {
         watch_head();
     }

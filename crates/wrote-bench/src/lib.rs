@@ -31,7 +31,8 @@ pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::Request;
 pub use scenario::{Listed, Scenario};
 pub use scenarios::{
-    Append, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways, catalogue,
+    Append, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
+    catalogue, listed,
 };
 pub use settings::{Common, Wear, positive};
 pub use site::{Clock, SinceStart, Site, clear};

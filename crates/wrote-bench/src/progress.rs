@@ -34,6 +34,8 @@ pub struct Progress {
     pub runs: u32,
     /// The estimated time of the remaining runs.
     pub left: Duration,
+    /// The bytes and the operations per second of the run before.
+    pub speed: Option<[f64; 2]>,
 }
 
 /// Receives progress events. Every method defaults to a no-op.
@@ -67,6 +69,7 @@ pub struct Ticker<'a> {
     /// The estimated mean time of a run, and the estimated end.
     each: Duration,
     over: Instant,
+    speed: Option<[f64; 2]>,
 }
 
 impl<'a> Ticker<'a> {
@@ -74,7 +77,17 @@ impl<'a> Ticker<'a> {
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let (each, over) = (estimated / runs.max(1), Instant::now() + estimated);
         let rows = Vec::new();
-        Ticker { observer, answering: None, rows, runs, begun: 0, ahead: 0, each, over }
+        Ticker {
+            observer,
+            answering: None,
+            rows,
+            runs,
+            begun: 0,
+            ahead: 0,
+            each,
+            over,
+            speed: None,
+        }
     }
 
     /// Enables reporting the answers after each round.
@@ -102,6 +115,12 @@ impl<'a> Ticker<'a> {
         self.report(row, self.begun, 0.0);
         self.begun += 1;
         self.ahead = self.ahead.saturating_sub(1);
+    }
+
+    /// Keeps the speed of a run that is over, of its first row.
+    pub fn ran(&mut self, rows: &[Row]) {
+        let run = rows.first().and_then(|row| row.runs.last());
+        self.speed = run.map(|run| [run.throughput_bytes_per_s, run.iops]);
     }
 
     /// Begins a scenario with `runs` planned runs.
@@ -135,6 +154,7 @@ impl<'a> Ticker<'a> {
 
     fn report(&mut self, row: &str, runs_done: u32, fraction: f64) {
         let (row, left) = (row.into(), self.over.saturating_duration_since(Instant::now()));
-        self.observer.progress(&Progress { row, runs_done, fraction, runs: self.runs, left });
+        let (runs, speed) = (self.runs, self.speed);
+        self.observer.progress(&Progress { row, runs_done, fraction, runs, left, speed });
     }
 }

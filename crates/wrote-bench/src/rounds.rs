@@ -349,6 +349,7 @@ fn run_all(
             run => {
                 let run = run?;
                 (has_failed, written) = (run.rows.is_empty(), run.written_bytes);
+                ticker.ran(&run.rows);
                 runs[turn.row].add(run);
             }
         }

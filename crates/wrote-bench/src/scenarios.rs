@@ -66,6 +66,21 @@ pub fn catalogue() -> Vec<Listed> {
     Scenarios::default().all().iter().flat_map(|scenario| scenario.catalogue()).collect()
 }
 
+/// Returns the rows that these names select; all without a name.
+///
+/// # Errors
+///
+/// [`Error::Usage`] for an unknown name, suggesting the most similar one.
+pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
+    let scenarios = Scenarios::default();
+    check_names(&scenarios.all(), only)?;
+    let is_named = |listed: &Listed| {
+        let mut names = only.iter();
+        only.is_empty() || names.any(|name| name == listed.scenario || listed.is_called(name))
+    };
+    Ok(catalogue().into_iter().filter(is_named).collect())
+}
+
 /// Refuses an unknown name, suggesting the most similar one.
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));

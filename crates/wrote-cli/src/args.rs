@@ -1,12 +1,17 @@
 //! The arguments of the command line, the check of their combinations, and the long helps,
 //! `help/VERB.txt`, where a paragraph has several lines.
 
+use crate::terminal::{self, Manner};
+use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use include_dir::{Dir, include_dir};
+use itertools::Itertools;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use unicode_width::UnicodeWidthStr;
+use wrote_report::wrapped;
 
 mod bench;
 mod copy;
@@ -42,11 +47,18 @@ pub use values::BlockSizes;
 #[command(
     name = "wrote",
     version = env!("WROTE_VERSION"),
+    long_version = concat!(
+        env!("WROTE_VERSION"), "\nfeatures: ", env!("WROTE_FEATURES"), "\ntarget: ",
+        env!("WROTE_TARGET")
+    ),
     about = "How fast can you write to this disk, and how should you?",
-    disable_help_subcommand = true,
-    arg_required_else_help = false
+    disable_help_subcommand = true
 )]
 pub struct Cli {
+    /// How every command prints.
+    #[command(flatten)]
+    pub manner: Manner,
+
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
@@ -133,8 +145,31 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// The definition from which parsing, help, completions and the manual page all follow.
+/// The definition from which parsing, help and the manual page all follow.
 pub fn definition() -> clap::Command {
+    defined(terminal::help_width())
+}
+
+/// The definition with the names that a shell can complete: programs of `fit`, what `--only`
+/// takes. The library refuses other names with a better answer than the parser's.
+pub fn completed() -> clap::Command {
+    let one_of = |argument: Arg, names: Vec<String>| {
+        // clap keeps names for the whole process.
+        let names = names.into_iter().unique().map(|name| &*name.leak());
+        argument.value_parser(PossibleValuesParser::new(names))
+    };
+    let rows = wrote_bench::catalogue();
+    let rows = rows.iter().flat_map(|of| [of.scenario, of.row]).map(str::to_owned).collect();
+    let programs = wrote_bench::fit::all().into_iter().map(|program| program.name).collect();
+    let languages = wrote_bench::langs::catalogue(&[]).map(|all| all.ids()).unwrap_or_default();
+    definition()
+        .mut_subcommand("bench", |bench| bench.mut_arg("only", |only| one_of(only, rows)))
+        .mut_subcommand("fit", |fit| fit.mut_arg("program", |program| one_of(program, programs)))
+        .mut_subcommand("langs", |langs| langs.mut_arg("only", |only| one_of(only, languages)))
+}
+
+/// The definition, with helps of this width.
+pub fn defined(width: usize) -> clap::Command {
     let usual = |argument: Arg| {
         let is_usual = bench::USUAL.contains(&argument.get_id().as_str());
         argument.hide_short_help(!is_usual)
@@ -144,30 +179,45 @@ pub fn definition() -> clap::Command {
         argument.hide_short_help(is_seldom)
     };
     let command = Cli::command()
+        .term_width(width)
+        .mut_subcommands(with_json)
         .mut_subcommand("bench", |bench| bench.mut_args(usual))
         .mut_subcommand("langs", |langs| langs.mut_args(but_seldom))
+        .mut_subcommand("trace", |trace| trace.mut_args(but_seldom))
         .mut_subcommand("serve", |serve| serve.mut_args(but_seldom));
-    with_help(command, "wrote")
+    with_help(command, "wrote", width)
 }
 
 /// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
-const SELDOM: [&str; 3] = ["rank_timeout", "max_connections", "max_message_bytes"];
+const SELDOM: [&str; 5] =
+    ["rank_timeout", "max_connections", "max_message_bytes", "record_max", "schema"];
+
+/// Lets `--json` stand for `--format json`.
+fn with_json(command: clap::Command) -> clap::Command {
+    if !command.get_arguments().any(|argument| argument.get_id() == "format") {
+        return command;
+    }
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).conflicts_with("format");
+    command
+        .arg(json.help("The same as --format json"))
+        .mut_arg("format", |format| format.default_value_if("json", "true", "json"))
+}
 
 /// Gives a command and all below it a help of one screen, and one of everything, with the texts of
 /// `file`.
-fn with_help(command: clap::Command, file: &str) -> clap::Command {
+fn with_help(command: clap::Command, file: &str, width: usize) -> clap::Command {
     let file = if file == "serve" && cfg!(not(feature = "serve")) { "serve-absent" } else { file };
     let usual = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
     let all = Arg::new("help-all").long("help-all").action(ArgAction::HelpLong);
     let names: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let command = with_texts(command, file)
+    let command = with_texts(command, file, width)
         .disable_help_flag(true)
         .arg(usual.help("Print the usual options"))
         .arg(all.help("Print every option, at length"));
     names.into_iter().fold(command, |command, name| {
         let below = if file == "wrote" { name.clone() } else { format!("{file}-{name}") };
-        command.mut_subcommand(name, |command| with_help(command, &below))
+        command.mut_subcommand(name, |command| with_help(command, &below, width))
     })
 }
 
@@ -176,9 +226,22 @@ fn with_help(command: clap::Command, file: &str) -> clap::Command {
 /// # Errors
 ///
 /// What is wrong with it, or the help that it asks for.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = definition().try_get_matches_from(arguments)?;
+pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = definition().try_get_matches_from(translated(&asked(arguments)))?;
     Cli::from_arg_matches(&matches)
+}
+
+/// Replaces `help TOPIC`, `log help` and `version`, which people try, by the options.
+fn asked(arguments: &[OsString]) -> Vec<OsString> {
+    let is = |at: usize, word: &str| arguments.get(at).is_some_and(|found| found == word);
+    let mut words = arguments.to_vec();
+    if is(1, "version") {
+        words[1] = "--version".into();
+    } else if is(1, "help") || is(1, "log") && is(2, "help") {
+        words.remove(if is(1, "help") { 1 } else { 2 });
+        words.push("--help".into());
+    }
+    words
 }
 
 /// Options that people may have written down, and what to do without them.
@@ -210,30 +273,74 @@ pub fn one_line(error: &clap::Error) -> String {
     }
     if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
-        && missing.iter().any(|argument| argument == "<SRC>...")
     {
-        return "missing destination: wrote copy SRC... DST".into();
+        if missing.iter().any(|argument| argument == "<SRC>...") {
+            return "missing destination: wrote copy SRC... DST".into();
+        }
+        let what = match missing.join(" ") {
+            program if program == "<PROGRAM>" => {
+                let all = wrote_bench::fit::all();
+                format!("a program: {}", all.iter().map(|program| &program.name).join(", "))
+            }
+            what => what,
+        };
+        let example = example(error, missing).map(|example| format!("; as in: {example}"));
+        return format!("missing: {what}{}", example.unwrap_or_default());
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim);
     // Usage and the pointer to --help always end the message.
     let told =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let told: Vec<&str> = told.filter(|line| !line.is_empty()).collect();
-    let told = told.join(" ");
-    let told = told.strip_prefix("error: ").unwrap_or(&told);
-    told.replace(" tip: ", "; tip: ")
+    // An option is hardly ever meant as a value.
+    let told = told.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass '-"));
+    let told = told.collect_vec().join(" ");
+    let told = told.strip_prefix("error: ").unwrap_or(&told).replace(" tip: ", "; tip: ");
+    let is_unknown =
+        matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    match is_unknown && !told.contains("; tip: ") {
+        true => format!("{told}; {} --help lists what there is", command_of(error).join(" ")),
+        false => told,
+    }
+}
+
+/// Returns the words of the command that an error is about: `wrote log cat`.
+fn command_of(error: &clap::Error) -> Vec<String> {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let words = usage.split_whitespace().skip(1).map(str::to_owned);
+    words.take_while(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect()
+}
+
+/// Returns the first example in the help of the command that has the missing options.
+fn example(error: &clap::Error, missing: &[String]) -> Option<String> {
+    let text = HELP.get_file(format!("{}.txt", command_of(error).get(1..)?.join("-")))?;
+    let (_, examples) = text.contents_utf8()?.split_once("Examples:\n")?;
+    let option = |argument: &String| argument.split(' ').next().unwrap_or_default().to_owned();
+    let options = missing.iter().map(option).filter(|option| option.contains("--")).collect_vec();
+    let has_all = |line: &&str| options.iter().all(|option| line.contains(option));
+    let line = examples.lines().map(str::trim).find(has_all)?;
+    line.split("  ").next().map(str::to_owned)
 }
 
 static HELP: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/args/help");
 
 /// Gives a command the texts of `help/{file}.txt`, if there is such a file. The lists follow the
-/// options: the first in the short help, the last in the long one.
-fn with_texts(command: clap::Command, file: &str) -> clap::Command {
+/// options: the first in the short help, the last in the long one. Exit codes and others follow
+/// in both.
+fn with_texts(command: clap::Command, file: &str, width: usize) -> clap::Command {
     let Some(text) = HELP.get_file(format!("{file}.txt")) else { return command };
     let text = text.contents_utf8().expect("a help is UTF-8").trim_end();
     let is_list = |block: &&str| block.contains(":\n  ");
     let (lists, paragraphs): (Vec<&str>, Vec<&str>) = text.split("\n\n").partition(is_list);
+    let is_foot =
+        |block: &&str| !block.starts_with("Examples:") && !block.starts_with("Questions:");
+    let (feet, lists): (Vec<&str>, Vec<&str>) = lists.into_iter().partition(is_foot);
+    let after = |list: &str| {
+        [list].into_iter().chain(feet.iter().copied()).map(|of| folded(of, width)).join("\n\n")
+    };
     let about: Vec<String> = paragraphs.iter().map(|lines| lines.replace('\n', " ")).collect();
     let command = match about[..] {
         [] => command,
@@ -241,9 +348,38 @@ fn with_texts(command: clap::Command, file: &str) -> clap::Command {
     };
     match lists[..] {
         [] => command,
-        [one] => command.after_help(one),
-        [short, .., long] => command.after_help(short).after_long_help(long),
+        [one] => command.after_help(after(one)),
+        [short, .., long] => command.after_help(after(short)).after_long_help(after(long)),
     }
+}
+
+/// The least columns of an explanation beside its command.
+const EXPLANATION_WIDTH: usize = 24;
+
+/// Lays out a list for a screen: an explanation that does not fit into its line continues below its
+/// beginning, or stands below its command where it would be too far to the right.
+fn folded(list: &str, width: usize) -> String {
+    let line = |line: &str| {
+        // Explanations begin behind two spaces, or alone in a line that is indented as far.
+        let indent = line.width() - line.trim_start().width();
+        let Some((command, why)) = line[indent..].split_once("  ") else {
+            let further = if indent > 2 { 6 } else { 4 };
+            return match line.width() <= width || indent == 0 {
+                true => line.to_owned(),
+                false => format!("  {}", wrapped(&line[indent..], width, further)),
+            };
+        };
+        let column = line.width() - why.trim_start().width();
+        let (command, why) = (wrapped(command, width, 6), why.trim());
+        match line.width() <= width {
+            true => line.to_owned(),
+            false if column + EXPLANATION_WIDTH <= width => {
+                format!("{:column$}{}", format!("  {command}"), wrapped(why, width, column))
+            }
+            false => format!("  {command}\n      {}", wrapped(why, width, 6)),
+        }
+    };
+    list.lines().map(line).join("\n")
 }
 
 #[cfg(test)]
@@ -264,17 +400,17 @@ mod args_tests {
     fn the_help_of_every_command_fits_on_a_screen_of_60_lines() {
         fn check(command: &mut clap::Command) {
             let name = command.get_name().to_owned();
-            let help = command.clone().term_width(80).render_help().to_string();
+            let help = command.render_help().to_string();
             let lines = help.lines().count();
             assert!(lines <= 60, "{name} has {lines} lines:\n{help}");
-            let all = command.clone().term_width(80).render_long_help().to_string();
+            let all = command.render_long_help().to_string();
             for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
                 let flag = argument.get_long().unwrap_or_default();
                 assert!(all.contains(flag), "{name}: {flag} is not in --help-all");
             }
             command.get_subcommands_mut().for_each(check);
         }
-        let mut whole = definition();
+        let mut whole = defined(80);
         whole.build();
         check(&mut whole);
     }
@@ -299,6 +435,21 @@ mod args_tests {
 mod help_tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn no_list_of_a_narrow_help_begins_at_the_edge_or_is_cut() {
+        fn check(command: &clap::Command, width: usize) {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            let texts = texts.into_iter().flatten().map(ToString::to_string);
+            for line in texts.collect_vec().iter().flat_map(|text| text.lines()) {
+                let is_title = line.is_empty() || line.ends_with(':');
+                assert!(is_title || line.starts_with("  "), "{width}: {line}");
+                assert!(line.width() <= width, "{width}: {line}");
+            }
+            command.get_subcommands().for_each(|command| check(command, width));
+        }
+        [60, 80, 100].into_iter().for_each(|width| check(&defined(width), width));
+    }
 
     #[test]
     fn every_help_is_of_a_command_and_every_command_but_one_has_a_help() {

@@ -67,7 +67,7 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
             let mut script = Vec::new();
             clap_complete::generate(
                 arguments.shell,
-                &mut crate::args::definition(),
+                &mut crate::args::completed(),
                 "wrote",
                 &mut script,
             );

@@ -2,6 +2,7 @@
 
 mod closed;
 
+use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wrote_cli::args::{self, Command};
@@ -26,10 +27,11 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
         terminal::complain(&error.to_string());
         return ExitCode::FAILURE;
     }
-    let cli = match args::parse(args::translated(&arguments)) {
+    let cli = match args::parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return not_parsed(&error),
+        Err(error) => return not_parsed(&error, arguments.len() == 1),
     };
+    terminal::obey(cli.manner);
     let stop = Stop::new();
     let mut group = Group::default();
     let signals = match &cli.command {
@@ -59,10 +61,14 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Help and the version are answers, on standard output; everything else is bad usage.
-fn not_parsed(error: &clap::Error) -> ExitCode {
+/// Help and the version are answers, on standard output; everything else is bad usage. Without any
+/// word the help says where to start.
+fn not_parsed(error: &clap::Error, is_wordless: bool) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
         // Rank 0 has the same arguments, and reports the error.
+    } else if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let start = "\nStart with: wrote bench (measures this folder's disk, in a dozen seconds)\n";
+        output::help_to_stderr(&error.render(), if is_wordless { start } else { "" });
     } else if error.use_stderr() {
         terminal::complain(&args::one_line(error));
     } else if let Err(error) = output::styled_to_stdout(&error.render()) {

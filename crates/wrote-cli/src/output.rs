@@ -24,6 +24,15 @@ pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
     })
 }
 
+/// Writes clap's help in place of a command that is missing, and a last line.
+pub fn help_to_stderr(help: &StyledStr, last: &str) {
+    // If standard error is closed, no message about that can be read.
+    let _ = to_stderr(|out| match stderr_screen().colour {
+        true => write!(out, "{}{last}", help.ansi()),
+        false => write!(out, "{help}{last}"),
+    });
+}
+
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
 /// out silently.
 ///

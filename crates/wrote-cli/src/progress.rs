@@ -1,4 +1,4 @@
-//! Progress of a run: one line before, a bar on a terminal, and notes.
+//! Progress of a run: one line before, a bar on a terminal or a line each ten seconds, and notes.
 
 mod copy;
 mod jobs;
@@ -8,39 +8,84 @@ pub use jobs::JobReporter;
 
 use crate::terminal::{self, say};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use std::io::{IsTerminal, Write as _, stderr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{Write as _, stderr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_jobs::peers::Peers;
-use wrote_report::{Screen, plain};
+use wrote_report::{Screen, per_second, plain};
 use wrote_result::document::{Answer, Row};
 use wrote_result::units;
 
 /// How often the time left is redrawn: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
+/// How often a line tells the progress where no bar does, as in the log of a CI job.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// A long run moves the bar in this number of steps.
 const STEPS: u32 = 1000;
 
+/// The current work: its name, and its expected end.
+#[derive(Debug, Default)]
+struct Work {
+    name: String,
+    end: Option<Instant>,
+}
+
+impl Work {
+    /// The time left, counted down: `45 s left`; nothing where it is unknown.
+    fn left(&self) -> String {
+        let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
+        left.map(|left| clock(left) + " left").unwrap_or_default()
+    }
+}
+
+/// The current work, for the thread that shows it.
+#[derive(Clone, Debug, Default)]
+struct Current(Arc<Mutex<Work>>);
+
+impl Current {
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints the work from time to time until this is dropped, unless the user wants quiet.
+    fn say_now_and_then(&self) {
+        let work = Arc::downgrade(&self.0);
+        let interval = if terminal::is_verbose() { TICK } else { LINE_INTERVAL };
+        let tell = move || loop {
+            thread::sleep(interval);
+            let Some(work) = work.upgrade().map(Current) else { return };
+            let work = work.lock();
+            if !work.name.is_empty() {
+                say(&format!("{}  {}", work.name, work.left()));
+            }
+        };
+        // The work is done without the lines, too.
+        let _ = thread::Builder::new().name("progress".into()).spawn(tell);
+    }
+}
+
 /// Shows the progress of a benchmark on standard error.
 ///
-/// The announcement and the notes are always printed; the bar is shown only on a terminal that can
-/// draw one.
+/// The announcement and the notes are always printed, unless the user wants quiet; the bar is shown
+/// only on a terminal that can draw one, and in its place there are lines.
 #[derive(Debug)]
 pub struct Reporter {
     /// A bar on standard error, if that is a capable terminal, and lines above it.
     bar: Option<ProgressBar>,
-    /// The expected end of the current work.
-    end: Arc<Mutex<Option<Instant>>>,
+    current: Current,
 }
 
 impl Default for Reporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
     fn default() -> Reporter {
-        let end = Arc::new(Mutex::new(None));
-        let draws = stderr().is_terminal() && !terminal::is_dumb();
-        let bar = draws.then(|| ProgressBar::new(1).with_style(style("", end.clone())));
-        Reporter { bar, end }
+        let current = Current::default();
+        let bar =
+            terminal::draws().then(|| ProgressBar::new(1).with_style(style("", current.clone())));
+        if bar.is_none() {
+            current.say_now_and_then();
+        }
+        Reporter { bar, current }
     }
 }
 
@@ -51,9 +96,9 @@ impl Reporter {
     }
 
     /// Shows the progress, and the time left if known.
-    fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
-            left.and_then(|left| Instant::now().checked_add(left));
+    pub(crate) fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
+        let end = left.and_then(|left| Instant::now().checked_add(left));
+        *self.current.lock() = Work { name: message.to_owned(), end };
         if let Some(bar) = &self.bar {
             bar.set_length(length);
             bar.set_position(position);
@@ -97,7 +142,7 @@ impl Observer for Reporter {
     fn answers(&mut self, answers: &[Answer], rows: &[Row]) {
         if let Some(bar) = self.bar.as_ref().filter(|_| !answers.is_empty()) {
             let screen = Screen { colour: false, ..terminal::stdout_screen() };
-            bar.set_style(style("{prefix}\n", self.end.clone()));
+            bar.set_style(style("{prefix}\n", self.current.clone()));
             bar.set_prefix(wrote_report::so_far(answers, rows, screen));
         }
     }
@@ -132,16 +177,20 @@ fn measuring(progress: &Progress) -> String {
     if progress.runs_done >= progress.runs {
         return "finishing".into();
     }
-    format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row)
+    let run = format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row);
+    match progress.speed {
+        Some([bytes_per_s, per_s]) => {
+            format!("{run}; before: {}, {}", units::rate(bytes_per_s), per_second(per_s))
+        }
+        None => run,
+    }
 }
 
 /// The bar below the text `above`, with the time left counted down between two reports.
-fn style(above: &str, end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
+fn style(above: &str, current: Current) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         // Writing into a line in memory does not fail.
-        let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
+        let _ = write!(out, "{}", current.lock().left());
     };
     template(&format!("{above}{{bar:24}} {{left:>10}}  {{wide_msg}}")).with_key("left", left)
 }
@@ -195,8 +244,12 @@ mod tests {
             runs: 42,
             fraction: 0.0,
             left: Duration::ZERO,
+            speed: None,
         };
         assert_eq!(measuring(&progress), "run 5 of 42  stream/cached");
+        let progress = Progress { speed: Some([1.2e9, 293e3]), ..progress };
+        let line = "run 5 of 42  stream/cached; before: 1.20 GB/s, 293 k/s";
+        assert_eq!(measuring(&progress), line);
     }
 
     #[test]

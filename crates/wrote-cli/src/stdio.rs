@@ -81,13 +81,30 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
     match error {
         wrote::Error::Interrupted => Error::Interrupted,
         wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
-        wrote::Error::File { path, action: Action::Examine, errno, .. }
-            if *errno == Errno::NOENT.raw_os_error() =>
-        {
-            Error::Failed(format!("{}: no such folder", path.display()))
-        }
+        wrote::Error::File {
+            path,
+            action:
+                action @ (Action::Examine | Action::Open | Action::MakeFile | Action::MakeFolder),
+            errno,
+            ..
+        } if *errno == Errno::NOENT.raw_os_error() => Error::Usage(not_there(path, *action)),
         _ => Error::Failed(error.to_string()),
     }
+}
+
+/// Returns what is missing where a path that the user named is not there.
+fn not_there(path: &Path, action: Action) -> String {
+    let shown = path.display();
+    let is_missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();
+    let Some(folder) = path.parent().filter(is_missing) else {
+        return format!("{shown}: does not exist");
+    };
+    let folder = folder.display();
+    let make = match action {
+        Action::MakeFile | Action::MakeFolder => format!("; 'mkdir -p {folder}' makes it"),
+        _ => String::new(),
+    };
+    format!("{shown}: there is no folder {folder}{make}")
 }
 
 /// Standard output; a write that waits for its reader ends with `ECANCELED` once the user asks to

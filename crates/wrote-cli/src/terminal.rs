@@ -1,16 +1,96 @@
-//! The capabilities of the screen: width, colour, characters; and lines on standard error. Apart,
-//! because `main` and every command need it.
+//! The capabilities of the screen: width, colour, characters; lines on standard error; and what the
+//! user wants of both in every command. Apart, because `main` and every command need it.
 
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
 use std::os::fd::AsFd;
-use wrote_report::{Screen, plain};
+use std::sync::OnceLock;
+use wrote_report::{Screen, plain, wrapped};
 
 const WIDTH_DEFAULT: usize = 80;
+/// The widest help: longer lines are hard to read.
+const HELP_WIDTH_MAX: usize = 100;
+/// The indentation of each line of a message but the first, in columns.
+const INDENT: usize = 2;
+
+/// The options of every command.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[group(skip)]
+pub struct Manner {
+    /// Print no progress and no notes: only results, warnings and errors
+    #[arg(short, long, global = true, hide_short_help = true)]
+    quiet: bool,
+
+    /// Print progress as a line each second, and what the library notes
+    #[arg(short, long, global = true, hide_short_help = true)]
+    verbose: bool,
+
+    /// Whether what is printed has colours
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "WHEN",
+        visible_alias = "colour",
+        value_enum,
+        default_value_t
+    )]
+    color: Colour,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    #[default]
+    Auto,
+    /// Also in a pipe
+    Always,
+    /// Nowhere
+    Never,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// The bar on the screen above which the library's lines stand.
+pub(crate) static BAR: OnceLock<ProgressBar> = OnceLock::new();
+
+/// Sets what the user wants, before the first output.
+pub fn obey(manner: Manner) {
+    let _ = MANNER.set(manner);
+    if manner.verbose {
+        say_logged(log::LevelFilter::Info);
+    }
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or_default()
+}
+
+/// Returns whether only results, warnings and errors are printed.
+pub fn is_quiet() -> bool {
+    manner().quiet
+}
+
+/// Returns whether progress is printed as lines, although there is a terminal.
+pub fn is_verbose() -> bool {
+    manner().verbose
+}
+
+/// Returns whether progress is drawn: on a terminal that can move its cursor.
+pub fn draws() -> bool {
+    stderr().is_terminal() && !is_dumb() && !is_quiet() && !is_verbose()
+}
+
+/// Returns the width of a help text.
+pub fn help_width() -> usize {
+    stdout_screen().width.min(HELP_WIDTH_MAX)
+}
 
 /// Returns the capabilities of standard output. Its width is its terminal's, else `COLUMNS`, else
-/// 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
-/// no-color.org) and `TERM` is not `dumb`.
+/// 80. Without `--color` it is coloured only on a terminal, if `NO_COLOR` is unset or empty (the
+/// convention of no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
     screen(stdout(), WIDTH_DEFAULT)
 }
@@ -35,7 +115,10 @@ fn screen(stream: impl AsFd + IsTerminal, piped_width: usize) -> Screen {
     };
     Screen {
         width: width.or_else(columns).unwrap_or(default),
-        colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
+        colour: match manner().color {
+            Colour::Auto => is_terminal && !is_dumb() && !is_set("NO_COLOR"),
+            colour => colour == Colour::Always,
+        },
         unicode: is_utf8(),
     }
 }
@@ -75,16 +158,51 @@ fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0)
 }
 
-/// Prints one line on standard error, without characters that a terminal would obey: file names may
-/// hold anything.
+/// Prints a line that is neither a result nor an error, unless the user wants quiet.
 pub(crate) fn say(line: &str) {
-    // If standard error is closed, no message about that can be read.
-    let _ = writeln!(std::io::stderr(), "{}", plain(line));
+    if !is_quiet() {
+        print(line);
+    }
 }
 
 /// Prints on standard error, in one line, why the program ends.
 pub fn complain(text: &str) {
-    say(&format!("wrote: {text}"));
+    print(&format!("wrote: {text}"));
+}
+
+/// Prints one line on standard error, without characters that a terminal would obey: file names may
+/// hold anything. A terminal itself would break it within a word.
+fn print(line: &str) {
+    let line = match terminal_width(stderr()).filter(|_| stderr().is_terminal()) {
+        Some(width) => format!("{}\n", wrapped(line, width, INDENT)),
+        None => format!("{}\n", plain(line)),
+    };
+    // If standard error is closed, no message about that can be read.
+    let _ = stderr().write_all(line.as_bytes());
+}
+
+/// Prints what the library and the server log as lines, up to this level.
+pub(crate) fn say_logged(level: log::LevelFilter) {
+    struct Said;
+
+    impl log::Log for Said {
+        fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+            metadata.level() <= log::max_level()
+        }
+
+        fn log(&self, record: &log::Record<'_>) {
+            if self.enabled(record.metadata()) {
+                let line = || complain(&record.args().to_string());
+                BAR.get().map_or_else(line, |bar| bar.suspend(line));
+            }
+        }
+
+        fn flush(&self) {}
+    }
+
+    // Where it is set already, only the level changes.
+    let _ = log::set_logger(&Said);
+    log::set_max_level(log::max_level().max(level));
 }
 
 #[cfg(test)]

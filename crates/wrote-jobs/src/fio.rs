@@ -81,7 +81,7 @@ pub fn parse_options(
 ) -> Result<Parsed, Vec<ParseError>> {
     let sections = ini::of_options(options).map_err(|error| vec![error])?;
     let parsed = jobs_of(&sections, surroundings, Notes::default(), Vec::new())?;
-    some(parsed, "there is no job; a job begins with its name: --name=job")
+    some(parsed, "there is no job; a job begins with its name: put --name=job before its options")
 }
 
 fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, Vec<ParseError>> {

@@ -29,11 +29,12 @@ mod trace;
 mod tree;
 
 pub use content::{Content, write_json};
+pub use figures::per_second;
 pub use html::{Named, write_html};
 pub use languages::write_languages;
 pub use summary::so_far;
 pub use table::write_list;
-pub use text::plain;
+pub use text::{plain, wrapped};
 
 use tree::{Role, Section};
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use wrote_jobs::steps::Steps;
-use wrote_result::Error;
 use wrote_result::document::FitRule;
+use wrote_result::{Error, quoted};
 
 /// A file for each program. To add one, add its file, and its row in `docs/fit.md`.
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/programs");
@@ -122,12 +122,17 @@ pub fn all() -> Vec<Program> {
 ///
 /// [`Error::Usage`] with the most similar name, or the fault in the file.
 pub fn find(name: &str) -> Result<Program, Error> {
-    if name.contains('/') || name.ends_with(".toml") {
-        return read(Path::new(name));
-    }
     let known = files();
     if let Some(text) = known.get(name) {
         return parse(text).map_err(Error::Failed);
+    }
+    if Path::new(name).is_dir() {
+        let instead = quoted(&["wrote", "fit", "etcd", name]);
+        let because = "is a folder, and a program is needed before it";
+        return Err(Error::Usage(format!("{name}: {because}; did you mean: {instead}")));
+    }
+    if name.contains('/') || name.ends_with(".toml") {
+        return read(Path::new(name));
     }
     let hint = match names::nearest(name, known.into_keys()) {
         Some(near) => format!("did you mean '{near}'?"),

@@ -125,15 +125,21 @@ impl Catalogue {
         self.entries.iter().flat_map(Entry::programs).map(|program| program.id).collect()
     }
 
-    /// Finds each language's toolchain, without building. Without `wrote`, its own rows are
-    /// omitted.
+    /// Finds the toolchain of each language that `only` names, or of all, without building. Without
+    /// `wrote`, its own rows are omitted.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] if `stop` is raised: a toolchain may take up to 20 s to print its
-    /// version.
-    pub fn find(&self, wrote: Option<&Path>, stop: &Stop) -> Result<Vec<Language>, Error> {
-        let (_, languages) = self.look(&[], wrote, stop)?;
+    /// [`Error::Usage`] for an unknown ID in `only`; [`Error::Interrupted`] if `stop` is raised: a
+    /// toolchain may take up to 20 s to print its version.
+    pub fn find(
+        &self,
+        only: &[String],
+        wrote: Option<&Path>,
+        stop: &Stop,
+    ) -> Result<Vec<Language>, Error> {
+        self.check_names(only)?;
+        let (_, languages) = self.look(only, wrote, stop)?;
         Ok(languages)
     }
 

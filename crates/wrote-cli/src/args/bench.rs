@@ -14,9 +14,9 @@ use wrote_result::document::Process;
 use wrote_result::units;
 
 /// The arguments that the short help has.
-pub(super) const USUAL: [&str; 14] = [
-    "path", "format", "output", "html", "only", "size", "time", "runs", "wear", "bs", "iodepth",
-    "within", "vs", "list",
+pub(super) const USUAL: [&str; 15] = [
+    "path", "format", "json", "output", "html", "only", "size", "time", "runs", "wear", "bs",
+    "iodepth", "within", "vs", "list",
 ];
 
 const POISSON_HELP: &str =
@@ -131,7 +131,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub keep: bool,
 
-    /// List everything that can be measured, and measure nothing
+    /// List what can be measured, all or what --only names, and measure nothing
     #[arg(long, conflicts_with_all = ["schema", "files"])]
     pub list: bool,
 

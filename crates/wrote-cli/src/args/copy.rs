@@ -66,10 +66,6 @@ pub struct CopyArgs {
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Options::IODEPTH_MAX }>,
         allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
-
-    /// Say nothing but what goes wrong
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 const BS_UNIT_BYTES: u64 = 4 << 10;

@@ -57,10 +57,6 @@ pub struct FitArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Show no progress and no notes
-    #[arg(short, long)]
-    pub quiet: bool,
-
     /// Judge the disk for every program of --list: wrote fit --all PATH
     #[arg(long, conflicts_with_all = ["list", "show"])]
     pub all: bool,

@@ -3,13 +3,13 @@
 use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
 use jiff::Timestamp;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wrote::SyncPolicy;
 use wrote_result::units;
 
 /// The arguments of `wrote log`.
 #[derive(Debug, Args)]
-#[command(disable_help_subcommand = true, arg_required_else_help = false)]
+#[command(disable_help_subcommand = true)]
 pub struct LogArgs {
     /// The subcommand.
     #[command(subcommand)]
@@ -33,6 +33,21 @@ pub enum LogVerb {
     Ship(LogShipArgs),
     /// Append each line of standard input as a record
     Append(LogAppendArgs),
+}
+
+impl LogVerb {
+    /// Returns the log that is only read, and must be there.
+    pub fn read(&self) -> Option<&Path> {
+        match self {
+            LogVerb::Cat(LogCatArgs { folder, .. })
+            | LogVerb::Tail(LogTailArgs { folder, retry: false, .. })
+            | LogVerb::Stat(LogStatArgs { folder, .. })
+            | LogVerb::Verify(LogVerifyArgs { folder, .. })
+            | LogVerb::Repair(LogRepairArgs { folder, .. })
+            | LogVerb::Ship(LogShipArgs { folder, .. }) => Some(folder),
+            LogVerb::Tail(_) | LogVerb::Append(_) => None,
+        }
+    }
 }
 
 /// How records are printed.
@@ -144,10 +159,6 @@ pub struct LogVerifyArgs {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
-
-    /// Say nothing but what is damaged
-    #[arg(short, long, conflicts_with = "json")]
-    pub quiet: bool,
 }
 
 /// The arguments of `wrote log repair`.
@@ -176,10 +187,6 @@ pub struct LogShipArgs {
     /// Continue with each segment that is sealed, until interrupted
     #[arg(short, long)]
     pub follow: bool,
-
-    /// Say nothing but what goes wrong
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// The arguments of `wrote log append`.
@@ -201,10 +208,6 @@ pub struct LogAppendArgs {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", hide_default_value = true,
         value_parser = record_max, allow_hyphen_values = true)]
     pub record_max: usize,
-
-    /// Say nothing but what goes wrong
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// The most that `--record-max` takes, in bytes: with its headers it fits into a log's largest
@@ -228,7 +231,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<LogVerb, String> {
         match Cli::try_parse_from(line.split(' ')) {
-            Ok(Cli { command: Command::Log(arguments) }) => Ok(arguments.verb),
+            Ok(Cli { command: Command::Log(arguments), .. }) => Ok(arguments.verb),
             Ok(_) => panic!("not a log: {line}"),
             Err(error) => Err(one_line(&error)),
         }

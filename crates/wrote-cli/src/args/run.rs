@@ -3,7 +3,7 @@
 
 use super::values::words;
 use super::{OutputArgs, RankArgs};
-use clap::{Args, CommandFactory, ValueHint};
+use clap::{Args, ValueHint};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -170,18 +170,18 @@ struct Own {
 
 impl Own {
     fn of(arguments: &[OsString]) -> Own {
-        let command = super::Cli::command();
+        let command = super::definition();
         let run = command.find_subcommand("run").expect("it is there");
         let known = |command: &clap::Command| -> Vec<String> {
             let longs = command.get_arguments().filter_map(clap::Arg::get_long);
             longs.map(str::to_owned).collect()
         };
         let mut longs: HashSet<String> = known(run).into_iter().chain(known(&command)).collect();
-        longs.extend(["help", "version"].map(str::to_owned));
         let is_switch = |of: &&clap::Arg| !of.get_action().takes_values();
         let switches = run.get_arguments().filter(is_switch).filter_map(clap::Arg::get_long);
         let switches = switches.filter(|key| keys_of_fio::is_key(key));
         let switches = switches.map(str::to_owned).collect();
+        longs.insert("version".to_owned());
         let is_name = |word: &OsString| {
             let text = word.to_str().unwrap_or_default().trim_start_matches('-');
             is_option(word) && text.split('=').next() == Some("name")

@@ -128,7 +128,7 @@ impl TraceArgs {
 /// The subcommands of `wrote trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
-    /// Make what a power cut could have left of a recorded program, and check each
+    /// Make and check what a power cut could have left of a recorded program
     Crash(TraceCrashArgs),
 }
 

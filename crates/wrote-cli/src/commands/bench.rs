@@ -7,7 +7,7 @@ use crate::terminal;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
-use wrote_bench::{Bench, Listed, catalogue};
+use wrote_bench::{Bench, Listed, listed};
 use wrote_jobs::peers::Peers;
 use wrote_report::{Content, Screen, write_json};
 use wrote_result::document::Document;
@@ -24,7 +24,8 @@ pub(super) fn run(
         return Err(Error::Usage(format!("bench takes one path; got '{path}' and '{more}'")));
     }
     if arguments.list {
-        return output::to_stdout(|out| write_list(&catalogue(), terminal::list_screen(), out));
+        let listed = listed(&arguments.only)?;
+        return output::to_stdout(|out| write_list(&listed, terminal::list_screen(), out));
     }
     if arguments.schema {
         return output::to_stdout(|out| write_json(&schema::<Document>(), out));

@@ -6,7 +6,7 @@ mod told;
 use crate::args::CopyArgs;
 use crate::progress::CopyReporter;
 use crate::stdio::{self, STDIN, STDOUT, of_library};
-use crate::terminal::say;
+use crate::terminal::{complain, say};
 use plan::{Item, Kind};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -23,18 +23,16 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     arguments.check_memory().map_err(Error::Usage)?;
     let items = plan::items(arguments)?;
     let began = Instant::now();
-    let mut reporter = CopyReporter::new(arguments.quiet);
+    let mut reporter = CopyReporter::default();
     let mut watch = |done, total| reporter.progress_until(stop, done, total);
     let mut done = Done::default();
     let copied = copy_all(&items, arguments, &mut watch, &mut done);
     // The bar is gone from the screen before anything else is printed.
     drop(reporter);
-    for error in &done.failed {
-        say(&format!("wrote: {error}"));
-    }
+    done.failed.iter().for_each(|error| complain(error));
     copied?;
     let elapsed = began.elapsed();
-    if !arguments.quiet && done.files > 0 {
+    if done.files > 0 {
         say(&done.line(elapsed, told::survives(&arguments.to, !arguments.no_sync)));
     }
     match done.failed.len() as u64 {

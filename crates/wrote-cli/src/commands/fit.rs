@@ -6,7 +6,6 @@ use crate::progress::Reporter;
 use crate::terminal;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use wrote_bench::Observer;
 use wrote_bench::fit::{self, FitRequest, Program};
 use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
@@ -40,7 +39,7 @@ fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Er
     };
     // Checked before measuring: the work must not end in "exists already".
     let files = ResultFiles::of(&arguments.to)?;
-    let document = measure(&request, arguments.quiet, stop)?;
+    let document = measure(&request, stop)?;
     let judged = judged(&document, &request.path.display().to_string());
     files.deliver("fit.json", Content::Result(Box::new(document)), arguments.format)?;
     // The runs until then have been shown.
@@ -49,12 +48,8 @@ fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Er
 }
 
 /// The bar is gone from the screen when this returns.
-fn measure(request: &FitRequest, is_quiet: bool, stop: &Stop) -> Result<Document, Error> {
-    let mut reporter: Box<dyn Observer> = match is_quiet {
-        true => Box::new(()),
-        false => Box::new(Reporter::default()),
-    };
-    fit::fit(request, stop, &mut *reporter)
+fn measure(request: &FitRequest, stop: &Stop) -> Result<Document, Error> {
+    fit::fit(request, stop, &mut Reporter::default())
 }
 
 /// Returns the verdict as an exit code and its line.

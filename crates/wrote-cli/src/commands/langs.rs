@@ -36,7 +36,7 @@ fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<D
 
 fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {
     let wrote = std::env::current_exe().ok();
-    catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
+    catalogue(&arguments.add)?.find(&arguments.only, wrote.as_deref(), stop)
 }
 
 /// The folder that programs are built in.

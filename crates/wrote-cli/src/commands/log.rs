@@ -17,6 +17,14 @@ use std::path::Path;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
+    let must_exist = arguments.verb.read().filter(|path| in_store(path).is_none());
+    if let Some(path) = must_exist.filter(|path| matches!(path.try_exists(), Ok(false))) {
+        return Err(Error::Usage(format!(
+            "{name}: there is no log; 'wrote log append {name}' makes one, and 'wrote log tail -F \
+             {name}' waits for one",
+            name = path.display()
+        )));
+    }
     wrote::log::until(stop.flag(), || match &arguments.verb {
         LogVerb::Cat(arguments) => End::outcome(records::cat(arguments, stop)),
         LogVerb::Tail(arguments) => End::outcome(records::tail(arguments, stop)),
@@ -30,7 +38,7 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
         }
         LogVerb::Repair(LogRepairArgs { folder, .. }) => {
             let folder = folder.clone();
-            verified(&LogVerifyArgs { folder, json: false, quiet: false }, stop)
+            verified(&LogVerifyArgs { folder, json: false }, stop)
         }
         LogVerb::Ship(arguments) => store::ship(arguments, stop),
         LogVerb::Append(arguments) => append::run(arguments, stop),

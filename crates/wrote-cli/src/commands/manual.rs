@@ -9,10 +9,11 @@ const SECTIONS: &str = include_str!("manual.txt");
 
 /// Writes the page, in roff (`man(7)`).
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
-    let command = crate::args::definition();
+    // Of one width, so that the same source always gives the same page.
+    let command = crate::args::defined(100);
     let man = Man::new(command.clone());
-    // Without a date, so that the same source always gives the same page. clap_mangen's own title
-    // would then use the source in its place.
+    // Without a date, for the same reason. clap_mangen's own title would then use the source in its
+    // place.
     let source = concat!("wrote ", env!("CARGO_PKG_VERSION"));
     writeln!(out, ".TH wrote 1 \"\" \"{source}\" \"User Commands\"")?;
     man.render_name_section(out)?;
@@ -60,7 +61,9 @@ fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -
     let help = help.to_string();
     let mut section = Roff::new();
     section.control(heading, ["EXAMPLES"]).control("nf", []);
-    for line in help.trim_start_matches("Examples:\n").lines() {
+    // Exit codes and the environment have sections of their own.
+    let examples = help.trim_start_matches("Examples:\n").split("\n\n").next();
+    for line in examples.into_iter().flat_map(str::lines) {
         section.text([roman(line.trim_start())]);
     }
     section.control("fi", []).to_writer(out)

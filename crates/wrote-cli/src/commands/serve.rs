@@ -6,8 +6,9 @@ use super::EXIT_SIGNAL_BASE;
 use crate::args::ServeArgs;
 use crate::output;
 use crate::stdio::of_library;
-use crate::terminal::{complain, say};
+use crate::terminal::{complain, is_verbose, say, say_logged};
 use line::LivingLine;
+use log::LevelFilter;
 use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
@@ -17,7 +18,6 @@ use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
-/// The offset of exit codes that shells give to signals.
 /// How long the manager waits for the next message of a draining server.
 const EXTENSION: Duration = Duration::from_secs(10);
 /// The pause between two such messages.
@@ -27,9 +27,9 @@ const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
 const CLOSING: Duration = Duration::from_secs(60);
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
-    line::say_warnings();
+    say_logged(LevelFilter::Warn);
     let config = configured(arguments).map_err(failed)?;
-    log::set_max_level(config.log_level);
+    set_level(&config);
     if arguments.check {
         return check(arguments, &config);
     }
@@ -56,6 +56,12 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     drop(line);
     say(&taken(&handle));
     served.map_err(failed)
+}
+
+/// Sets what is logged: what the configuration says, and all with `--verbose`.
+fn set_level(config: &Config) {
+    let least = if is_verbose() { LevelFilter::Info } else { LevelFilter::Off };
+    log::set_max_level(config.log_level.max(least));
 }
 
 /// Returns the configuration of the arguments, or of the file that they name.
@@ -144,7 +150,7 @@ fn reload(arguments: &ServeArgs, handle: &Handle) {
     let config = configured(arguments).inspect_err(|_| handle.reload_failed());
     let reloaded = config.and_then(|config| {
         let warnings = handle.reload(&config)?;
-        log::set_max_level(config.log_level);
+        set_level(&config);
         Ok(warnings)
     });
     let line = match reloaded {

@@ -158,11 +158,10 @@ fn whole(folder: &Path) -> Result<PathBuf, Error> {
 }
 
 fn not_joined(process: i32, error: &io::Error) -> Error {
-    let because = match error.kind() {
-        ErrorKind::NotFound => "no such process".into(),
-        _ => error.to_string(),
-    };
-    Error::Failed(format!("--pid {process}: {because}"))
+    match error.kind() {
+        ErrorKind::NotFound => Error::Usage(format!("--pid {process}: no such process")),
+        _ => Error::Failed(format!("--pid {process}: {error}")),
+    }
 }
 
 fn not_run(program: &Path, error: &io::Error) -> Error {

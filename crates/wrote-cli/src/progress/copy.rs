@@ -1,12 +1,11 @@
-//! Progress of a copy: a bar with bytes, rate and time left, on a terminal.
+//! Progress of a copy: bytes, rate and time left, in a bar on a terminal, or in lines.
 
-use super::{clock, template};
+use super::{Current, Work, clock, template};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wrote_result::{Stop, units};
 
 /// How often the bar is drawn, at most.
@@ -15,28 +14,33 @@ const DRAWN_PER_S: u8 = 10;
 /// How often it is drawn at least, because the rate also falls while no bytes arrive.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Shows the progress of a copy on standard error, if that is a capable terminal.
+/// Shows the progress of a copy on standard error, unless the user wants quiet.
 #[derive(Debug)]
 pub struct CopyReporter {
     bar: Option<ProgressBar>,
     /// Whether the total of bytes is known.
     has_length: bool,
+    began: Instant,
+    current: Current,
 }
 
-impl CopyReporter {
-    /// A reporter that draws on standard error if that is wanted, it is a terminal and `TERM` is
-    /// not `dumb`.
-    pub fn new(quiet: bool) -> CopyReporter {
-        let draws = !quiet && stderr().is_terminal() && !terminal::is_dumb();
-        let bar = draws.then(|| {
+impl Default for CopyReporter {
+    fn default() -> CopyReporter {
+        let (began, current) = (Instant::now(), Current::default());
+        let bar = terminal::draws().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_S);
             let bar = ProgressBar::with_draw_target(None, target).with_style(style(false));
             bar.enable_steady_tick(TICK);
             bar
         });
-        CopyReporter { bar, has_length: false }
+        if bar.is_none() {
+            current.say_now_and_then();
+        }
+        CopyReporter { bar, has_length: false, began, current }
     }
+}
 
+impl CopyReporter {
     /// Shows the progress, and stops the work if the user asked for it.
     pub fn progress_until(
         &mut self,
@@ -50,7 +54,14 @@ impl CopyReporter {
 
     /// Shows the progress.
     pub fn progress(&mut self, bytes_done: u64, bytes_total: Option<u64>) {
-        let Some(bar) = &self.bar else { return };
+        let Some(bar) = &self.bar else {
+            let elapsed = self.began.elapsed();
+            let per_s = bytes_done as f64 / elapsed.as_secs_f64();
+            let all = bytes_total.filter(|all| *all >= bytes_done && per_s > 0.0);
+            let end = all.map(|all| self.began + Duration::from_secs_f64(all as f64 / per_s));
+            *self.current.lock() = Work { name: done(bytes_done, bytes_total, per_s), end };
+            return;
+        };
         if let Some(length) = bytes_total.filter(|length| bar.length() != Some(*length)) {
             bar.set_length(length);
         }

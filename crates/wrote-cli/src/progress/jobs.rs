@@ -4,6 +4,7 @@ use super::Reporter;
 use std::time::{Duration, Instant};
 use wrote_jobs::jobs::Watcher;
 use wrote_jobs::spec::JobSpec;
+use wrote_report::per_second;
 use wrote_result::units;
 
 /// A bar's length: the finished part of a group, in thousandths.
@@ -11,11 +12,13 @@ const PARTS: u64 = 1000;
 
 /// Reports the progress of jobs to the user on standard error.
 ///
-/// The announcement and the notes are always printed; the bar is shown only on a terminal that can
-/// draw one.
+/// The announcement and the notes are always printed, unless the user wants quiet; the bar is shown
+/// only on a terminal that can draw one, and in its place there are lines.
 #[derive(Debug)]
 pub struct JobReporter {
     bar: Reporter,
+    /// The bytes of each operation of the current group, where all have the same.
+    bs_bytes: Option<u64>,
     groups: usize,
     /// The current group: `group 1 of 3: reader, mix`.
     group: String,
@@ -34,14 +37,14 @@ struct Seen {
 }
 
 impl JobReporter {
-    /// A reporter of these jobs that draws on standard error if that is a terminal and `TERM` is
-    /// not `dumb`.
+    /// A reporter of these jobs.
     pub fn new(jobs: &[JobSpec]) -> JobReporter {
         let mut groups: Vec<u32> = jobs.iter().map(|job| job.group).collect();
         groups.dedup();
         let now = Instant::now();
         JobReporter {
             bar: Reporter::default(),
+            bs_bytes: None,
             groups: groups.len(),
             group: String::new(),
             groups_begun: 0,
@@ -68,6 +71,10 @@ impl Watcher for JobReporter {
             self.bar.say(&line);
         }
         self.groups_begun += 1;
+        self.bs_bytes = jobs[0].one_size();
+        if jobs.iter().any(|job| job.one_size() != self.bs_bytes) {
+            self.bs_bytes = None;
+        }
         self.group = group(self.groups_begun, self.groups, jobs);
         self.began = Instant::now();
         self.last = Seen { at: self.began, read_bytes: 0, written_bytes: 0 };
@@ -81,7 +88,7 @@ impl Watcher for JobReporter {
     fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
         let now = Seen { at: Instant::now(), read_bytes, written_bytes };
         let left = left(now.at - self.began, fraction);
-        let message = format!("{}  {}", self.group, rates(&self.last, &now));
+        let message = format!("{}  {}", self.group, rates(&self.last, &now, self.bs_bytes));
         self.last = now;
         self.bar.show((fraction.clamp(0.0, 1.0) * PARTS as f64) as u64, PARTS, left, &message);
     }
@@ -99,12 +106,16 @@ fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     if groups == 1 { names } else { format!("group {number} of {groups}: {names}") }
 }
 
-/// `1.20 GB/s read, 300 MB/s written`, since the time before; directions without I/O are left out.
-fn rates(before: &Seen, now: &Seen) -> String {
+/// `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, since the time before; directions without
+/// I/O are left out, and operations where their size varies.
+fn rates(before: &Seen, now: &Seen, bs_bytes: Option<u64>) -> String {
     let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;
     let told = |bytes: u64, before: u64, what: &str| {
-        (bytes > 0).then(|| format!("{} {what}", units::rate(rate(bytes, before))))
+        let rate = rate(bytes, before);
+        let operations = bs_bytes.map(|bs| format!(", {}", per_second(rate / bs as f64)));
+        let operations = operations.unwrap_or_default();
+        (bytes > 0).then(|| format!("{} {what}{operations}", units::rate(rate)))
     };
     let read = told(now.read_bytes, before.read_bytes, "read");
     let written = told(now.written_bytes, before.written_bytes, "written");
@@ -138,8 +149,9 @@ mod tests {
         let before = Seen { at, read_bytes: 1_000_000, written_bytes: 0 };
         let now =
             Seen { at: at + Duration::from_millis(500), read_bytes: 3_000_000, written_bytes: 0 };
-        assert_eq!(rates(&before, &now), "4.00 MB/s read");
-        assert_eq!(rates(&now, &Seen { written_bytes: 1, ..now }).matches(',').count(), 1);
+        assert_eq!(rates(&before, &now, None), "4.00 MB/s read");
+        assert_eq!(rates(&before, &now, Some(4000)), "4.00 MB/s read, 1.00 k/s");
+        assert_eq!(rates(&now, &Seen { written_bytes: 1, ..now }, None).matches(',').count(), 1);
     }
 
     #[test]

@@ -31,7 +31,9 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
         finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
     let document = document(&finished);
     let said: Vec<&str> = finished.stderr.lines().collect();
-    assert!(matches!(said[..], [line] if line.starts_with("writes ")), "{said:?}");
+    // Where the disk is slow, lines tell the progress.
+    let is_progress = |line: &&str| line.starts_with("run ");
+    assert!(said[0].starts_with("writes ") && said[1..].iter().all(is_progress), "{said:?}");
     assert!(said[0].contains(&format!("{}/.wrote-", folder.path().display())), "{said:?}");
     assert_eq!(names(folder.path()), [""; 0]);
 
@@ -185,6 +187,42 @@ fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let finished = run.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     Ok(reader.join().expect("the screen was read"))
+}
+
+#[test]
+fn a_quiet_run_prints_its_result_alone_and_a_verbose_one_its_progress() {
+    let folder = folder();
+    let quiet = finish(&mut bench(folder.path(), &format!("{SHORT} --quiet --json")));
+    assert_eq!(quiet.stderr, "");
+    document(&quiet);
+    let rows = "--only small/fdatasync-each --size 200M --time 3s --runs 1 --iodepth 1";
+    let verbose = finish(&mut bench(folder.path(), &format!("{rows} -v")));
+    let is_progress = |line: &str| line.starts_with("run 1 of 1  small/fdatasync-each");
+    assert!(verbose.stderr.lines().any(is_progress), "{verbose:?}");
+}
+
+#[test]
+fn a_message_on_a_narrow_terminal_breaks_between_words() {
+    let (mut screen, end) = match terminal() {
+        Ok(terminal) => terminal,
+        Err(error) => return skip_here!(&error.to_string()),
+    };
+    let size = rustix::termios::Winsize { ws_row: 24, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&screen, size).unwrap();
+    let mut command = wrote(&["log", "cat", "none"]);
+    let run = Running::start(command.stderr(end));
+    drop(command);
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(bytes @ 1..) = screen.read(&mut piece) {
+        said.extend_from_slice(&piece[..bytes]);
+    }
+    assert_eq!(run.finish().code(), Some(2));
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.lines().count() > 2 && said.lines().all(|line| line.len() <= 40), "{said}");
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let waits = "and 'wrote log tail -F none' waits for one";
+    assert!(words.ends_with(waits), "{said}");
 }
 
 #[test]

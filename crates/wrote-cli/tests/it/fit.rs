@@ -120,7 +120,7 @@ fn bad_input_gets_one_line() {
     assert!(refused(&["etcd", "--runs", "0"]).contains("--runs"));
     assert!(refused(&["etcd", "--runs", "2"]).ends_with("a verdict needs 3 or more"));
     assert!(refused(&["etcd", "--beside", "copi"]).contains("'copy'"));
-    assert!(refused(&[]).contains("<PROGRAM>"));
+    assert!(refused(&[]).contains("a program: bench, "));
     assert!(refused(&["etcd", "--list"]).contains("--list"));
     assert!(refused(&["--all", "/no/such/folder"]).contains("/no/such/folder"));
     assert!(refused(&["etcd", "--sustained=soon"]).contains("--sustained"));

@@ -71,7 +71,10 @@ fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
             "iodepht=4: there is no such key; did you mean iodepth?",
         ),
         ("--readonly --name=a --size=1m --name=b --rw=write", "--readonly: job b writes"),
-        ("--rw=write", "there is no job; a job begins with its name: --name=job"),
+        (
+            "--rw=write",
+            "there is no job; a job begins with its name: put --name=job before its options",
+        ),
         (
             "jobs.fio --name=b",
             "--name=b: jobs come from files, or from the command line: run one after the other",

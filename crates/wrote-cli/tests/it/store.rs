@@ -108,7 +108,7 @@ fn a_wrong_url_or_folder_is_refused_in_one_line() {
     for (arguments, code, part) in [
         (&["ship", "events", "ftp://host/x"][..], 2, "ftp:// is not a store"),
         (&["ship", "events", "store"], 2, "s3://bucket/prefix"),
-        (&["ship", "nothing", &missing], 1, "nothing"),
+        (&["ship", "nothing", &missing], 2, "nothing: there is no log"),
         (&["ship", "empty", &missing], 2, "there is no log here"),
         (&["cat", &missing], 2, "missing"),
         (&["cat", &empty], 2, "there is no log here"),

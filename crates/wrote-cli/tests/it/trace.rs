@@ -484,7 +484,7 @@ fn a_program_that_is_left_runs_on_alone() {
 
 #[test]
 fn a_process_that_is_not_there_or_another_users_is_one_line() {
-    is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 1, "no such process");
+    is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 2, "no such process");
     let through = or_skip!(without_rights());
     // An ordinary user's program is traced.
     let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));

@@ -104,7 +104,9 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     }
     if metadata.file_type().is_block_device() {
         let end = std::fs::File::open(path).and_then(|mut file| file.seek(io::SeekFrom::End(0)));
-        return Ok(Kind::Device { len_bytes: end.map_err(Error::at(path, "open"))? });
+        let right = "a disk is opened by root, or by the group that owns it";
+        let refused = |error| Error::Failed(format!("{}: open: {error}; {right}", path.display()));
+        return Ok(Kind::Device { len_bytes: end.map_err(refused)? });
     }
     let shown = path.display();
     if path == Path::new("/dev/null") {

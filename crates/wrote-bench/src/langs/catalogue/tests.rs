@@ -205,7 +205,7 @@ fn languages_that_are_not_asked_for_are_not_looked_for() {
     catalogue.entries.push(read_added(&folder(&parent, "marking", &marking)).unwrap());
     catalogue.choose(&request(&["shell"]), &Stop::new()).unwrap();
     assert!(!mark.exists());
-    catalogue.find(None, &Stop::new()).unwrap();
+    catalogue.find(&[], None, &Stop::new()).unwrap();
     assert!(mark.exists());
 }
 
@@ -214,7 +214,7 @@ fn a_raised_stop_ends_the_search() {
     let parent = tempfile::tempdir().unwrap();
     let stop = Stop::new();
     stop.request();
-    assert!(matches!(three(&parent).find(None, &stop), Err(Error::Interrupted)));
+    assert!(matches!(three(&parent).find(&[], None, &stop), Err(Error::Interrupted)));
 }
 
 #[test]

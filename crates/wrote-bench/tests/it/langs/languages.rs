@@ -26,7 +26,7 @@ const IDS: [&str; 13] = [
 
 #[test]
 fn every_language_is_told_whether_it_is_there_or_not_and_wrote_only_where_it_is_at_hand() {
-    let found = catalogue(&[]).unwrap().find(None, &Stop::new()).unwrap();
+    let found = catalogue(&[]).unwrap().find(&[], None, &Stop::new()).unwrap();
     assert!(found.iter().all(|found| !found.id.starts_with("wrote")), "{found:?}");
     for id in IDS.into_iter().filter(|id| *id != "wrote") {
         let of = found.iter().find(|found| found.id == id);

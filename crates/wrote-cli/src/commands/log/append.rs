@@ -24,9 +24,7 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     let all = appended.all(&target, stop);
     // Appended records stay, however the command ended.
     target.close().map_err(|error| appended.stopped(&error, &target))?;
-    if !arguments.quiet {
-        say(&appended.text(&target));
-    }
+    say(&appended.text(&target));
     End::outcome(all)?;
     appended.left_out.outcome(appended.lines)
 }
@@ -39,7 +37,7 @@ enum Target {
 
 impl Target {
     fn open(arguments: &LogAppendArgs) -> Result<Target, Error> {
-        let LogAppendArgs { path, sync, quiet, .. } = arguments;
+        let LogAppendArgs { path, sync, .. } = arguments;
         let is_new = !path.exists();
         // Its headers and its batch's are shorter than the unit.
         let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
@@ -55,14 +53,14 @@ impl Target {
             let kept_aside = log.stats().kept_aside;
             (Target::Log(log), kept_aside)
         };
-        if is_new && !quiet {
+        if is_new {
             let kind = match target {
                 Target::Log(_) => "a log's folder; a name with an extension makes a plain file",
                 Target::File(_) => "a plain file of lines; a name without an extension makes a log",
             };
             say(&format!("wrote: note: {} is new: {kind}", path.display()));
         }
-        for path in kept_aside.iter().filter(|_| !quiet) {
+        for path in kept_aside {
             let path = path.display();
             say(&format!("wrote: note: the end of an interrupted write is kept in {path}"));
         }
@@ -186,7 +184,11 @@ impl Appended {
                 Ok(sequence) => sequence,
                 // A target that has not failed refuses only this line.
                 Err(wrote::Error::Refused { because, .. }) if target.goes_on() => {
-                    self.left_out.add(self.lines, because);
+                    let instead = match target {
+                        Target::File(_) if line.contains(&0) => "; a log takes any byte",
+                        _ => "",
+                    };
+                    self.left_out.add(self.lines, because + instead);
                     continue;
                 }
                 Err(error) => return Err(of_library(&error).into()),

@@ -7,7 +7,7 @@ use crate::args::{LogShipArgs, LogStatArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
 use crate::stdio::{End, of_library};
-use crate::terminal::{complain, say};
+use crate::terminal::{complain, is_quiet, say};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -43,15 +43,15 @@ fn of_store(error: StoreError) -> Error {
 
 /// `wrote log ship`: sealed segments into the store, with a line for each problem.
 pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
-    let LogShipArgs { folder, url, follow, quiet } = arguments;
+    let LogShipArgs { folder, url, follow } = arguments;
     // A mistyped folder must not create a folder in the store.
     wrote::log::Segment::sealed(folder, u64::MAX, 0).map_err(|error| of_library(&error))?;
     let store = SegmentStore::open_or_make(url).map_err(of_store)?;
     let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
     let runtime = runtime().map_err(of_store)?;
     let shipped = match follow {
-        true => runtime.block_on(follow_log(&mut shipper, *quiet, stop)),
-        false => runtime.block_on(pass(&mut shipper, *quiet, stop)),
+        true => runtime.block_on(follow_log(&mut shipper, stop)),
+        false => runtime.block_on(pass(&mut shipper, stop)),
     };
     // A request without an answer is dropped; the next run finds out whether it succeeded.
     runtime.shutdown_background();
@@ -59,15 +59,13 @@ pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
         Err(StoreError::Interrupted) if *follow => {}
         shipped => shipped.map_err(of_store)?,
     }
-    if !quiet {
-        say(&done(&shipper.shipped(), url));
-    }
+    say(&done(&shipper.shipped(), url));
     Ok(())
 }
 
 /// Ships the sealed segments, with a bar that is gone when this returns.
-async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
-    let mut reporter = CopyReporter::new(quiet);
+async fn pass(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
+    let mut reporter = CopyReporter::default();
     let mut show = |progress: ShipProgress| {
         let ShipProgress { bytes_done, bytes_total, .. } = progress;
         reporter.progress(bytes_done, Some(bytes_total));
@@ -77,10 +75,10 @@ async fn pass(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), Sto
 
 /// Ships sealed segments repeatedly. Of temporary failures it reports the first one and the
 /// recovery, since their texts differ from try to try (a name, a number).
-async fn follow_log(shipper: &mut Shipper, quiet: bool, stop: &Stop) -> Result<(), StoreError> {
+async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {
-        match pass(shipper, quiet, stop).await {
+        match pass(shipper, stop).await {
             Ok(()) => {
                 if std::mem::take(&mut is_failing) {
                     say("wrote: ships again");
@@ -189,7 +187,7 @@ fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
 /// `wrote log verify` of a store: reads every byte of it.
 pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
-    let mut reporter = CopyReporter::new(arguments.quiet);
+    let mut reporter = CopyReporter::default();
     let mut show = |bytes_done, bytes_total| {
         reporter.progress(bytes_done, Some(bytes_total));
     };
@@ -201,7 +199,7 @@ pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Resul
             let whole = verified.damage.is_empty();
             write_json(&JsonVerified { url, whole, verified: &verified }, out)
         }
-        false => write_verified(&verified, arguments.quiet, out),
+        false => write_verified(&verified, out),
     })?;
     match verified.damage.len() as u64 {
         0 => Ok(()),
@@ -218,12 +216,12 @@ struct JsonVerified<'a> {
     verified: &'a StoreVerified,
 }
 
-fn write_verified(verified: &StoreVerified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_verified(verified: &StoreVerified, out: &mut dyn Write) -> io::Result<()> {
     for StoreDamage { object, sequence, records, because, .. } in &verified.damage {
         let lost = lost(*sequence, *records);
         writeln!(out, "{}: {because}; {lost}", plain(object))?;
     }
-    if quiet {
+    if is_quiet() {
         return Ok(());
     }
     let StoreVerified { records, segments, record_bytes, .. } = *verified;

@@ -4,6 +4,7 @@ use super::stat::{JsonSummary, write_gaps};
 use crate::args::LogVerifyArgs;
 use crate::output;
 use crate::progress::CopyReporter;
+use crate::terminal::is_quiet;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -14,18 +15,18 @@ use wrote_result::units::counted;
 use wrote_result::{Error, Stop, quoted, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
-    let LogVerifyArgs { folder, json, quiet, .. } = arguments;
-    let verified = read(folder, *quiet, stop)?;
+    let LogVerifyArgs { folder, json } = arguments;
+    let verified = read(folder, stop)?;
     output::to_stdout(|out| match *json {
         true => write_json(&JsonVerified::of(folder, &verified), out),
-        false => write_text(&verified, *quiet, out),
+        false => write_text(&verified, out),
     })?;
     complain(folder, &verified)
 }
 
 /// Reads the log with a bar that is gone from the screen when this returns.
-fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<LogSummary, Error> {
-    let mut reporter = CopyReporter::new(quiet);
+fn read(folder: &Path, stop: &Stop) -> Result<LogSummary, Error> {
+    let mut reporter = CopyReporter::default();
     let mut watch = |done, total| reporter.progress_until(stop, done, total);
     verify(folder, Some(&mut watch)).map_err(|error| crate::stdio::of_library(&error))
 }
@@ -107,10 +108,10 @@ impl JsonVerified {
     }
 }
 
-fn write_text(verified: &LogSummary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&verified.damage, out)?;
     write_garbage(&verified.garbage, out)?;
-    if quiet {
+    if is_quiet() {
         return Ok(());
     }
     let is_whole = verified.damage.is_empty() && verified.garbage.is_empty();

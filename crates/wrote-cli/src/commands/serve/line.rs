@@ -1,10 +1,9 @@
-//! Shows a running server on standard error: a live line on a terminal, and warnings.
+//! Shows a running server on standard error: a live line on a terminal.
 
-use crate::terminal::{self, say};
+use crate::terminal::{self, BAR};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use wrote_result::units;
@@ -12,9 +11,6 @@ use wrote_serve::Handle;
 
 /// How often the line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
-
-/// The line below warnings; `None` where standard error is not a terminal.
-static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
 /// The server's figures, drawn each second until it is dropped.
 pub(super) struct LivingLine {
@@ -25,11 +21,11 @@ pub(super) struct LivingLine {
 impl LivingLine {
     pub(super) fn start(handle: Handle) -> LivingLine {
         let is_over = Arc::new(AtomicBool::new(false));
-        let draws = stderr().is_terminal() && !terminal::is_dumb();
         let flag = is_over.clone();
         let draw = move || draw(&handle, &flag);
         // The server also works without the line.
-        let thread = draws.then(|| thread::Builder::new().name("line".into()).spawn(draw).ok());
+        let thread =
+            terminal::draws().then(|| thread::Builder::new().name("line".into()).spawn(draw).ok());
         LivingLine { is_over, thread: thread.flatten() }
     }
 }
@@ -67,28 +63,4 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
         thread::park_timeout(TICK);
     }
     bar.finish_and_clear();
-}
-
-/// Prints each warning of the server and the library as a line, until another level is set.
-pub(super) fn say_warnings() {
-    struct Said;
-
-    impl log::Log for Said {
-        fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-            metadata.level() <= log::max_level()
-        }
-
-        fn log(&self, record: &log::Record<'_>) {
-            if self.enabled(record.metadata()) {
-                let line = || say(&format!("wrote: {}", record.args()));
-                BAR.get().map_or_else(line, |bar| bar.suspend(line));
-            }
-        }
-
-        fn flush(&self) {}
-    }
-
-    if log::set_logger(&Said).is_ok() {
-        log::set_max_level(log::LevelFilter::Warn);
-    }
 }

@@ -3,6 +3,7 @@
 use super::shown;
 use crate::args::TraceCrashArgs;
 use crate::output;
+use crate::progress::Reporter;
 use itertools::Itertools;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -11,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
 use wrote_report::plain;
@@ -30,20 +31,22 @@ const STREAM_BYTES_MAX: usize = 4096;
 const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fatal", "corrupt"];
 /// The least bytes of a file that is moved from state to state.
 const KEPT_BYTES_MIN: usize = 64 << 10;
-/// The time between two lines about the progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> {
     let name = shown(&arguments.record);
+    if matches!(arguments.record.try_exists(), Ok(false)) {
+        let make = "'wrote trace --record FILE COMMAND' makes a record";
+        return Err(Error::Usage(format!("{name}: does not exist; {make}")));
+    }
     let record = Record::read(&arguments.record);
     let record = record.map_err(|problem| Error::Failed(format!("{name}: {problem}")))?;
     let check = arguments.check.as_deref().map(words).transpose()?;
     if let Some(folder) = arguments.keep.as_deref().filter(|folder| folder.exists()) {
         return Err(Error::Usage(format!("--keep {}: exists already", shown(folder))));
     }
-    let (said_at, text) = (Instant::now(), String::new());
+    let (reporter, text) = (Reporter::default(), String::new());
     let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
-    let mut run = Run { arguments, check, stop, failed: 0, made: 0, kept, said_at, text };
+    let mut run = Run { arguments, check, stop, failed: 0, made: 0, kept, reporter, text };
     let count = states(&record, arguments.moments, &mut |state| run.take(&state))?;
     run.finish(count)
 }
@@ -55,8 +58,7 @@ struct Run<'a> {
     failed: u64,
     made: u64,
     kept: Kept,
-    /// When the progress was last said.
-    said_at: Instant,
+    reporter: Reporter,
     text: String,
 }
 
@@ -64,11 +66,9 @@ impl Run<'_> {
     /// Makes a state and checks it. Returns whether to continue.
     fn take(&mut self, state: &State) -> Result<bool, Error> {
         self.stop.check()?;
-        if self.said_at.elapsed() >= PROGRESS_INTERVAL {
-            self.said_at = Instant::now();
-            let (number, most, failed) = (state.number, self.arguments.moments, self.failed);
-            crate::terminal::say(&format!("state {number} of {most} at most; {failed} failed"));
-        }
+        let (number, most, failed) = (state.number, self.arguments.moments, self.failed);
+        let text = format!("state {number} of {most} at most; {failed} failed");
+        self.reporter.show(number, most, None, &text);
         if self.arguments.state.is_some_and(|wanted| wanted != state.number) {
             return Ok(true);
         }
@@ -110,6 +110,8 @@ impl Run<'_> {
     }
 
     fn finish(self, count: u64) -> Result<(), Error> {
+        // The bar is gone from the screen before the result.
+        drop(self.reporter);
         if let Some(wanted) = self.arguments.state.filter(|_| self.made == 0) {
             return Err(Error::Usage(format!("--state {wanted}: there are {count} states")));
         }

@@ -62,7 +62,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
 fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
     let folder = folder();
     for arguments in ["tail -f new/events", "tail new/events"] {
-        assert_eq!(finish(&mut log(folder.path(), arguments)).code(), Some(1), "{arguments}");
+        assert_eq!(finish(&mut log(folder.path(), arguments)).code(), Some(2), "{arguments}");
     }
     let (mut reader, output) = std::io::pipe().expect("a pipe");
     let mut command = log(folder.path(), "tail -F -n 3 new/events");

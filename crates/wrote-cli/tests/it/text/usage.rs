@@ -36,14 +36,170 @@ fn an_unknown_flag_or_subcommand_is_answered_with_the_near_one() {
 
 #[test]
 fn nothing_to_do_is_answered_with_what_there_is_to_do() {
-    let line = refusal(&[]);
+    let [all, log] = [&[][..], &["log"]].map(|arguments: &[&str]| {
+        let finished = run(arguments);
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        finished.stderr
+    });
     for subcommand in ["bench", "run", "langs", "clean", "completions", "man"] {
-        assert!(line.contains(subcommand), "{line}");
+        assert!(all.contains(&format!("\n  {subcommand} ")), "{all}");
     }
-    let line = refusal(&["log"]);
+    assert!(all.lines().last().expect("a line").starts_with("Start with: wrote bench"), "{all}");
     for verb in ["cat", "tail", "stat", "verify", "repair", "ship", "append"] {
-        assert!(line.contains(verb), "{line}");
+        assert!(log.contains(&format!("\n  {verb} ")), "{log}");
     }
+}
+
+#[test]
+fn words_that_people_try_are_the_options() {
+    for (words, option) in [
+        ("help", "--help"),
+        ("help bench", "bench --help"),
+        ("help log cat", "log cat --help"),
+        ("log help cat", "log cat --help"),
+        ("version", "--version"),
+    ] {
+        let [words, option] =
+            [words, option].map(|line| answer(&line.split(' ').collect::<Vec<_>>()));
+        assert_eq!(words, option);
+    }
+    assert!(refusal(&["help", "bnech"]).contains("'bench'"));
+    let version = answer(&["--version"]);
+    assert!(version.contains("\nfeatures: ") && version.contains("\ntarget: "), "{version}");
+    assert_eq!(answer(&["-V"]).lines().count(), 1);
+}
+
+/// The words of every command that does something itself.
+fn commands() -> Vec<Vec<String>> {
+    fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
+        for command in command.get_subcommands() {
+            let words = [words, &[command.get_name().to_owned()]].concat();
+            below(command, &words, all);
+            all.push(words);
+        }
+    }
+    let mut all = Vec::new();
+    below(&wrote_cli::args::definition(), &[], &mut all);
+    all
+}
+
+#[test]
+fn every_command_takes_the_common_options_before_its_words_and_behind_them() {
+    use clap::error::ErrorKind;
+    let options = ["-q", "--quiet", "-v", "--verbose", "--color=never"];
+    for words in commands() {
+        for option in options {
+            let words = words.iter().map(String::as_str);
+            let before = ["wrote", option].into_iter().chain(words.clone()).chain(["--help"]);
+            let behind = ["wrote"].into_iter().chain(words).chain([option, "--help"]);
+            for line in [before.collect::<Vec<_>>(), behind.collect()] {
+                let parsed = wrote_cli::args::definition().try_get_matches_from(&line);
+                let kind = parsed.expect_err("a help is no command").kind();
+                assert_eq!(kind, ErrorKind::DisplayHelp, "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn json_is_short_for_the_format_wherever_there_is_one() {
+    let definition = wrote_cli::args::definition();
+    let mut with_formats = definition
+        .get_subcommands()
+        .filter(|command| command.get_arguments().any(|argument| argument.get_id() == "format"));
+    assert!(with_formats.all(|command| {
+        command.get_arguments().any(|argument| argument.get_long() == Some("json"))
+    }));
+    let ladder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/results/ladder.json");
+    let [short, long] = [&["--json"][..], &["--format", "json"]]
+        .map(|format| answer(&[&["compare", ladder, ladder], format].concat()));
+    assert!(short == long && short.starts_with('{'), "{short}");
+    assert!(refusal(&["bench", "--json", "--format", "csv"]).contains("'--json'"));
+    let line = refusal(&["copy", "--json", "a", "b"]);
+    assert!(!line.contains("as a value"), "{line}");
+    assert!(line.ends_with("wrote copy --help lists what there is"), "{line}");
+}
+
+#[test]
+fn color_is_as_the_user_wants_it() {
+    let ladder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/results/ladder.json");
+    let compared = |color: &str| answer(&["compare", ladder, ladder, color]);
+    assert!(compared("--color=always").contains('\u{1b}'));
+    assert!(!compared("--color=auto").contains('\u{1b}'));
+    let command = ["report", ladder, "--color", "never"];
+    assert_eq!(finish(&mut wrote(&command)).code(), Some(0));
+    assert!(refusal(&["bench", "--color", "no"]).contains("never"));
+}
+
+#[test]
+fn what_is_missing_is_named_with_an_example() {
+    for (line, told) in [
+        ("compare a.json", "missing: <NEW>; as in: wrote compare before.json after.json"),
+        ("trace crash r", "; as in: wrote trace crash r --check 'python3 load.py DIR'"),
+        ("fit", "missing: a program: bench, "),
+        ("fit", "; as in: wrote fit etcd /var/lib/etcd"),
+        ("serve events", "; as in: wrote serve events --listen tcp://127.0.0.1:5140"),
+        ("bench --force", "missing: <--output <FILE>|--html <FILE>>"),
+    ] {
+        let said = refusal(&line.split(' ').collect::<Vec<_>>());
+        assert!(
+            said.contains(told) || line == "serve events" && cfg!(not(feature = "serve")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_the_user_named_and_is_not_there_is_2_in_every_command_and_names_the_next_step() {
+    let place = fixtures::folder();
+    for (line, told) in [
+        ("bench none", "none: does not exist"),
+        ("langs none", "none: does not exist"),
+        ("doctor none", "none: does not exist"),
+        ("clean none", "none: does not exist"),
+        ("fit etcd none", "none: does not exist"),
+        (
+            "fit .",
+            ".: is a folder, and a program is needed before it; did you mean: wrote fit etcd .",
+        ),
+        ("run none.fio", "none.fio: No such file"),
+        ("run --filename=none --rw=write", "put --name=job before its options"),
+        ("compare none none", "none: No such file"),
+        ("report none", "none: No such file"),
+        ("copy none to", "none: does not exist"),
+        ("copy /proc/version none/to", "none/to: there is no folder none"),
+        ("trace -p 2147483647", "no such process"),
+        ("trace crash none --check x", "'wrote trace --record FILE COMMAND' makes a record"),
+        ("log cat none", "'wrote log append none' makes one, and 'wrote log tail -F none' waits"),
+        ("log tail none", "there is no log"),
+        ("log stat none", "there is no log"),
+        ("log verify none", "there is no log"),
+        ("log repair none", "there is no log"),
+        ("log ship none file:///tmp", "there is no log"),
+        ("log append none/events", "there is no folder none; 'mkdir -p none' makes it"),
+        ("log append none/lines.txt", "none/lines.txt: there is no folder /"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let finished = finish(wrote(&words).current_dir(place.path()));
+        assert_eq!(
+            (finished.code(), finished.stdout.as_str()),
+            (Some(2), ""),
+            "{line}: {finished:?}"
+        );
+        assert!(finished.complaint().contains(told), "{line}: {finished:?}");
+    }
+    assert!(fixtures::names(place.path()).is_empty());
+}
+
+#[test]
+fn a_list_has_what_only_names_and_refuses_the_rest() {
+    let listed = answer(&["bench", "--list", "--only", "latency,ways/file"]);
+    assert!(listed.contains("Scenario latency\n") && listed.contains("\nways/file/"), "{listed}");
+    assert!(!listed.contains("ladder") && !listed.contains("\nways/chunk/"), "{listed}");
+    assert!(refusal(&["bench", "--list", "--only", "laddr"]).contains("'ladder'"));
+    let listed = answer(&["langs", "--list", "--only", "c"]);
+    assert!(!listed.contains("python"), "{listed}");
+    assert!(refusal(&["langs", "--list", "--only", "cobol"]).contains("cobol"));
 }
 
 #[test]
@@ -173,6 +329,9 @@ fn completions_know_every_flag_and_bash_takes_its_own() {
         for flag in long_flags() {
             assert!(script.contains(&flag), "{flag} is not in the completions of {shell}");
         }
+    }
+    for name in ["postgresql", "sustained", "small/fdatasync-each", "python"] {
+        assert!(answer(&["completions", "bash"]).contains(name), "{name} is not completed");
     }
     for shell in ["bash", "zsh", "fish"] {
         assert_parses(shell, &answer(&["completions", shell]));

@@ -128,7 +128,7 @@ fn a_record_past_its_bound_and_a_foreign_file_are_one_line() {
     let last = finished.stderr.lines().last().unwrap();
     assert!(last.contains("are more than 10.0 kB; record less"), "{finished:?}");
     assert!(!record.exists());
-    is_one_line(&crash(&record, &["--check", "true"]), 1, "record: No such file");
+    is_one_line(&crash(&record, &["--check", "true"]), 2, "record: does not exist");
     fs::write(&record, "{}").unwrap();
     is_one_line(&crash(&record, &["--check", "true"]), 1, "record: not a record");
 }

@@ -66,5 +66,5 @@ fn a_process_that_is_traced_already_is_named_with_its_tracer() {
     let (trace, finished) = traced(place.path(), &script, &[]);
     assert_eq!((finished.code(), trace.end.code), (Some(125), Some(125)), "{finished:?}");
     assert!(finished.stderr.contains(": wrote (PID "), "{finished:?}");
-    is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 1, "no such process");
+    is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 2, "no such process");
 }
