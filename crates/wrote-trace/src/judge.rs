@@ -315,7 +315,7 @@ impl Judge {
         let (Some(known), Some(account)) = (disk.file(file), accounts.of(file)) else { return 0 };
         let path = disk.path(file);
         let mut alone = Judge::default();
-        // Whether it is part of the answer is told by its first flush.
+        // Its first flush shows whether it is part of the answer.
         let waits = |(_, is_beside): &(Point, bool)| *is_beside && account.flushes_in_all() == 0;
         if self.told_early.len() > EARLY_MAX || !self.told_early.get(&file).is_some_and(waits) {
             alone.told_early.extend(self.told_early.remove_entry(&file));

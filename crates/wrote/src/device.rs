@@ -48,12 +48,12 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     let named = path;
     let path = std::fs::canonicalize(named).tried(named, Action::Examine)?;
     let metadata = path.metadata().tried(named, Action::Examine)?;
-    if let Some(device) = bare(&path, &metadata, Path::new(SYS)) {
+    let mounts = mounts::read()?;
+    if let Some(device) = bare(&path, &metadata, &mounts, Path::new(SYS)) {
         return Ok(device);
     }
     let place = Location::of(&path).tried(named, Action::Examine)?;
     let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
-    let mounts = mounts::read()?;
     let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
     Ok(Target {
         capacity_bytes: space.f_blocks.saturating_mul(space.f_frsize),
@@ -86,12 +86,13 @@ pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
 
 /// Describes a block device itself: no file system, writes in place, nothing free. `None` for
 /// anything else.
-fn bare(path: &Path, metadata: &Metadata, sys: &Path) -> Option<Target> {
+fn bare(path: &Path, metadata: &Metadata, mounts: &[Mount], sys: &Path) -> Option<Target> {
     if !metadata.file_type().is_block_device() {
         return None;
     }
     let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
     let device = block::describe(sys, major, minor);
+    let below = below_loop(&device, mounts, sys);
     Some(Target {
         mount_point: path.to_owned(),
         path: path.to_owned(),
@@ -100,9 +101,9 @@ fn bare(path: &Path, metadata: &Metadata, sys: &Path) -> Option<Target> {
         capacity_bytes: device.capacity_bytes,
         free_bytes: 0,
         read_only: false,
-        in_memory: block::is_memory(sys, &device),
+        in_memory: is_memory(&device, below.as_ref(), sys),
         has_journal: None,
-        below: None,
+        below: below.map(Box::new),
         device: Ok(device),
     })
 }
@@ -132,23 +133,10 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
     // A mount may cover the file of its own device.
     let others: Vec<Mount> =
         mounts.iter().filter(|other| other.device != mount.device).cloned().collect();
-    let of_file = |path: PathBuf| {
-        // Such as `/dev/mapper/NAME`, whose name lies in memory and whose content does not.
-        let device = path.metadata().ok().and_then(|metadata| bare(&path, &metadata, sys));
-        if device.is_some() {
-            return device;
-        }
-        let unseen = || Location { path: path.clone(), mount_id: None, device: (0, 0) };
-        let place = Location::of(&path).unwrap_or_else(|_| unseen());
-        Some(described(mounts::find(&others, &place)?, &place, &others, sys))
-    };
-    let mut below: Vec<Option<Target>> = devices
-        .iter()
-        .map(|device| block::loop_file(sys, device.major, device.minor).and_then(of_file))
-        .collect();
-    let in_memory = devices.iter().zip(&below).any(|(device, below)| {
-        block::is_memory(sys, device) || below.as_ref().is_some_and(|below| below.in_memory)
-    });
+    let mut below: Vec<Option<Target>> =
+        devices.iter().map(|device| below_loop(device, &others, sys)).collect();
+    let in_memory =
+        devices.iter().zip(&below).any(|(device, below)| is_memory(device, below.as_ref(), sys));
     below.sort_by_key(|below| below.as_ref().is_none_or(|below| below.limit().is_none()));
     let below = below.swap_remove(0);
     let device = <[BlockDevice; 1]>::try_from(devices).map(|[device]| device);
@@ -158,6 +146,23 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
         format!("{filesystem} spreads over {count} block devices: {}", names.join(", "))
     };
     (device.map_err(because), in_memory, below)
+}
+
+/// Returns what lies below a loop device, by its file.
+fn below_loop(device: &BlockDevice, mounts: &[Mount], sys: &Path) -> Option<Target> {
+    let path = block::loop_file(sys, device.major, device.minor)?;
+    // Such as `/dev/mapper/NAME`, whose name lies in memory and whose content does not.
+    let found = path.metadata().ok().and_then(|metadata| bare(&path, &metadata, mounts, sys));
+    if found.is_some() {
+        return found;
+    }
+    let unseen = || Location { path: path.clone(), mount_id: None, device: (0, 0) };
+    let place = Location::of(&path).unwrap_or_else(|_| unseen());
+    Some(described(mounts::find(mounts, &place)?, &place, mounts, sys))
+}
+
+fn is_memory(device: &BlockDevice, below: Option<&Target>, sys: &Path) -> bool {
+    block::is_memory(sys, device) || below.is_some_and(|below| below.in_memory)
 }
 
 /// The same for an overlay, which writes into its upper folder.

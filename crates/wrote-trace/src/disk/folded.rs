@@ -17,7 +17,7 @@ use wrote_result::trace::{MoreFiles, Verdict};
 
 /// The files that are known wholly at most, half of it at least, and twice as many folders.
 const WHOLE_MAX: usize = 1 << 13;
-/// A file of which nothing is known: no other has this number.
+/// An unknown file: no other has this number.
 const UNKNOWN: Id = 0;
 /// The most ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;

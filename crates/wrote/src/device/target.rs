@@ -141,8 +141,8 @@ impl Target {
         is_unseen.then(|| format!("whether {} has a journal cannot be seen", self.filesystem))
     }
 
-    /// Returns whether the file system, or the one of an overlay's upper folder, is known to keep no
-    /// journal, and to write in place.
+    /// Returns whether the file system, or the one of an overlay's upper folder, is known to keep
+    /// no journal, and to write in place.
     pub fn lacks_journal(&self) -> bool {
         match self.filesystem.as_str() {
             "overlay" => self.below.as_deref().is_some_and(Target::lacks_journal),

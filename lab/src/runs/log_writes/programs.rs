@@ -1,6 +1,6 @@
 //! The replay of traced programs: each name reported to survive must be there, as its program
-//! left it, at each moment after the program's end. Some of the names that are reported as lost must
-//! be missing, or the replay would show nothing.
+//! left it, at each moment after the program's end. Some of the names that are reported as lost
+//! must be missing, or the replay would show nothing.
 
 use super::entries::{Entries, Entry};
 use super::replay::{chosen, copied};
