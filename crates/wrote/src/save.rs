@@ -10,6 +10,9 @@ mod read;
 pub use many::write_many;
 pub use read::read;
 
+#[doc(hidden)]
+pub use crate::staged::{on_its_way, temporary_name};
+
 use crate::engine::{Found, Located, Op, Options, folder_of};
 use crate::error::Tried;
 use crate::metadata::{Inherited, Metadata, mode_at_first};

@@ -168,10 +168,43 @@ fn refused_by_folder(place: &Path, error: Error) -> Error {
 
 fn temporary_path(place: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = place.file_name().unwrap_or_default().as_bytes();
-    let mut temporary = OsString::from(".");
-    temporary.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES_MAX)]));
+    let name = place.file_name().unwrap_or_default();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    temporary.push(format!(".wrote-{}-{number}", std::process::id()));
-    folder_of(place).join(temporary)
+    folder_of(place).join(temporary_name(name, std::process::id(), number))
+}
+
+/// The digits at the end of a temporary name's number that are its mark.
+const MARKS: u64 = 1_000_000;
+
+/// Returns `.NAME.wrote-PROCESS-NUMBER`. The last six digits of the number are a mark, a checksum
+/// of the rest, so that `wrote clean` removes no file of another program that looks like one.
+#[doc(hidden)]
+pub fn temporary_name(name: &OsStr, process: u32, number: u64) -> OsString {
+    let bytes = name.as_bytes();
+    let mut temporary = OsString::from(".");
+    temporary.push(OsStr::from_bytes(&bytes[..bytes.len().min(NAME_BYTES_MAX)]));
+    temporary.push(format!(".wrote-{process}-"));
+    // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/.
+    let hashed = temporary
+        .as_bytes()
+        .iter()
+        .chain(&number.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    temporary.push(format!("{}", number * MARKS + hashed % MARKS));
+    temporary
+}
+
+/// Parses a name that [`temporary_name`] made into the final name and the process.
+#[doc(hidden)]
+pub fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
+    let text = name.to_string_lossy();
+    let (place, number) = text.strip_prefix('.')?.rsplit_once(".wrote-")?;
+    let (process, number) = number.split_once('-')?;
+    let own = OsStr::from_bytes(&name.as_bytes()[1..name.len() - ".wrote--".len()]);
+    let own = &own.as_bytes()[..own.len() - process.len() - number.len()];
+    let (process, number) = (process.parse().ok()?, number.parse::<u64>().ok()? / MARKS);
+    let is_one = !own.is_empty() && temporary_name(OsStr::from_bytes(own), process, number) == name;
+    is_one.then(|| (place.to_owned(), process))
 }

@@ -2,7 +2,6 @@
 
 use super::OF_RANK;
 use super::lock;
-use super::staged::on_its_way;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, openat, seek, statat, unlinkat,
 };
@@ -13,6 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use wrote::save::on_its_way;
 use wrote_result::Error;
 
 /// Opens a folder without following symbolic links.
@@ -257,6 +257,7 @@ fn unlink_as(folder: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wrote::save::temporary_name;
 
     #[test]
     fn only_names_that_a_run_gives_are_a_runs() {
@@ -266,8 +267,9 @@ mod tests {
             "ladder-stream_written-3.data",
             "ways-output-0.data",
             "ladder-new-rank12-0.data",
-            ".ways-output-0.data.wrote-123-4",
         ] {
+            let temporary = temporary_name(name.as_ref(), 123, 4);
+            assert!(is_a_runs(&temporary), "{temporary:?}");
             assert!(is_a_runs(&name.into()), "{name}");
         }
         for name in [
@@ -284,9 +286,10 @@ mod tests {
         ] {
             assert!(!is_a_runs(&name.into()), "{name}");
         }
-        for name in [".job-0.data", ".job-0.data.wrote-1", ".x.wrote-1-2", "job-0.data.wrote-1-2"] {
+        for name in [".job-0.data", ".job-0.data.wrote-1", ".job-0.data.wrote-1-2"] {
             assert!(!is_a_runs(&name.into()), "{name}");
         }
+        assert!(!is_a_runs(&temporary_name("x".as_ref(), 1, 2)));
         assert!(!is_a_runs(&OsString::from_vec(b"job-\xff.data".to_vec())));
     }
 

@@ -4,12 +4,12 @@ use super::Leftover;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid, test_kill_process};
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wrote::save::on_its_way;
 
 /// Permissions of group and others. A temporary folder has none of them.
 const MODE_OTHERS: u32 = 0o077;
@@ -77,46 +77,51 @@ fn size_bytes(path: &Path) -> u64 {
     entries.map(|entry| size_bytes(&entry.path())).sum()
 }
 
-/// Parses a temporary name into the final name and the process that creates it.
-pub(super) fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
-    let name = name.to_string_lossy();
-    let (place, number) = name.strip_prefix('.')?.rsplit_once(".wrote-")?;
-    let (process, number) = number.split_once('-')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_one = !place.is_empty() && is_number(process) && is_number(number);
-    is_one.then(|| Some((place.to_owned(), process.parse().ok()?)))?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scratch::clean;
     use fixtures::names;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use wrote::save::temporary_name;
 
     /// Above every process ID (`/proc/sys/kernel/pid_max` is at most 2^22).
-    const DEAD: &str = "4194305-0";
+    const DEAD: u32 = 4_194_305;
+
+    fn temporary(name: &str, process: u32) -> String {
+        temporary_name(name.as_ref(), process, 7).into_string().unwrap()
+    }
 
     #[test]
     fn leftovers_of_dead_copies_go_and_nothing_else() {
         // W7
         let parent = tempfile::tempdir().unwrap();
         let path = |name: &str| parent.path().join(name);
-        let [file, folder] = ["file", "folder"].map(|name| format!(".{name}.wrote-{DEAD}"));
+        let [file, folder] = ["file", "folder"].map(|name| temporary(name, DEAD));
         fs::write(path(&file), "half").unwrap();
         fs::create_dir_all(path(&folder).join("below")).unwrap();
         fs::write(path(&folder).join("below/file"), "half").unwrap();
         fs::set_permissions(path(&folder), fs::Permissions::from_mode(0o700)).unwrap();
-        let living = format!(".living.wrote-{}-7", std::process::id());
-        let locked = format!(".locked.wrote-{DEAD}");
+        let living = temporary("living", std::process::id());
+        let locked = temporary("locked", DEAD);
         let held = fs::File::create(path(&locked)).unwrap();
         flock(&held, FlockOperation::LockExclusive).unwrap();
-        let [link, open] = ["link", "open"].map(|name| format!(".{name}.wrote-{DEAD}"));
+        let [link, open] = ["link", "open"].map(|name| temporary(name, DEAD));
         symlink("precious", path(&link)).unwrap();
         fs::create_dir(path(&open)).unwrap();
         fs::set_permissions(path(&open), fs::Permissions::from_mode(0o755)).unwrap();
-        let others =
-            [".x.wrote-1", ".x.wrote-1-", ".wrote-4194305-0", "x.wrote-4194305-0", "precious"];
+        // Names of other programs that look like temporary ones have no mark, or another's.
+        let moved = file.replace("file", "other");
+        let others = [
+            ".x.wrote-1",
+            ".x.wrote-1-",
+            ".wrote-4194305-0",
+            "x.wrote-4194305-0",
+            "precious",
+            ".foo.wrote-123-4",
+            ".foo.wrote-4194305-7000000",
+            &moved,
+        ];
         for name in others.into_iter().chain([living.as_str()]) {
             fs::write(path(name), "theirs").unwrap();
         }
