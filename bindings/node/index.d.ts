@@ -21,7 +21,8 @@ export interface WroteError extends Error {
   /** The byte of the file at which the operation failed. */
   offset?: number
   /**
-   * What failed. `'NotYet'`: the disk is full, and the log keeps the record: wait for `sequence`
+   * What failed. `'Refused'` with the code `EBUSY`: another writer has the log or file open.
+   * `'TooLong'`: the record does not fit into `bufferBytes`. `'NotYet'`: the disk is full, and the log keeps the record: wait for `sequence`
    * again, and do not append it again.
    */
   kind:

@@ -35,7 +35,7 @@ typedef enum {
   WROTE_KIND_POISONED = 3,
   // The file supports no direct operation at this offset or of this length.
   WROTE_KIND_ALIGNMENT = 4,
-  // The request needs more than all buffers.
+  // A record, a line or a request does not fit into a buffer.
   WROTE_KIND_TOO_LONG = 5,
   // The request is invalid for this path. Nothing was changed.
   WROTE_KIND_REFUSED = 6,
@@ -254,8 +254,8 @@ const char *wrote_version(void);
 wrote_kind wrote_error_kind(const wrote_error *error);
 
 // Returns the number of an error, as in errno.h: the kernel's own, or the nearest one where the
-// library refused by itself (EINVAL, EIO, ESTALE, EPERM, ENOBUFS, EINTR). The call returned it
-// too.
+// library refused by itself (EBUSY, EISDIR, EINVAL, EMSGSIZE, EIO, ESTALE, EPERM, EINTR). The call
+// returned it too.
 int wrote_error_errno(const wrote_error *error);
 
 // Returns the file or folder that an error is about, or NULL. It lives as long as the error.

@@ -52,7 +52,8 @@ pub fn quietly(work: impl FnOnce()) {
 
 /// Returns the error of an argument that can't be.
 pub fn refused(because: &str) -> Failure {
-    Failure::Refused { path: PathBuf::from(ARGUMENT), because: because.to_owned() }
+    let (path, because) = (PathBuf::from(ARGUMENT), because.to_owned());
+    Failure::Refused { path, because, errno: libc::EINVAL }
 }
 
 /// Returns a path.

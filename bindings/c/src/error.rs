@@ -4,6 +4,7 @@ use crate::border;
 use library::Error as Failure;
 use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
+use wrote_bindings::in_language;
 
 /// The kind of an error. A later version may have more.
 #[repr(C)]
@@ -20,7 +21,7 @@ pub enum Kind {
     Poisoned = 3,
     /// The file supports no direct operation at this offset or of this length.
     Alignment = 4,
-    /// The request needs more than all buffers.
+    /// A record, a line or a request does not fit into a buffer.
     TooLong = 5,
     /// The request is invalid for this path. Nothing was changed.
     Refused = 6,
@@ -46,6 +47,9 @@ pub enum Kind {
     Other = 16,
 }
 
+/// The names of the options that Rust's errors name.
+const OPTIONS: [&str; 2] = ["wrote_log_options.buffer_bytes", "wrote_lines_options.buffer_bytes"];
+
 /// The description of an error.
 pub struct Error {
     pub(crate) kind: Kind,
@@ -58,7 +62,7 @@ pub struct Error {
 impl Error {
     pub(crate) fn new(failure: &Failure) -> Error {
         let path = failure.path().map(|path| string(path.as_os_str().as_bytes()));
-        let message = string(failure.to_string().as_bytes());
+        let message = string(in_language(failure.to_string(), OPTIONS).as_bytes());
         let offset = wrote_bindings::offset(failure);
         Error { kind: kind(failure), errno: failure.errno(), path, offset, message }
     }
@@ -106,8 +110,8 @@ pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
 }
 
 /// Returns the number of an error, as in errno.h: the kernel's own, or the nearest one where the
-/// library refused by itself (EINVAL, EIO, ESTALE, EPERM, ENOBUFS, EINTR). The call returned it
-/// too.
+/// library refused by itself (EBUSY, EISDIR, EINVAL, EMSGSIZE, EIO, ESTALE, EPERM, EINTR). The call
+/// returned it too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_errno(error: *const Error) -> c_int {
     // SAFETY: promised by the caller.

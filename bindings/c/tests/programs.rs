@@ -24,7 +24,8 @@ fn run(source: &str, flags: &[&str], is_static: bool, by: &[&str]) -> String {
     let is_cpp = source.ends_with("cpp");
     let mut build = Command::new(if is_cpp { "c++" } else { "cc" });
     build.arg(if is_cpp { "-std=c++17" } else { "-std=c11" }).args(["-D_GNU_SOURCE", "-g", "-O1"]);
-    build.args(["-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror", "-pthread"]);
+    build.args(["-Wall", "-Wextra", "-Wredundant-decls", "-Wno-missing-field-initializers"]);
+    build.args(["-Werror", "-pthread"]);
     build.args(flags).arg("-I").arg(here("include"));
     build.arg(here("tests/programs").join(source)).arg("-o").arg(&program);
     if is_static {

@@ -108,6 +108,9 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Work<T> {
     }
 }
 
+/// The names of the options that Rust's errors name.
+const OPTIONS: [&str; 2] = ["bufferBytes of openLog()", "bufferBytes of lines()"];
+
 /// Returns the exception of an error, with its parts as properties.
 pub fn raise(env: &Env, error: &Error) -> napi::Error {
     match with_parts(env, error) {
@@ -117,7 +120,7 @@ pub fn raise(env: &Env, error: &Error) -> napi::Error {
 }
 
 fn with_parts<'env>(env: &'env Env, error: &Error) -> napi::Result<Unknown<'env>> {
-    let raised = napi::Error::new(Status::GenericFailure, text(error));
+    let raised = napi::Error::new(Status::GenericFailure, text(error, OPTIONS));
     let unknown = JsError::from(raised).into_unknown(*env);
     // SAFETY: an error is an object.
     let mut object: Object<'_> = unsafe { unknown.cast()? };

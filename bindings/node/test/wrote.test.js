@@ -127,7 +127,7 @@ test('errors are those of node:fs', async () => {
   for (const key of ['code', 'errno', 'path']) assert.equal(found[key], expected[key])
   assert.match(found.message, /^ENOENT: .*file'$/)
   assert.match(found.stack, /wrote\.test\.js/)
-  await assert.rejects(wrote.write(folder, ''), { code: 'EINVAL', kind: 'Refused', message: /is a folder/ })
+  await assert.rejects(wrote.write(folder, ''), { code: 'EISDIR', kind: 'Refused', message: /is a folder/ })
 })
 
 test('a link stays and the mode is kept', async () => {
@@ -279,8 +279,9 @@ test('a log is cut and trimmed', async () => {
 test('errors of logs', async () => {
   const log = await wrote.openLog(file)
   const refused = { kind: 'Refused', code: 'EINVAL' }
-  await assert.rejects(wrote.openLog(file), { kind: 'Refused' })
-  await assert.rejects(log.append(Buffer.alloc(2 << 20)), refused)
+  await assert.rejects(wrote.openLog(file), { kind: 'Refused', code: 'EBUSY' })
+  const tooLong = { kind: 'TooLong', code: 'EMSGSIZE', message: /\(bufferBytes of openLog\(\)\)/ }
+  await assert.rejects(log.append(Buffer.alloc(2 << 20)), tooLong)
   await assert.rejects(log.appendAll([]), refused)
   await assert.rejects(log.wait(1e6), { ...refused, sequence: 1e6 })
   for (const wrong of [{ sync: 'often' }, { sync: -1 }, { sync: {} }, { bufferBytes: 1.5 }]) {

@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyString};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 use wrote::{Error, SyncPolicy};
 use wrote_bindings::text;
 
@@ -31,7 +32,12 @@ create_exception!(
      is written."
 );
 create_exception!(wrote, Alignment, PyOSError, "No direct operation is possible at this offset.");
-create_exception!(wrote, TooLong, PyOSError, "The request needs more than all buffers.");
+create_exception!(
+    wrote,
+    TooLong,
+    PyOSError,
+    "A record, a line or a request does not fit into a buffer."
+);
 create_exception!(wrote, Refused, PyOSError, "The request is invalid. Nothing was changed.");
 create_exception!(
     wrote,
@@ -62,10 +68,13 @@ create_exception!(
 );
 create_exception!(wrote, Engine, PyOSError, "A thread, ring or descriptor could not be made.");
 
+/// The names of the options that Rust's errors name.
+const OPTIONS: [&str; 2] = ["buffer_bytes of open_log()", "buffer_bytes of lines()"];
+
 /// Returns the exception of an error. Its attribute `offset` is the byte of the file, or `None`.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let (errno, path) = (error.errno(), error.path().map(|path| path.as_os_str().to_owned()));
-    let arguments = (errno, text(error), path);
+    let arguments = (errno, text(error, OPTIONS), path);
     let raised = match error {
         Error::File { .. } => PyOSError::new_err(arguments),
         Error::NotYet { .. } => NotYet::new_err(arguments),
@@ -134,12 +143,15 @@ fn bytes_of(buffer: &PyUntypedBuffer) -> PyResult<&[u8]> {
     Ok(unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) })
 }
 
-/// Calls `act` with the bytes of several objects.
+/// Calls `act` with the bytes of several objects or texts.
 pub fn with_all_bytes<T>(
     items: &Bound<'_, PyAny>,
     act: impl FnOnce(&[&[u8]]) -> PyResult<T>,
 ) -> PyResult<T> {
-    let buffers = items.try_iter()?.map(|item| PyUntypedBuffer::get(&item?));
+    let buffers = items.try_iter()?.map(|item| match item?.cast_into::<PyString>() {
+        Ok(text) => PyUntypedBuffer::get(text.encode_utf8()?.as_any()),
+        Err(other) => PyUntypedBuffer::get(&other.into_inner()),
+    });
     let buffers = buffers.collect::<PyResult<Vec<_>>>()?;
     act(&buffers.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?)
 }
@@ -177,6 +189,11 @@ impl FromPyObject<'_, '_> for FsPath {
         }
         Ok(FsPath(PathBuf::from(OsString::from_vec(bytes))))
     }
+}
+
+/// Returns the time that a call may take, in seconds; `None` where no clock reaches it.
+pub fn timeout(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.)).ok())
 }
 
 /// Returns the policy of an argument.

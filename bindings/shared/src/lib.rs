@@ -16,12 +16,15 @@ use wrote::{
 
 /// Returns the library's text without the parts that the errors of a language add themselves: path
 /// and number.
-pub fn text(error: &Error) -> String {
-    let whole = error.to_string();
-    let path = error.path().map(|path| format!("{}: ", path.display())).unwrap_or_default();
-    let text = whole.strip_prefix(&path).unwrap_or(&whole);
+pub fn text(error: &Error, options: [&str; 2]) -> String {
+    let text = in_language(error.reason().to_string(), options);
     let number = format!(" (os error {})", error.errno());
-    text.strip_suffix(&number).unwrap_or(text).to_owned()
+    text.strip_suffix(&number).map_or(text.clone(), str::to_owned)
+}
+
+/// Names the options of a log and of lines as the language does, in place of Rust's names.
+pub fn in_language(text: String, [log, lines]: [&str; 2]) -> String {
+    text.replace("LogOptions::buffer_bytes", log).replace("LinesOptions::buffer_bytes", lines)
 }
 
 /// Returns a time in nanoseconds since 1970.
@@ -34,9 +37,8 @@ pub fn unix_ns(time: SystemTime) -> u64 {
 pub fn offset(error: &Error) -> Option<u64> {
     match error {
         Error::File { offset, .. } | Error::NotYet { offset, .. } => *offset,
-        Error::Alignment { offset, .. }
-        | Error::TooLong { offset, .. }
-        | Error::Damaged { offset, .. } => Some(*offset),
+        Error::TooLong { offset, .. } => *offset,
+        Error::Alignment { offset, .. } | Error::Damaged { offset, .. } => Some(*offset),
         _ => None,
     }
 }

@@ -168,7 +168,7 @@ impl Datagrams {
                 match append_in_turn(&target, message, turn, port).await {
                     Ok(()) => return port.metrics.take(None, 1, message.len() as u64),
                     // This message does not fit into the log.
-                    Err(wrote::Error::Refused { .. }) => {
+                    Err(wrote::Error::Refused { .. } | wrote::Error::TooLong { .. }) => {
                         let because = "the log cannot hold a datagram";
                         return port.reject(Client(None), Reason::Malformed, because);
                     }

@@ -51,7 +51,9 @@ impl Refusal {
     /// never fit.
     pub(crate) fn by_log(error: wrote::Error, is_well: bool) -> Refusal {
         match error {
-            wrote::Error::Refused { because, .. } if is_well => Refusal::Unfit(because),
+            wrote::Error::Refused { .. } | wrote::Error::TooLong { .. } if is_well => {
+                Refusal::Unfit(error.reason().to_string())
+            }
             error => Refusal::Log(error),
         }
     }

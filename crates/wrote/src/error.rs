@@ -37,6 +37,8 @@ pub enum Action {
     SetMetadata,
     /// Examining the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
+    /// Appending to a [`Log`](crate::Log) or to [`Lines`](crate::Lines).
+    Append,
 }
 
 impl Action {
@@ -56,6 +58,7 @@ impl Action {
             Action::SyncFolder => "sync the folder",
             Action::SetMetadata => "set metadata",
             Action::Examine => "examine",
+            Action::Append => "append",
         }
     }
 }
@@ -112,18 +115,21 @@ pub enum Error {
         /// Offset and length must be multiples of this.
         align_bytes: u32,
     },
-    /// The request needs more than all of the engine's buffers.
+    /// The request needs more than all of the engine's buffers, or the record or line does not fit
+    /// into one buffer. Nothing was changed.
     TooLong {
-        /// The file.
+        /// The file or the log.
         path: PathBuf,
         /// The refused action.
         action: Action,
-        /// The offset.
-        offset: u64,
+        /// The byte offset in the file, if the action has one.
+        offset: Option<u64>,
         /// The length, in bytes.
         len: usize,
-        /// The maximum length at this offset, in bytes, after alignment.
+        /// The maximum length, in bytes; at an offset after alignment.
         len_max: u64,
+        /// The option that sets the maximum.
+        limit: &'static str,
     },
     /// The request is invalid for this path. Nothing was changed.
     Refused {
@@ -131,6 +137,9 @@ pub enum Error {
         path: PathBuf,
         /// The reason, and a valid alternative.
         because: String,
+        /// The nearest error number of the kernel: `EBUSY` where another writer has the file or
+        /// log, `EISDIR` for a folder in place of a file, otherwise `EINVAL`.
+        errno: i32,
     },
     /// Another program changed the length of a file that this one appends to. Nothing was
     /// overwritten, neither its bytes nor ours.
@@ -195,7 +204,16 @@ impl fmt::Display for Error {
         if let Some(path) = self.path() {
             write!(f, "{}: ", path.display())?;
         }
-        match self {
+        self.reason().fmt(f)
+    }
+}
+
+/// An error without its path.
+struct Reason<'a>(&'a Error);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
             Error::File { action, offset, errno, .. } => {
                 write!(f, "{}{}: {}", action.as_str(), place(*offset), words(*errno))
             }
@@ -214,10 +232,9 @@ impl fmt::Display for Error {
                     "{action}{place}: offset and length must be multiples of {align_bytes} bytes"
                 )
             }
-            Error::TooLong { action, offset, len, len_max, .. } => {
-                let (action, place) = (action.as_str(), place(Some(*offset)));
-                let more = "bytes are more than the engine's buffers hold there at once";
-                write!(f, "{action}{place}: {len} {more}: {len_max}")
+            Error::TooLong { action, offset, len, len_max, limit, .. } => {
+                let (action, place) = (action.as_str(), place(*offset));
+                write!(f, "{action}{place}: {len} bytes, and at most {len_max} fit ({limit})")
             }
             Error::Refused { because, .. }
             | Error::Differs { because, .. }
@@ -288,6 +305,11 @@ impl Error {
         path_of!(self)
     }
 
+    /// Returns the text of the error without its path.
+    pub fn reason(&self) -> impl fmt::Display + '_ {
+        Reason(self)
+    }
+
     /// Returns the kernel's error number; `None` if the library refused by itself.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
@@ -307,7 +329,17 @@ impl Error {
     }
 
     pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
-        Error::Refused { path: path.to_owned(), because: because.into() }
+        Error::refused_as(libc::EINVAL, path, because)
+    }
+
+    /// Creates a refusal whose number programs handle.
+    pub(crate) fn refused_as(errno: i32, path: &Path, because: impl Into<String>) -> Error {
+        Error::Refused { path: path.to_owned(), because: because.into(), errno }
+    }
+
+    /// Creates the refusal of a folder in place of a file.
+    pub(crate) fn is_a_folder(path: &Path) -> Error {
+        Error::refused_as(libc::EISDIR, path, "is a folder: name a file in it")
     }
 
     /// Marks a kernel's refusal as temporary.
@@ -350,21 +382,22 @@ impl Error {
         path_of!(self)
     }
 
-    /// Returns the kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and
-    /// [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for [`Error::Forked`],
-    /// `EIO` for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
+    /// Returns the kernel's error number. [`Error::Refused`] has the nearest one; `EINVAL` for
+    /// [`Error::Alignment`], `EMSGSIZE` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`]
+    /// and [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for
+    /// [`Error::Forked`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
             | Error::NotYet { errno, .. }
             | Error::Poisoned { errno, .. }
+            | Error::Refused { errno, .. }
             | Error::Engine { errno, .. } => *errno,
-            Error::Alignment { .. } | Error::Refused { .. } => libc::EINVAL,
+            Error::Alignment { .. } => libc::EINVAL,
             Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => libc::EIO,
             Error::Interrupted => libc::EINTR,
             Error::Forked => libc::EPERM,
-            Error::TooLong { .. } => libc::ENOBUFS,
+            Error::TooLong { .. } => libc::EMSGSIZE,
             Error::Interfered { .. } | Error::Truncated { .. } => libc::ESTALE,
         }
     }

@@ -77,6 +77,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The option that limits what one buffer holds.
+const BUFFER_BYTES: &str = "buffer_bytes of Options::new";
+
 /// A file that is read at any offset and length, and written in aligned blocks. Clones are handles
 /// to the same open file, for other threads and tasks.
 ///
@@ -165,7 +168,8 @@ impl DirectFile {
             }
             None => {
                 let (path, action, len_max) = (self.path(), Action::Read, span.len_max(buffers));
-                let error = Error::TooLong { path, action, offset, len, len_max };
+                let (offset, limit) = (Some(offset), "Options::buffers");
+                let error = Error::TooLong { path, action, offset, len, len_max, limit };
                 Operation::over(Err(error), Outcome::buffer)
             }
         }
@@ -214,7 +218,8 @@ impl DirectFile {
         let len = buffer.len();
         let Some(buffer) = buffer.into_inner() else {
             let (path, action, len_max) = (self.path(), Action::Write, self.disk().buffer_bytes());
-            let error = Error::TooLong { path, action, offset, len, len_max: len_max as u64 };
+            let (offset, len_max, limit) = (Some(offset), len_max as u64, BUFFER_BYTES);
+            let error = Error::TooLong { path, action, offset, len, len_max, limit };
             return Operation::over(Err(error), Outcome::done);
         };
         let len = len as u64;

@@ -125,8 +125,8 @@ impl Lines {
     /// Appends a line: copies its bytes, and a line feed after them. It is not written yet. Waits
     /// while the buffer is full.
     ///
-    /// Fails with [`Error::Refused`] for bytes with a line feed or a NUL, for a line that does not
-    /// fit into the buffer, and after [`Lines::close`].
+    /// Fails with [`Error::TooLong`] for a line that does not fit into the buffer, and with
+    /// [`Error::Refused`] for bytes with a line feed or a NUL, and after [`Lines::close`].
     pub fn append(&self, line: &[u8]) -> Result<Ticket<'_>, Error> {
         self.append_all(&[line])
     }

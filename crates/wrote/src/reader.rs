@@ -96,7 +96,7 @@ impl Reader {
             None => Plain::of(File::open(path).tried(path, Action::Open)?, path),
         };
         if plain.is_folder() {
-            return Err(Error::refused(path, "is a folder: name a file in it"));
+            return Err(Error::is_a_folder(path));
         }
         Ok(Reader::new(Source::new(plain, options, 0)))
     }

@@ -260,7 +260,7 @@ pub(crate) fn find(
     let old = match found {
         Found::File => old_metadata(&place)?,
         Found::Nothing => None,
-        Found::Folder => return refused("is a folder: name a file in it"),
+        Found::Folder => return Err(Error::is_a_folder(path)),
         Found::Other => {
             return refused("is not an ordinary file with a name, and may not be replaced by one");
         }

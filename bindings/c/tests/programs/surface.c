@@ -71,7 +71,7 @@ static void saves(const char *folder) {
     CHECK(holds(path, ""));
     DO(wrote_write_new(in(folder, "new"), "1", 1, &error));
     FAILS(wrote_write_new(in(folder, "new"), "2", 1, &error), EEXIST, WROTE_KIND_FILE);
-    FAILS(wrote_write(folder, "x", 1, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_write(folder, "x", 1, &error), EISDIR, WROTE_KIND_REFUSED);
     FAILS(wrote_write(NULL, "x", 1, &error), EINVAL, WROTE_KIND_REFUSED);
     FAILS(wrote_write(path, NULL, 1, &error), EINVAL, WROTE_KIND_REFUSED);
     CHECK(wrote_write(in(folder, "no/file"), "x", 1, NULL) == ENOENT);
@@ -188,7 +188,10 @@ static void logs(const char *folder) {
     wrote_log_options options = {sizeof options};
     options.buffer_bytes = 64 << 10;
     DO(wrote_log_open(path, &options, &log, &error));
-    FAILS(wrote_log_open(path, NULL, &second, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_log_open(path, NULL, &second, &error), EBUSY, WROTE_KIND_REFUSED);
+    static char longer[128 << 10];
+    FAILS(wrote_log_append(log, longer, sizeof longer, NULL, NULL, &error), EMSGSIZE,
+          WROTE_KIND_TOO_LONG);
     uint64_t sequence = 99;
     wrote_ticket *ticket = NULL;
     DO(wrote_log_append(log, "zero", 4, &sequence, &ticket, &error));
@@ -298,7 +301,7 @@ static void lines(const char *folder) {
     wrote_lines_options options = {sizeof options};
     options.buffer_bytes = 64 << 10;
     DO(wrote_lines_open(path, &options, &lines, &error));
-    FAILS(wrote_lines_open(path, NULL, &second, &error), EINVAL, WROTE_KIND_REFUSED);
+    FAILS(wrote_lines_open(path, NULL, &second, &error), EBUSY, WROTE_KIND_REFUSED);
     wrote_ticket *ticket = NULL;
     DO(wrote_lines_append(lines, "one", 3, &ticket, &error));
     DO(wrote_ticket_wait(ticket, &error));

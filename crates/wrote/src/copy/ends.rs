@@ -120,7 +120,7 @@ fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     let refused = |because| Error::refused(named, because);
     match found {
         Found::File => Ok(path),
-        Found::Folder => Err(refused("is a folder")),
+        Found::Folder => Err(Error::is_a_folder(named)),
         Found::Other if fs::metadata(&path).is_ok_and(|it| it.file_type().is_block_device()) => {
             Ok(path)
         }
@@ -176,7 +176,7 @@ impl Place {
                 refused("names a folder, and there is none")
             }
             Found::Nothing => Ok(Place { path, replaced: None }),
-            Found::Folder => refused("is a folder"),
+            Found::Folder => Err(Error::is_a_folder(to)),
             Found::Other => {
                 refused("is a device, a pipe or a socket: copies are made as files only")
             }

@@ -1,6 +1,6 @@
 //! Measures the faster way to make a write durable.
 
-use super::{Disk, DiskBuffer};
+use super::{BUFFER_BYTES, Disk, DiskBuffer};
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
 use crate::staged::beside;
@@ -65,8 +65,14 @@ pub fn calibrate(
     std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.buffer_bytes();
     if write_bytes > len_max {
-        let (action, offset, len) = (Action::Write, 0, write_bytes);
-        return Err(Error::TooLong { path, action, offset, len, len_max: len_max as u64 });
+        return Err(Error::TooLong {
+            path,
+            action: Action::Write,
+            offset: Some(0),
+            len: write_bytes,
+            len_max: len_max as u64,
+            limit: BUFFER_BYTES,
+        });
     }
     let rounds = rounds.max(1);
     let blocks = rounds.min(BLOCKS_MAX);

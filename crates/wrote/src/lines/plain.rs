@@ -237,8 +237,15 @@ fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Op
     loop {
         let place = engine.locate(path)?;
         // Opening a pipe would wait for its reader.
-        if !matches!(place.found, Found::File | Found::Nothing) {
-            return Err(Error::refused(path, "is not an ordinary file, so it can't hold lines"));
+        match place.found {
+            Found::File | Found::Nothing => {}
+            Found::Folder => return Err(Error::is_a_folder(path)),
+            Found::Other => {
+                return Err(Error::refused(
+                    path,
+                    "is not an ordinary file, so it can't hold lines",
+                ));
+            }
         }
         let folder = folder_of(&place.path).to_owned();
         let file = engine.open_file(path, &open)?;
@@ -282,7 +289,8 @@ fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), E
         return match flock(descriptor, operation) {
             Err(Errno::INTR) => continue,
             Err(Errno::WOULDBLOCK) => {
-                Err(Error::refused(path, "another writer has it open; a file of lines has one"))
+                let because = "another writer has it open; a file of lines has one";
+                Err(Error::refused_as(libc::EBUSY, path, because))
             }
             locked => locked.tried(path, Action::Examine),
         };

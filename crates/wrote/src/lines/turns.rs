@@ -162,12 +162,14 @@ impl Shared {
         }
         let bytes = lines.iter().map(|line| line.as_ref().len() + 1).sum();
         if bytes > self.buffer_bytes {
-            let because = format!(
-                "{bytes} bytes of lines do not fit into the buffer of {} \
-                 (LinesOptions::buffer_bytes)",
-                self.buffer_bytes
-            );
-            return Err(Error::refused(&self.path, because));
+            return Err(Error::TooLong {
+                path: self.path.clone(),
+                action: Action::Append,
+                offset: None,
+                len: bytes,
+                len_max: self.buffer_bytes as u64,
+                limit: "LinesOptions::buffer_bytes",
+            });
         }
         Ok(bytes)
     }

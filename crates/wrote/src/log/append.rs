@@ -4,8 +4,11 @@ use super::claim::{Claim, GROUP_MAX, Place};
 use super::driver::LogDriver;
 use super::record;
 use super::ticket::Ticket;
-use crate::Error;
+use crate::{Action, Error};
 use std::sync::Arc;
+
+/// The option that limits a record.
+const BUFFER_BYTES: &str = "LogOptions::buffer_bytes";
 
 /// A ticket; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
@@ -91,19 +94,15 @@ fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize
     for record in records {
         bytes += frame_bytes(driver, record.as_ref().len())?;
     }
-    if bytes <= bytes_max && records.len() <= GROUP_MAX {
-        return Ok(bytes);
+    if records.len() > GROUP_MAX {
+        let because = format!("{} records, and a group has {GROUP_MAX} at most", records.len());
+        return Err(refusal(driver, &because));
     }
-    Err(refusal(
-        driver,
-        &format!(
-            "{} records, which take {bytes} bytes, do not fit into one buffer: it takes \
-         {GROUP_MAX} records and {bytes_max} bytes, of which each record takes {} more than \
-         its own (LogOptions::buffer_bytes)",
-            records.len(),
-            record::HEADER_BYTES
-        ),
-    ))
+    if bytes > bytes_max {
+        // Each record takes its header too.
+        return Err(too_long(driver, bytes, bytes_max));
+    }
+    Ok(bytes)
 }
 
 fn bytes_of<'a>(_: &'a LogDriver, place: &'a mut Place) -> &'a mut [u8] {
@@ -131,22 +130,17 @@ fn publish(driver: &LogDriver, place: Place) {
 fn frame_bytes(driver: &LogDriver, len: usize) -> Result<usize, Error> {
     let frame_bytes = record::frame_bytes(len);
     if frame_bytes > driver.state.claims.frame_bytes_max() || len > record::LEN_MAX {
-        return Err(too_long(driver, len));
+        let bytes_max = driver.state.claims.frame_bytes_max() - record::frame_bytes(0);
+        return Err(too_long(driver, len, bytes_max.min(record::LEN_MAX)));
     }
     Ok(frame_bytes)
 }
 
 #[cold]
-fn too_long(driver: &LogDriver, len: usize) -> Error {
-    let overhead = record::frame_bytes(0);
-    let len_max = (driver.state.claims.frame_bytes_max() - overhead).min(record::LEN_MAX);
-    refusal(
-        driver,
-        &format!(
-            "a record of {len} bytes does not fit into a buffer, which takes {len_max} \
-         (LogOptions::buffer_bytes)"
-        ),
-    )
+fn too_long(driver: &LogDriver, len: usize, len_max: usize) -> Error {
+    let path = driver.state.terms.folder.path().to_owned();
+    let (action, len_max, limit) = (Action::Append, len_max as u64, BUFFER_BYTES);
+    Error::TooLong { path, action, offset: None, len, len_max, limit }
 }
 
 fn refusal(driver: &LogDriver, because: &str) -> Error {

@@ -194,7 +194,7 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
         Err(NotASegment::Version(version)) => {
             let because =
                 format!("a log of version {version}; this program reads version {VERSION}");
-            Err(Error::Refused { path: input.path.clone(), because })
+            Err(Error::refused(&input.path, because))
         }
     }
 }

@@ -127,8 +127,8 @@ impl Log {
     /// Appends a record: copies its bytes and gives it its sequence. It is not written yet. Waits
     /// while all buffers are in flight.
     ///
-    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer, and after
-    /// [`Log::close`].
+    /// Fails with [`Error::TooLong`] for a record that does not fit into a buffer, and with
+    /// [`Error::Refused`] after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         append::append(&self.0, bytes, true).map(waited)
     }
@@ -162,9 +162,9 @@ impl Log {
     /// or none. If a disk later damages a durable record, only that record is lost: a repair keeps
     /// the others.
     ///
-    /// Fails with [`Error::Refused`] for no records, for more than fit into one buffer
-    /// ([`LogOptions::buffer_bytes`], and 1,048,576 records), and
-    /// after [`Log::close`].
+    /// Fails with [`Error::TooLong`] for more bytes than fit into one buffer
+    /// ([`LogOptions::buffer_bytes`]), and with [`Error::Refused`] for no records, for more than
+    /// 1,048,576, and after [`Log::close`].
     ///
     /// ```
     /// use wrote::Log;

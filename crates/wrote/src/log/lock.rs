@@ -40,7 +40,7 @@ impl Lock {
             let holder = process_in(&mut file)
                 .map_or("another process".to_owned(), |process| format!("process {process}"));
             let because = format!("being written by {holder}; a log has one writer");
-            return Err(Error::refused(folder.path(), because));
+            return Err(Error::refused_as(libc::EBUSY, folder.path(), because));
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.tried(&path, Action::Write)?;

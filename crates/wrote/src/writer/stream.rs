@@ -622,7 +622,7 @@ fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
         if begin.elapsed() > LOCKED_MAX {
             let because =
                 "another program has it locked, perhaps another Writer that appends to it";
-            return Err(Error::refused(path, because));
+            return Err(Error::refused_as(libc::EBUSY, path, because));
         }
         std::thread::sleep(LOCK_AGAIN_AFTER);
     }

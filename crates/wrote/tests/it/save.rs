@@ -121,6 +121,8 @@ fn a_target_that_is_no_ordinary_file_is_refused_in_one_line_and_stays() {
     for path in [folder.path(), &fifo, &link, Path::new("/dev/null"), Path::new("/")] {
         let error = write(path, b"x").unwrap_err();
         assert!(matches!(error, Error::Refused { .. }), "{error}");
+        let errno = if path.is_dir() { libc::EISDIR } else { libc::EINVAL };
+        assert_eq!(error.errno(), errno, "{error}");
         let words = error.to_string();
         assert!(words.starts_with(&format!("{}: is ", path.display())), "{words}");
         assert!(!words.contains('\n'), "{words}");

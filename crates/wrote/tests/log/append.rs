@@ -40,8 +40,9 @@ fn the_longest_record_fits_and_a_longer_one_is_refused_and_harms_nothing() {
     let log = small().open(&folder).unwrap();
     log.append(b"before").unwrap().wait().unwrap();
     let error = log.append(&vec![b'x'; BUFFER_BYTES]).unwrap_err();
-    assert!(matches!(error, Error::Refused { .. }), "{error}");
-    assert_eq!(error.to_string().lines().count(), 1);
+    assert!(matches!(error, Error::TooLong { .. }), "{error}");
+    assert_eq!(error.errno(), libc::EMSGSIZE);
+    assert!(error.to_string().ends_with(" fit (LogOptions::buffer_bytes)"), "{error}");
     let longest = vec![b'y'; BUFFER_BYTES - 200];
     assert_eq!(log.append(&longest).unwrap().sequence(), 1);
     log.close().unwrap();

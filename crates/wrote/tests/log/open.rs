@@ -16,6 +16,7 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     let refused = |folder: &Path| {
         let error = small().open(folder).unwrap_err();
         assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.errno(), libc::EBUSY, "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
     };
     if let Some(folder) = std::env::var_os(FOLDER) {

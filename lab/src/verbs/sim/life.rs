@@ -269,7 +269,7 @@ impl OpenLog<'_> {
     fn too_long(&mut self) -> Result<(), Trouble> {
         let bytes = vec![b'l'; self.opening.buffer_bytes + 1];
         match self.log.append(&bytes).map(drop) {
-            Err(Error::Refused { .. }) if self.poison.is_none() => Ok(()),
+            Err(Error::TooLong { .. }) if self.poison.is_none() => Ok(()),
             Ok(()) => Err(Trouble::Broken("a record too long for a buffer is taken".to_owned())),
             error => self.allowed(error).map(drop),
         }

@@ -183,12 +183,14 @@ impl Appended {
             let sequence = match target.append(&line) {
                 Ok(sequence) => sequence,
                 // A target that has not failed refuses only this line.
-                Err(wrote::Error::Refused { because, .. }) if target.goes_on() => {
+                Err(error @ (wrote::Error::Refused { .. } | wrote::Error::TooLong { .. }))
+                    if target.goes_on() =>
+                {
                     let instead = match target {
                         Target::File(_) if line.contains(&0) => "; a log takes any byte",
                         _ => "",
                     };
-                    self.left_out.add(self.lines, because + instead);
+                    self.left_out.add(self.lines, format!("{}{instead}", error.reason()));
                     continue;
                 }
                 Err(error) => return Err(of_library(&error).into()),
