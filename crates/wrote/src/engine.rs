@@ -41,7 +41,7 @@ mod wait;
 
 #[cfg(feature = "log")]
 pub(crate) use names::{Folder, open_within};
-pub(crate) use names::{Found, Located, folder_of};
+pub(crate) use names::{Found, Located, exchange, folder_of};
 pub(crate) use options::Callers;
 pub use options::{Effective, Fallback, FileOptions, Ioengine, Options};
 pub use sim::{Fault, Sim};

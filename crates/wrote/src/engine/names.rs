@@ -284,6 +284,13 @@ pub(super) fn change(within: Option<&Folder>, change: NameChange) -> io::Result<
     }
 }
 
+/// Exchanges two names in one step.
+pub(crate) fn exchange(within: &Folder, one: &Path, other: &Path) -> io::Result<()> {
+    let [one, other] = [one, other].map(|path| PlaceOfName::new(Some(within), path));
+    renameat_with(one.folder, one.name, other.folder, other.name, RenameFlags::EXCHANGE)?;
+    Ok(())
+}
+
 fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallback>> {
     match renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),

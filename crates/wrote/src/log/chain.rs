@@ -6,7 +6,7 @@ use super::names::{self, SegmentNames};
 use super::segment::{self, HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
 use super::walk::{self, Identity};
 use crate::Error;
-use crate::engine::Folder;
+use crate::engine::{Folder, folder_of};
 use rustix::fs::{Advice, FileType, OFlags, fadvise, fstat};
 use rustix::io::pread;
 use std::fs::File;
@@ -186,7 +186,9 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
         Ok(SegmentHeader { log_id, segment_id, .. }) => {
             let because = format!(
                 "segment {segment_id} of the log {log_id:016x}, with the name of segment {number}; \
-                 give it its own name back, or move it out of the folder"
+                 `wrote log repair {}` gives it its own name back, unless another file is that \
+                 segment too: then move one of them out of the folder",
+                folder_of(&input.path).display()
             );
             Err(Error::Foreign { path: input.path.clone(), because })
         }

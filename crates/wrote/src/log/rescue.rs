@@ -69,7 +69,8 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record keeps its sequence, even at another place of its segment than it was written
+/// Segments that have each other's names get their own back. Every whole record keeps its sequence,
+/// even at another place of its segment than it was written
 /// to, and where the header of its batch is lost. Lost records leave a gap. Damaged segments and
 /// garbage are kept aside in files named `.damaged-N`. A torn end is left to the next open.
 ///

@@ -175,11 +175,15 @@ pub(super) fn run_repair(folder: &Path) -> Result<(), Error> {
 fn write_repaired(repaired: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     write_damage(&repaired.damage, out)?;
     write_garbage(&repaired.garbage, out)?;
+    for path in &repaired.put_back {
+        writeln!(out, "has its own name back: {}", plain(&path.to_string_lossy()))?;
+    }
     for path in &repaired.kept_aside {
         writeln!(out, "kept as it was: {}", plain(&path.to_string_lossy()))?;
     }
     let records = counted(repaired.records, "record");
-    match (repaired.damage.is_empty() && repaired.garbage.is_empty(), repaired.records) {
+    let is_whole = repaired.damage.is_empty() && repaired.garbage.is_empty();
+    match (is_whole && repaired.put_back.is_empty(), repaired.records) {
         (true, _) => writeln!(out, "nothing to repair: {records}, whole"),
         (false, 1) => writeln!(out, "repaired: 1 record is there"),
         (false, _) => writeln!(out, "repaired: {records} are there"),

@@ -24,6 +24,28 @@ fn a_whole_log_is_verified_and_left_as_it_is_by_repair() {
     assert!(content(folder.path()) == before);
 }
 
+#[test]
+fn segments_whose_names_were_swapped_are_told_and_put_back_by_repair() {
+    let folder = place(500);
+    let before = content(folder.path());
+    let [first, second] = [1, 2].map(|number| format!("{number:020}.segment"));
+    let place = |name: &str| folder.path().join("events").join(name);
+    fs::rename(place(&first), place("swapped")).expect("a segment");
+    fs::rename(place(&second), place(&first)).expect("a segment");
+    fs::rename(place("swapped"), place(&second)).expect("a segment");
+    for verb in ["verify", "repair --dry-run", "cat"] {
+        let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+        assert_eq!(finished.code(), Some(1), "{verb}: {finished:?}");
+        let told = finished.complaint();
+        assert!(told.contains("`wrote log repair events` gives it its own name back"), "{told}");
+    }
+    let repaired = said(folder.path(), "repair events");
+    let expected =
+        format!("has its own name back: events/{second}\nrepaired: 500 records are there\n");
+    assert_eq!(repaired, expected);
+    assert!(content(folder.path()) == before);
+}
+
 /// Asserts that damage was found, and returns the report.
 fn found(finished: &Finished) -> &str {
     assert_eq!(finished.code(), Some(1), "{finished:?}");

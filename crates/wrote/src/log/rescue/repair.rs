@@ -3,25 +3,28 @@
 use super::salvage::{Event, salvage};
 use super::summary::LogSummary;
 use super::verify::verify;
-use crate::engine::Found;
-use crate::engine::folder_of;
+use crate::engine::{Found, exchange, folder_of};
+use crate::error::{Action, Tried};
 use crate::log::aside;
 use crate::log::batch::{self, BatchHeader};
 use crate::log::input::{Input, LogFiles};
+use crate::log::names;
 use crate::log::record::{self, Frame};
 use crate::log::segment::{self, SegmentHeader, new_log_id};
 use crate::metadata::{Inherited, Metadata, mode_at_first};
 use crate::progress::unwatched;
 use crate::staged::{StagedFile, complete};
 use crate::{Engine, Error, FileOptions};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The approximate bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
 pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
+    let put_back = put_back(files)?;
     let mut found = verify(files, &mut unwatched)?;
+    found.put_back = put_back;
     let damaged = found.to_repair();
     if damaged.is_empty() {
         return Ok(found);
@@ -41,6 +44,50 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
     rewritten?;
     found.kept_aside = writer.kept_aside;
     Ok(found)
+}
+
+/// Gives each segment the name that its header states, where another has it or none. Of two that
+/// state the same, or of two logs, no name is changed.
+///
+/// Two names are exchanged in one step, so a power loss at any moment leaves each file a segment's
+/// name, and another repair continues.
+fn put_back(files: &LogFiles) -> Result<Vec<PathBuf>, Error> {
+    let mut owners = BTreeMap::new();
+    let mut headers = Vec::new();
+    for (number, path) in names::all(files)? {
+        let mut input = Input::open(files, &path, true, false)?;
+        let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?).ok();
+        headers.extend(header);
+        owners.insert(number, header.map_or(number, |header| header.segment_id));
+    }
+    let ids: HashSet<u64> = headers.iter().map(|header| header.segment_id).collect();
+    let logs: HashSet<u64> = headers.iter().map(|header| header.log_id).collect();
+    let mut put_back = Vec::new();
+    let is_near = |id: &u64| owners.last_key_value().is_some_and(|(last, _)| *id <= last + 1);
+    if ids.len() < headers.len() || logs.len() > 1 || !ids.iter().all(is_near) {
+        return Ok(put_back);
+    }
+    for number in owners.keys().copied().collect::<Vec<_>>() {
+        while let Some(&own) = owners.get(&number).filter(|own| **own != number) {
+            let [from, to] = [number, own].map(|number| segment::path(files.path(), number));
+            match owners.insert(own, own) {
+                Some(other) => {
+                    exchange(&files.folder, &from, &to).tried(&from, Action::Rename)?;
+                    // A damaged file without a header belongs where it is then.
+                    owners.insert(number, if other == own { number } else { other });
+                }
+                None => {
+                    files.engine().rename(&from, &to, false)?;
+                    owners.remove(&number);
+                }
+            }
+            put_back.push(to);
+        }
+    }
+    if !put_back.is_empty() {
+        files.engine().sync_folder(files.path())?;
+    }
+    Ok(put_back)
 }
 
 /// Rewrites the damaged segments while a salvage skips the log.

@@ -50,6 +50,8 @@ pub struct LogSummary {
     /// Garbage, which is harmless because readers skip it: the segment, and the range from the end
     /// of its last record to the last byte that is not zero. Empty in a [`summary`].
     pub garbage: Vec<(PathBuf, Range<u64>)>,
+    /// The segments that had another's name, and got their own by a repair.
+    pub put_back: Vec<PathBuf>,
     /// Copies of the damaged files, beside the log, which a repair made.
     pub kept_aside: Vec<PathBuf>,
 }

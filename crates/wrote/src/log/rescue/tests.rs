@@ -352,6 +352,66 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
     assert_eq!(sequences.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 10, 11]);
 }
 
+#[test]
+fn segments_with_names_of_others_get_their_own_back_by_a_repair() {
+    let mut built = SampleLog::default();
+    for number in 0..5u64 {
+        built = built.segment().batch(number, &[format!("record {number}").as_bytes()]);
+    }
+    let built = built.closed();
+    // The number of the segment under each name; 0 is a segment without a header, 9 a free name.
+    for (order, renamed, kept) in [
+        ([2, 1, 3, 4, 5], 2, 5),
+        ([2, 3, 1, 4, 5], 3, 5),
+        ([5, 4, 3, 2, 1], 4, 5),
+        ([1, 2, 4, 3, 9], 3, 5),
+        ([1, 9, 3, 4, 5], 1, 5),
+        ([2, 0, 3, 4, 5], 2, 5),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = built.files(folder.path());
+        for (place, &number) in order.iter().enumerate() {
+            let (name, own) = match number {
+                0 => (place + 1, 1),
+                9 => (7, place + 1),
+                number => (place + 1, number),
+            };
+            let mut bytes = files[own - 1].1.clone();
+            if number == 0 {
+                bytes[20] ^= 1;
+            }
+            std::fs::write(segment::path(folder.path(), name as u64), bytes).unwrap();
+        }
+        let error = verify(folder.path(), None).unwrap_err();
+        assert!(error.to_string().contains("`wrote log repair "), "{order:?}: {error}");
+        let repaired = repair(folder.path()).unwrap();
+        assert_eq!(repaired.records, kept, "{order:?}: {:?}", repaired.damage);
+        let named = repaired.put_back.iter().collect::<std::collections::HashSet<_>>().len();
+        assert!(named <= renamed && named > 0, "{order:?}: {:?}", repaired.put_back);
+        assert!(verified(folder.path()).is_clean(), "{order:?}");
+        let records: Vec<_> =
+            LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
+        assert_eq!(assert_begins(&built, &records, &format!("{order:?}")), 5);
+        Log::options().buffer_bytes(4096).open(folder.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_segment_that_is_there_twice_or_far_away_keeps_its_name() {
+    let built = two_segments();
+    for (from, to) in [(0, 2), (0, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = built.files(folder.path());
+        let copy = files[from].1.clone();
+        files.push((segment::path(folder.path(), to + 2), copy));
+        written(&files);
+        let before = names(folder.path());
+        assert!(matches!(repair(folder.path()), Err(Error::Foreign { .. })));
+        std::fs::remove_file(folder.path().join("lock")).unwrap();
+        assert_eq!(names(folder.path()), before);
+    }
+}
+
 /// Creates a log of nine batches of two records in a block each, and the batch that closes it.
 fn nine_blocks() -> SampleLog {
     let mut built = SampleLog::default().segment();
