@@ -1,7 +1,7 @@
 //! `wrote log append`: lines of standard input as records.
 
 use super::place::{append_by_command, json, lines, log, said};
-use fixtures::{Mounted, Running, finish, folder, or_skip};
+use fixtures::{Mounted, Running, finish, folder, names, or_skip};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,6 +24,30 @@ fn each_line_of_standard_input_becomes_a_record() {
         let stat = json(&said(folder.path(), "stat --json events"));
         assert_eq!(stat["closed"], true);
     }
+}
+
+#[test]
+fn a_folder_of_other_files_does_not_become_a_log() {
+    let folder = folder();
+    let (events, photos) = (folder.path().join("events"), folder.path().join("photos"));
+    fs::create_dir(&events).expect("a folder");
+    fs::create_dir(&photos).expect("a folder");
+    fs::write(photos.join("cat.jpeg"), "precious").expect("a file");
+    let append = |to: &str| {
+        let input = File::open(photos.join("cat.jpeg")).expect("a file");
+        finish(log(folder.path(), &format!("append {to}")).stdin(input))
+    };
+    let refused = append("photos");
+    let because = "wrote: photos: has other files, such as \"cat.jpeg\", and no log; name a new \
+                   folder for the log, such as photos/log, or a FILE with an extension for a plain \
+                   file of lines";
+    assert_eq!((refused.code(), refused.complaint()), (Some(2), because));
+    assert_eq!(names(&photos), ["cat.jpeg"]);
+    for to in ["photos/log", "photos/lines.txt", "events", "events"] {
+        assert_eq!(append(to).code(), Some(0), "{to}");
+    }
+    fs::write(events.join("notes"), "theirs").expect("a file");
+    assert_eq!(append("events").code(), Some(0));
 }
 
 #[test]
