@@ -217,6 +217,10 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
     let problem = tokio::select! {
         session = stream::handshake(stream, tls) => match session {
             Ok(stream) => return serve(stream, admission, port),
+            // The words of rustls for a client of plain TCP.
+            Err(error) if error.to_string().contains("InvalidContentType") => {
+                "the client sent plain bytes".to_owned()
+            }
             Err(error) => error.to_string(),
         },
         () = tokio::time::sleep(port.limits.handshake) => "it took too long".to_owned(),

@@ -23,6 +23,12 @@ pub(crate) enum Refusal {
     /// The bytes violate the protocol.
     #[error("{0}")]
     Malformed(&'static str),
+    /// The head of a request is longer than the server reads.
+    #[error("a request's head has over 16 KiB or 100 fields")]
+    LongHead,
+    /// The head of a request took longer than [`Limits::message_time`].
+    #[error("a request's head took too long")]
+    SlowHead,
     /// No byte arrived within [`Limits::first_byte`].
     #[error("nothing came")]
     Silent,
@@ -62,9 +68,9 @@ impl Refusal {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Refusal::TooLong => Reason::TooLong,
-            Refusal::Malformed(_) | Refusal::Unfit(_) => Reason::Malformed,
+            Refusal::Malformed(_) | Refusal::Unfit(_) | Refusal::LongHead => Reason::Malformed,
             Refusal::Silent => Reason::Silent,
-            Refusal::Slow => Reason::Slow,
+            Refusal::Slow | Refusal::SlowHead => Reason::Slow,
             Refusal::Unread => Reason::Unread,
             Refusal::Memory => Reason::Memory,
             Refusal::Log(_) | Refusal::Closed => Reason::Log,

@@ -10,6 +10,8 @@ use memchr::{memchr, memchr2};
 pub(super) const DIGITS_MAX: usize = 9;
 /// The first bytes of TLS: a handshake record of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
+/// The refusal of a client that sends TLS to a listener without it.
+pub(super) const TLS: Refusal = Refusal::Malformed("a TLS handshake on a plain listener");
 /// The first bytes of a zlib stream (RFC 1950), at each level but `x^`, which may start a text.
 const COMPRESSED: [[u8; 2]; 3] = [[b'x', 0x01], [b'x', 0x9c], [b'x', 0xda]];
 /// HTTP methods.
@@ -205,7 +207,7 @@ impl Frames {
         if !self.has_begun && self.frame != Frame::Octets {
             match input.first_chunk() {
                 Some(&TLS_HANDSHAKE) => {
-                    return Err(Refusal::Malformed("a TLS handshake on a plain listener"));
+                    return Err(TLS);
                 }
                 Some(begin) if COMPRESSED.contains(begin) => {
                     return Err(Refusal::Malformed("a stream that is compressed as a whole"));
@@ -341,6 +343,9 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
         return Err(Refusal::TooLong);
     }
     let Some(&separator) = input.get(digits) else { return Ok(None) };
+    if is_tls(input) {
+        return Err(TLS);
+    }
     if digits == 0 || separator != b' ' {
         return Err(Refusal::Malformed("a message begins with its count of octets and a space"));
     }
@@ -355,6 +360,11 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     } else {
         Ok(Some((message, digits + 1 + count)))
     }
+}
+
+/// Returns whether the input begins with the first byte of TLS, where a protocol has another.
+pub(super) fn is_tls(input: &[u8]) -> bool {
+    input.first() == Some(&TLS_HANDSHAKE[0])
 }
 
 /// Returns the number of leading digits of `input`, at most one more than a number may have.

@@ -6,7 +6,7 @@
 //! gets no answer; the connection ends, and the client reconnects and resends everything
 //! unanswered.
 
-use super::frames::{DIGITS_MAX, number};
+use super::frames::{DIGITS_MAX, TLS, is_tls, number};
 use super::{PASSED_BYTES_MAX, Protocol, text};
 use crate::config::Oversize;
 use crate::doors::Intake;
@@ -240,7 +240,7 @@ impl<'a> RelpHead<'a> {
 fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'_>, Refusal> {
     let bytes = input.iter().take(bytes_max + 1).take_while(|byte| has(byte)).count();
     if bytes > bytes_max || (bytes == 0 && !input.is_empty()) {
-        return Err(NO_FRAME);
+        return Err(if is_tls(input) { TLS } else { NO_FRAME });
     }
     Ok((bytes < input.len()).then(|| input.split_at(bytes)))
 }

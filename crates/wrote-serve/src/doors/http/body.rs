@@ -246,14 +246,8 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
 
 /// Returns the answer, with its head, where no whole request head arrived.
 pub(super) fn to_no_request(refusal: &Refusal) -> String {
-    let (status, because) = match refusal {
-        Refusal::TooLong => {
-            let because = "the request's head has over 16 KiB or 100 fields".to_owned();
-            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, because)
-        }
-        _ => (status(refusal), refusal.to_string()),
-    };
-    let text = format!("{}\n", json!({ "error": because }));
+    let text = format!("{}\n", json!({ "error": refusal.to_string() }));
+    let status = status(refusal);
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n{text}",
@@ -276,7 +270,10 @@ fn status(refusal: &Refusal) -> StatusCode {
         Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Malformed(_) | Refusal::Unfit(_) => StatusCode::BAD_REQUEST,
         Refusal::Revoked => StatusCode::UNAUTHORIZED,
-        Refusal::Silent | Refusal::Slow | Refusal::Unread => StatusCode::REQUEST_TIMEOUT,
+        Refusal::LongHead => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        Refusal::Silent | Refusal::Slow | Refusal::SlowHead | Refusal::Unread => {
+            StatusCode::REQUEST_TIMEOUT
+        }
         Refusal::Memory | Refusal::Log(_) | Refusal::Closed => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

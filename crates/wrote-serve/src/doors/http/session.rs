@@ -5,6 +5,7 @@
 use super::exchange::Exchange;
 use super::wire::Wire;
 use super::{answer, body};
+use crate::doors::frames::{TLS, is_tls};
 use crate::port::{Admission, Port};
 use crate::refusals::Refusal;
 use crate::stream::Stream;
@@ -161,21 +162,39 @@ impl Session {
             }
             Some(outcome) => {
                 let cut = self.exchange.refusal().map_or(Ok(()), Err);
-                Served::Ended(wire, cut.and(outcome.or_else(|error| refusal(&error))))
+                Served::Ended(wire, cut.and(outcome.or_else(|it| refusal(&it, &parts.read_buf))))
             }
         }
     }
 }
 
 /// Maps an error of hyper to a refusal; a client that is gone is not refused.
-fn refusal(error: &hyper::Error) -> Result<(), Refusal> {
+fn refusal(error: &hyper::Error, unread: &[u8]) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
-        Err(Refusal::TooLong)
+        Err(Refusal::LongHead)
+    } else if is_tls(unread) {
+        Err(TLS)
     } else if error.is_parse() {
-        Err(Refusal::Malformed("an HTTP/1.1 request must begin here (HTTP/2 is not served)"))
+        Err(Refusal::Malformed(wrong_in_head(error)))
     } else if error.is_timeout() {
-        Err(Refusal::Slow)
+        Err(Refusal::SlowHead)
     } else {
         Ok(())
+    }
+}
+
+/// Returns what hyper could not read in a request's head: only its texts tell one from another.
+fn wrong_in_head(error: &hyper::Error) -> &'static str {
+    match &*error.to_string() {
+        _ if error.is_parse_version_h2() => "HTTP/2 is not served: send HTTP/1.1",
+        "invalid content-length parsed" => "the Content-Length is not one number",
+        "invalid transfer-encoding parsed" | "unexpected transfer-encoding parsed" => {
+            "the Transfer-Encoding is not chunked, which HTTP/1.1 has"
+        }
+        "invalid HTTP header parsed" => "a header is not a name, a colon and a value",
+        "invalid URI" | "invalid HTTP version parsed" => {
+            "the request line is not a method, a path without spaces, and HTTP/1.1"
+        }
+        _ => "not an HTTP request",
     }
 }

@@ -5,7 +5,7 @@
 //! text sequence (RFC 7464): the byte 0x1E, and an array of alternating names and values.
 
 use super::FIELD;
-use crate::doors::frames;
+use crate::doors::frames::{self, TLS, is_tls};
 use crate::refusals::Refusal;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl Request {
             None => None,
             Some(b'*') => self.array(input)?,
             // No typed line starts with this byte.
-            Some(0x16) => return Err(Refusal::Malformed("a TLS handshake on a plain listener")),
+            Some(_) if is_tls(input) => return Err(TLS),
             Some(_) => self.line(input)?,
         };
         if bytes.is_none() && input.len() > REQUEST_BYTES_MAX {

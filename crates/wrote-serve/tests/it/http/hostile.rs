@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use crate::serving::{Serving, address, deaf};
+use crate::warnings;
 use std::io::Write;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -28,7 +29,10 @@ fn a_client_that_drips_its_head_or_body_is_let_go() {
     let mut stopped = Client::connect(serving.address());
     stopped.send(b"GET /records HTTP/1.1\r\n");
     let answer = stopped.answer();
-    assert_eq!((answer.code, answer.text()), (408, "{\"error\":\"a message took too long\"}\n"));
+    assert_eq!(
+        (answer.code, answer.text()),
+        (408, "{\"error\":\"a request's head took too long\"}\n")
+    );
 
     let mut body = Client::connect(serving.address());
     body.send(
@@ -73,37 +77,38 @@ fn a_malformed_request_is_refused_once_with_the_reason_and_makes_no_record() {
     let serving = Serving::http();
     let headers: String = (0..1_000_000).map(|number| format!("h{number}: x\r\n")).collect();
     let long = "x".repeat(1 << 20);
-    for (count, (request, code)) in (1..).zip([
-        ("forged\nforged\n\r\n\r\n".to_owned(), 400),
-        ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned(), 400),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 400),
-        (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), 431),
-        (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), 431),
+    let post = |header| format!("POST /append HTTP/1.1\r\n{header}\r\n\r\nforged\r\n");
+    for (count, (request, expected)) in (1..).zip([
+        ("forged\nforged\n\r\n\r\n".to_owned(), "400 not an HTTP request"),
+        ("GET /records\r\n\r\n".to_owned(), "400 the request line is not a method, a path"),
+        ("GET /records HTTP/3\r\n\r\n".to_owned(), "400 the request line is not a method, a path"),
+        ("GET /records HTTP/1.1\r\nno colon\r\n\r\n".to_owned(), "400 a header is not a name"),
+        ("\x16\x03\x01\x02\0\x01\0\x01".to_owned(), "400 a TLS handshake on a plain listener"),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), "400 HTTP/2 is not served"),
+        (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), "431 a request's head has over 16 KiB"),
+        (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), "431 a request's head has over 16 KiB"),
         (
-            "POST /append HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\nforged"
-                .to_owned(),
-            400,
+            post("Content-Length: 99999999999999999999999"),
+            "400 the Content-Length is not one number",
         ),
+        (post("Content-Length: many"), "400 the Content-Length is not one number"),
         (
-            "POST /append HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nforged"
-                .to_owned(),
-            400,
+            post("Content-Length: 5\r\nContent-Length: 6"),
+            "400 the Content-Length is not one number",
         ),
-        ("POST /append HTTP/1.1\r\nContent-Length: 9999999999999999\r\n\r\nx".to_owned(), 413),
-        (
-            "POST /append HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nforged\r\n"
-                .to_owned(),
-            400,
-        ),
-        ("POST /append HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nforged".to_owned(), 400),
+        (post("Content-Length: 9999999999999999"), "413 a message is too long"),
+        (post("Transfer-Encoding: chunked"), "400 the body is broken"),
+        (post("Transfer-Encoding: gzip"), "400 the Transfer-Encoding is not chunked"),
     ]) {
+        let (code, because) = expected.split_at(3);
         let mut client = Client::connect(serving.address());
         // A server that refuses the start may close before the end is sent.
         let _ = client.stream().write_all(request.as_bytes());
         let begin = &request[..request.len().min(60)];
         let answer = client.answer();
-        assert_eq!(answer.code, code, "{begin}");
-        assert!(answer.text().contains("\"error\":\""), "{begin}: {}", answer.text());
+        assert_eq!(answer.code.to_string(), code, "{begin}");
+        let error = format!("\"error\":\"{}", because.trim());
+        assert!(answer.text().contains(&error), "{begin}: {}", answer.text());
         client.rest();
         drop(client);
         serving.wait_until(|figures| figures.connections == 0);
@@ -111,6 +116,28 @@ fn a_malformed_request_is_refused_once_with_the_reason_and_makes_no_record() {
     }
     assert_eq!(serving.figures().in_flight_bytes, 0);
     assert!(serving.stop().is_empty());
+}
+
+#[test]
+fn a_line_about_a_request_head_names_its_own_limit() {
+    warnings::collect();
+    let serving =
+        Serving::start("http://127.0.0.1:0", |config| config.limits.message_time = MESSAGE_TIME);
+    let name = serving.listen.to_string();
+    let said = |begin: &str, words: &str| {
+        let mut client = Client::connect(serving.address());
+        let _ = client.stream().write_all(begin.as_bytes());
+        client.rest();
+        serving.wait_until(|figures| figures.connections == 0);
+        let lines = warnings::about(&name);
+        assert!(lines.iter().any(|line| line.ends_with(words)), "{words}: {lines:?}");
+    };
+    said(
+        &format!("GET /{}", "x".repeat(1 << 20)),
+        "a request's head has over 16 KiB or 100 fields",
+    );
+    said("GET /records HTTP/1.1\r\n", "a request's head took too long (message_time: 100ms)");
+    assert_eq!(serving.refused(), [("malformed", 1), ("message_time", 1)]);
 }
 
 #[test]
