@@ -1,17 +1,22 @@
 //! `Log` and `Ticket`: records from many threads and tasks, each acknowledged when it is safe.
 //! `Waits` has the tickets for which the tasks of one event loop wait.
 
-use crate::border::{FsPath, policy, raise, waiting, with_all_bytes, with_bytes};
+use crate::border::{FsPath, policy, raise, timeout, waiting, with_all_bytes, with_text};
 use crate::log_reader::LogReader;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyStopIteration, PyTimeoutError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::PyDict;
+use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wrote::LogOptions;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use wrote::{LogOptions, Survives};
 use wrote_bindings::{Answer, EventFd, Options, Wakeup, interval};
 
 /// An append-only log in a folder, for any number of threads and tasks.
@@ -56,16 +61,16 @@ impl Log {
         Ok(Log { log, is_closed: Arc::default(), waits: PyDict::new(py).unbind() })
     }
 
-    /// Appends a record, and returns its ticket: `ticket.wait()` or `await ticket`. Until then the
-    /// record survives nothing. Waits only while all buffers are in flight.
+    /// Appends a record, bytes or text as UTF-8, and returns its ticket: `ticket.wait()` or `await
+    /// ticket`. Until then the record survives nothing. Waits only while all buffers are in flight.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<Ticket> {
-        let sequence = with_bytes(record, |bytes| self.sequence_of(py, bytes))?;
+        let sequence = with_text(record, |bytes| self.sequence_of(py, bytes))?;
         Ok(self.ticket_of(py, sequence, sequence))
     }
 
     /// Appends a record and waits until it is as safe as the log promises. Returns its sequence.
     fn append_wait(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
-        with_bytes(record, |bytes| {
+        with_text(record, |bytes| {
             waiting(py, || {
                 let ticket = self.log.append(bytes)?;
                 let sequence = ticket.sequence();
@@ -151,16 +156,22 @@ impl Log {
         Ok(figures)
     }
 
-    /// Reads the records from `start` on; with `follow` it waits for further ones until the log is
+    /// Reads the records from `start` on, or from the first one written at `since` or later: a
+    /// datetime or seconds since 1970. With `follow` it waits for further ones until the log is
     /// closed.
-    #[pyo3(signature = (start=0, *, follow=false))]
-    fn reader(&self, py: Python<'_>, start: u64, follow: bool) -> PyResult<LogReader> {
-        let open = || {
+    #[pyo3(signature = (start=0, *, since=None, follow=false))]
+    fn reader(
+        &self,
+        py: Python<'_>,
+        start: u64,
+        since: Option<&Bound<'_, PyAny>>,
+        follow: bool,
+    ) -> PyResult<LogReader> {
+        let end = follow.then(|| Arc::clone(&self.is_closed));
+        LogReader::since(py, since, follow, end, || {
             let reader = self.log.reader(start)?;
             if follow { reader.following() } else { Ok(reader) }
-        };
-        let end = follow.then(|| Arc::clone(&self.is_closed));
-        waiting(py, open).map(|reader| LogReader::new(reader, follow, end))
+        })
     }
 
     /// Ends the log: makes all records durable, and marks the log as closed.
@@ -188,7 +199,7 @@ impl Log {
 
     fn ticket_of(&self, py: Python<'_>, first: u64, sequence: u64) -> Ticket {
         let (log, waits) = (self.log.clone(), self.waits.clone_ref(py));
-        Ticket { log, waits, first, sequence, durable: false }
+        Ticket { log, waits, first, sequence, waits_for_durable: false }
     }
 }
 
@@ -205,15 +216,38 @@ pub struct Ticket {
     #[pyo3(get)]
     pub sequence: u64,
     /// Whether it waits for more than the log promises.
-    #[pyo3(get)]
-    pub durable: bool,
+    waits_for_durable: bool,
+}
+
+/// Wakes a thread that waits for a ticket, at most until some time.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 impl Ticket {
     /// Returns the library's ticket.
     pub fn ticket(&self) -> wrote::Ticket<'_> {
         let ticket = self.log.ticket(self.sequence);
-        if self.durable { ticket.until_durable() } else { ticket }
+        if self.waits_for_durable { ticket.until_durable() } else { ticket }
+    }
+
+    /// Waits at most this long; `None` where the record is not safe by then.
+    fn wait_for(&self, longest: Duration) -> Result<Option<()>, wrote::Error> {
+        let (mut ticket, end) = (self.ticket(), Instant::now().checked_add(longest));
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            let polled = Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker));
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            match (polled, left) {
+                (Poll::Ready(result), _) => return result.map(Some),
+                (Poll::Pending, Some(Duration::ZERO)) => return Ok(None),
+                (Poll::Pending, left) => thread::park_timeout(left.unwrap_or(Duration::MAX)),
+            }
+        }
     }
 }
 
@@ -221,16 +255,24 @@ impl Ticket {
 impl Ticket {
     /// Waits until the record is as safe as the log promises: with sync="always" it survives a
     /// power loss, and so does every record before it; else a crash of the process. Returns its
-    /// sequence.
-    fn wait(&self, py: Python<'_>) -> PyResult<u64> {
-        waiting(py, || self.ticket().wait()).map(|()| self.sequence)
+    /// sequence. After `timeout` seconds it raises a TimeoutError: the record may still become
+    /// safe, and can be waited for again.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u64> {
+        let waited = waiting(py, || match self::timeout(timeout) {
+            Some(longest) => self.wait_for(longest),
+            None => self.ticket().wait().map(Some),
+        })?;
+        let late = || PyTimeoutError::new_err(format!("record {} is not safe yet", self.sequence));
+        waited.map(|()| self.sequence).ok_or_else(late)
     }
 
     /// Returns a ticket that waits until the record survives a power loss, whatever the log
     /// promises.
     fn until_durable(&self, py: Python<'_>) -> Ticket {
         let &Ticket { ref log, ref waits, first, sequence, .. } = self;
-        Ticket { log: log.clone(), waits: waits.clone_ref(py), first, sequence, durable: true }
+        let (log, waits) = (log.clone(), waits.clone_ref(py));
+        Ticket { log, waits, first, sequence, waits_for_durable: true }
     }
 
     /// The worst event that the record survives now.
@@ -238,6 +280,40 @@ impl Ticket {
     fn survives(&self) -> &'static str {
         self.log.survives(self.sequence).as_str()
     }
+
+    /// Whether the record survives a power loss now.
+    #[getter]
+    fn durable(&self) -> bool {
+        self.log.survives(self.sequence) == Survives::PowerLoss
+    }
+
+    /// Makes it a coroutine, as `asyncio.create_task()` takes: it yields a future for each wait.
+    fn send<'py>(
+        slf: &Bound<'py, Self>,
+        _value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ticket = slf.get();
+        match ticket.wait_for(Duration::ZERO) {
+            Ok(Some(())) => Err(PyStopIteration::new_err(ticket.sequence)),
+            Ok(None) => Ticket::__await__(slf)?.call_method0(intern!(slf.py(), "__next__")),
+            Err(error) => Err(raise(slf.py(), &error)),
+        }
+    }
+
+    /// Raises what the future of `send` raised.
+    #[pyo3(signature = (kind, value=None, traceback=None))]
+    fn throw(
+        &self,
+        kind: Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (value, traceback);
+        Err(PyErr::from_value(kind))
+    }
+
+    /// Ends the coroutine. The record is written all the same.
+    fn close(&self) {}
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -305,6 +381,7 @@ impl Waits {
     /// Adds a ticket, whose future `poll` gives its result once it is ready.
     pub fn add(&self, py: Python<'_>, ticket: &Ticket, future: Py<PyAny>) {
         let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        waits.add(ticket.ticket().into_owned(), ticket.durable, future, self.wakeup.waker());
+        let (own, waker) = (ticket.ticket().into_owned(), self.wakeup.waker());
+        waits.add(own, ticket.waits_for_durable, future, waker);
     }
 }

@@ -1,13 +1,16 @@
 //! `LogReader`: the records of a log in order, while any process writes it.
 
-use crate::border::{FsPath, raise, waiting};
+use crate::border::{FsPath, raise, timeout, waiting};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
+use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::PyBytes;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wrote::Error;
 use wrote_bindings::unix_ns;
 
@@ -38,7 +41,7 @@ impl Record {
 }
 
 /// Reads the records of a log in order. It takes no lock, and sees the records of every process. It
-/// is an iterator of `Record`; one that follows waits for further ones.
+/// is an iterator of `Record`, for tasks too; one that follows waits for further ones.
 #[pyclass(frozen, module = "wrote")]
 pub struct LogReader(Mutex<State>);
 
@@ -50,6 +53,8 @@ struct State {
     /// Records that were read ahead, and the error behind them.
     ahead: VecDeque<wrote::Record>,
     failed: Option<Error>,
+    /// The last look found no more records, and there will be none.
+    is_over: bool,
 }
 
 impl LogReader {
@@ -58,8 +63,25 @@ impl LogReader {
         follows: bool,
         end: Option<Arc<AtomicBool>>,
     ) -> LogReader {
-        let state = State { reader, follows, end, ahead: VecDeque::new(), failed: None };
-        LogReader(Mutex::new(state))
+        let (ahead, failed, is_over) = (VecDeque::new(), None, false);
+        LogReader(Mutex::new(State { reader, follows, end, ahead, failed, is_over }))
+    }
+
+    /// Opens a reader, which begins with the first record written at `since` or later.
+    pub(crate) fn since(
+        py: Python<'_>,
+        since: Option<&Bound<'_, PyAny>>,
+        follows: bool,
+        end: Option<Arc<AtomicBool>>,
+        open: impl FnOnce() -> Result<wrote::LogReader, Error> + Send,
+    ) -> PyResult<LogReader> {
+        let since = since.map(time).transpose()?;
+        let reader = waiting(py, || {
+            let mut reader = open()?;
+            since.map_or(Ok(()), |since| reader.seek_time(since))?;
+            Ok(reader)
+        })?;
+        Ok(LogReader::new(reader, follows, end))
     }
 
     fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
@@ -76,7 +98,7 @@ impl LogReader {
         let state = &mut *state;
         waiting(py, || {
             state.ahead.clear();
-            state.failed = None;
+            (state.failed, state.is_over) = (None, false);
             to(&mut state.reader)
         })
     }
@@ -87,27 +109,52 @@ impl LogReader {
             let mut state = self.state(py);
             let state = &mut *state;
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            // Asked before the reading: a closed log gets no further record.
-            let is_closed = state.end.as_ref().is_some_and(|end| end.load(Ordering::SeqCst));
-            if state.ahead.is_empty() {
-                let wait = left.map_or(SIGNALS, |left| left.min(SIGNALS));
-                py.detach(|| state.read_ahead(wait));
+            py.detach(|| state.look(left.map_or(SIGNALS, |left| left.min(SIGNALS))));
+            match state.take(py) {
+                Ok(None) if state.is_over || left.is_some_and(|left| left.is_zero()) => {
+                    return Ok(None);
+                }
+                Ok(None) => py.check_signals()?,
+                found => return found,
             }
-            if let Some(record) = state.ahead.pop_front() {
-                return Ok(Some(given(py, record)));
-            }
-            if let Some(error) = state.failed.take() {
-                return Err(raise(py, &error));
-            }
-            if !state.follows || is_closed || left.is_some_and(|left| left.is_zero()) {
-                return Ok(None);
-            }
-            py.check_signals()?;
         }
     }
 }
 
+/// Returns the time of a `datetime`, or of seconds since 1970.
+fn time(since: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
+    let seconds = match since.extract::<f64>() {
+        Ok(seconds) => seconds,
+        Err(_) => since.call_method0(intern!(since.py(), "timestamp"))?.extract()?,
+    };
+    // Earlier than a record's own time, which a float rounds by less than a microsecond.
+    let micros = Duration::try_from_secs_f64(seconds).ok().map(|since| since.as_micros());
+    let before = micros.and_then(|micros| u64::try_from(micros.saturating_sub(1)).ok());
+    let time = before.and_then(|micros| UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
+    time.ok_or_else(|| PyValueError::new_err(format!("since={seconds}: not a time since 1970")))
+}
+
 impl State {
+    /// Reads ahead within `wait` where no record is ahead, and notes whether there are no more.
+    fn look(&mut self, wait: Duration) {
+        // Asked before the reading: a closed log gets no further record.
+        let is_closed = self.end.as_ref().is_some_and(|end| end.load(Ordering::SeqCst));
+        if self.ahead.is_empty() && self.failed.is_none() {
+            self.read_ahead(wait);
+        }
+        let is_empty = self.ahead.is_empty() && self.failed.is_none();
+        self.is_over = is_empty && (!self.follows || is_closed);
+    }
+
+    /// Takes the next record that is ahead, or the error behind the last.
+    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Record>> {
+        match (self.ahead.pop_front(), self.failed.is_some()) {
+            (Some(record), _) => Ok(Some(given(py, record))),
+            (None, true) => self.failed.take().map_or(Ok(None), |error| Err(raise(py, &error))),
+            (None, false) => Ok(None),
+        }
+    }
+
     /// Reads the next record, within `wait` where the reader follows, and those behind it.
     fn read_ahead(&mut self, wait: Duration) {
         let (mut wait, mut bytes) = (wait, 0);
@@ -136,22 +183,26 @@ fn given(py: Python<'_>, record: wrote::Record) -> Record {
 #[pymethods]
 impl LogReader {
     /// Reads the log in the folder `path` from record `start` to its end, or from the first one
-    /// that is left. With `follow` it waits at the end for further records, and for a log that is
-    /// not there yet.
+    /// that is left, or the first one written at `since` or later. With `follow` it waits at the
+    /// end for further records, and for a log that is not there yet.
     #[new]
-    #[pyo3(signature = (path, start=0, *, follow=false))]
-    fn open(py: Python<'_>, path: FsPath, start: u64, follow: bool) -> PyResult<LogReader> {
-        waiting(py, || wrote_bindings::log_reader(&path.0, start, follow))
-            .map(|reader| LogReader::new(reader, follow, None))
+    #[pyo3(signature = (path, start=0, *, since=None, follow=false))]
+    fn open(
+        py: Python<'_>,
+        path: FsPath,
+        start: u64,
+        since: Option<&Bound<'_, PyAny>>,
+        follow: bool,
+    ) -> PyResult<LogReader> {
+        let open = || wrote_bindings::log_reader(&path.0, start, follow);
+        LogReader::since(py, since, follow, None, open)
     }
 
     /// Returns the next record, or None where there is none within `timeout` seconds. A reader that
     /// does not follow does not wait.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Record>> {
-        // A time that no clock reaches is none.
-        let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.)).ok());
-        self.find(py, timeout)
+        self.find(py, self::timeout(timeout))
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -160,6 +211,29 @@ impl LogReader {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         self.find(py, None)
+    }
+
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static RECORDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        RECORDS.import(slf.py(), "wrote._tasks", "records")?.call1((slf,))
+    }
+
+    /// Reads ahead, for a tenth of a second at most.
+    fn _look(&self, py: Python<'_>) {
+        let mut state = self.state(py);
+        let state = &mut *state;
+        py.detach(|| state.look(SIGNALS));
+    }
+
+    /// Takes a record that was read ahead: None where there is none yet, False where there will be
+    /// none.
+    fn _take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.state(py);
+        match state.take(py)? {
+            Some(record) => Ok(Bound::new(py, record)?.into_any()),
+            None if std::mem::take(&mut state.is_over) => Ok(false.into_bound_py_any(py)?),
+            None => Ok(py.None().into_bound(py)),
+        }
     }
 
     /// Continues with record `sequence`, or with the first later one that is there.

@@ -5,6 +5,7 @@ import asyncio
 import codecs
 import contextlib
 import csv
+import datetime
 import errno
 import gc
 import inspect
@@ -88,7 +89,7 @@ class Saves(InFolder):
         self.assertIsNone(raised.exception.offset)
         with self.assertRaises(wrote.Refused) as raised:
             wrote.write(self.folder, b"")
-        self.assertEqual(raised.exception.errno, errno.EINVAL)
+        self.assertEqual(raised.exception.errno, errno.EISDIR)
         self.assertIsInstance(raised.exception, OSError)
         self.assertIn("is a folder", str(raised.exception))
         with self.assertRaises(TypeError):
@@ -462,12 +463,113 @@ class Logs(InFolder):
         self.assertEqual([one.data for one in self.log.reader()], [b"0", b"1", b"again"])
 
     def test_errors_of_logs(self):
-        with self.assertRaises(wrote.Refused):
+        with self.assertRaises(wrote.Refused) as raised:
             wrote.open_log(self.folder / "log")
-        with self.assertRaises(wrote.Refused):
-            self.log.append(bytes(2 << 20))
+        self.assertEqual(raised.exception.errno, errno.EBUSY)
+        for append in [self.log.append, lambda record: self.log.append_all([record, b"x"])]:
+            with self.assertRaises(wrote.TooLong) as raised:
+                append(bytes(2 << 20))
+            self.assertEqual(raised.exception.errno, errno.EMSGSIZE)
+            self.assertIn("(buffer_bytes of open_log())", str(raised.exception))
         with self.assertRaises(wrote.Refused):
             self.log.ticket(10**6).wait()
+
+    def test_a_ticket_has_one_truth_about_what_its_record_survives(self):
+        with wrote.open_log(self.folder / "lazy", sync="no") as log:
+            ticket = log.append("text")
+            ticket.wait()
+            self.assertEqual((ticket.durable, ticket.survives), (False, "process-crash"))
+            ticket.until_durable().wait()
+            self.assertEqual((ticket.durable, ticket.survives), (True, "power-loss"))
+        ticket = self.log.append(b"")
+        ticket.wait()
+        self.assertTrue(ticket.durable)
+
+    def test_a_wait_ends_after_its_timeout_and_can_be_repeated(self):
+        ticket = self.log.append(b"x")
+        self.assertEqual(ticket.wait(timeout=60), 0)
+        self.assertEqual(ticket.wait(timeout=0), 0)
+        self.log.truncate_from(0)
+        with self.assertRaises(wrote.Refused):
+            self.log.ticket(7).wait(timeout=60)
+        deadline = time.monotonic() + 60
+        while True:
+            # A record that was just appended is not flushed yet, but for a very fast disk.
+            ticket = self.log.append(b"y")
+            try:
+                ticket.wait(timeout=0)
+            except TimeoutError as late:
+                self.assertEqual(str(late), f"record {ticket.sequence} is not safe yet")
+                break
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual(ticket.wait(timeout=1e300), ticket.sequence)
+
+    def test_records_are_bytes_or_text(self):
+        self.log.append_wait("größe")
+        self.log.append("one")
+        self.log.append_all(["two", b"three", bytearray(b"four")]).wait()
+        self.assertEqual([record.data.decode() for record in self.log.reader()],
+                         ["größe", "one", "two", "three", "four"])
+        with self.assertRaises(TypeError):
+            self.log.append(7)
+
+    def test_a_reader_begins_at_a_time(self):
+        self.log.append_wait(b"early")
+        time.sleep(0.01)
+        begin = time.time()
+        time.sleep(0.01)
+        self.log.append_wait(b"late")
+        local = datetime.datetime.fromtimestamp(begin)
+        for since in [begin, local, local.astimezone(datetime.timezone.utc)]:
+            for reader in [wrote.read_log(self.folder / "log", since=since),
+                           self.log.reader(since=since)]:
+                self.assertEqual([record.data for record in reader], [b"late"])
+        [early, _] = self.log.reader()
+        found = self.log.reader(since=early.written_at_ns / 1e9)
+        self.assertEqual(next(found).data, b"early")
+        for wrong, error in [(-1, ValueError), (float("inf"), ValueError), ("now", AttributeError)]:
+            self.assertRaises(error, self.log.reader, since=wrong)
+
+    def test_tasks_of_tickets_are_created_and_read_records(self):
+        async def follow(seen):
+            async for record in self.log.reader(follow=True):
+                seen.append(record.data)
+                if len(seen) == 3:
+                    return seen
+
+        async def tasks():
+            self.assertEqual([one async for one in wrote.read_log(self.folder / "log")], [])
+            reader = asyncio.create_task(follow([]))
+            ticket = self.log.append(b"0")
+            both = [asyncio.create_task(ticket), asyncio.create_task(ticket)]
+            self.assertEqual(await asyncio.gather(*both), [0, 0])
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.log.append(b"1"))
+                await asyncio.sleep(0.2)
+                group.create_task(self.log.append(b"2"))
+            self.assertEqual(await asyncio.wait_for(reader, 60), [b"0", b"1", b"2"])
+            with self.assertRaises(wrote.Refused):
+                await asyncio.create_task(self.log.ticket(10**6))
+            cancelled = asyncio.create_task(self.log.append(b"3"))
+            cancelled.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await cancelled
+            follower = self.log.reader(start=4, follow=True)
+            idle = asyncio.create_task(anext(aiter(follower)))
+            await asyncio.sleep(0.01)
+            idle.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await idle
+            await self.log.append(b"4")
+            self.assertEqual((await anext(aiter(follower))).data, b"4")
+            closing = asyncio.create_task(all_of(follower))
+            await asyncio.to_thread(self.log.close)
+            self.assertEqual(await asyncio.wait_for(closing, 60), [])
+
+        async def all_of(reader):
+            return [record async for record in reader]
+
+        asyncio.run(tasks())
         self.log.close()
         with self.assertRaises(wrote.Refused):
             self.log.append(b"late")

@@ -80,7 +80,9 @@ def lines(path, *, sync="always", **options):
     return Lines(os.fsdecode(path), sync=sync, **options)
 
 
-def read_log(path, start=0, *, follow=False):
-    """Reads the log in a folder from record `start`, while any process writes it. With `follow` it
-    waits for further records, and for a log that is not there yet."""
-    return LogReader(os.fsdecode(path), start, follow=follow)
+def read_log(path, start=0, *, since=None, follow=False):
+    """Reads the log in a folder from record `start`, while any process writes it, or from the first
+    record written at `since` or later: a datetime, or seconds as time.time() returns them. With
+    `follow` it waits for further records, and for a log that is not there yet. Loops by `for`, and
+    tasks by `async for`."""
+    return LogReader(os.fsdecode(path), start, since=since, follow=follow)

@@ -1,4 +1,7 @@
-"""Tickets for asyncio: one descriptor for each log and event loop, and no thread."""
+"""Tickets for asyncio: one descriptor for each log and event loop, and no thread. Readers for it,
+whose records a thread reads ahead."""
+
+import asyncio
 
 from ._wrote import Waits
 
@@ -22,3 +25,16 @@ def stop(waits_by_loop):
 def _stop(loop, waits):
     waits.poll()
     loop.remove_reader(waits.fileno())
+
+
+async def records(reader):
+    """Yields the records of a reader. A thread waits for them, a tenth of a second at a time, and
+    takes none: a task that is cancelled loses none."""
+    while True:
+        record = reader._take()
+        if record is False:
+            return
+        if record is None:
+            await asyncio.to_thread(reader._look)
+        else:
+            yield record
