@@ -6,7 +6,7 @@
 //! gets no answer; the connection ends, and the client reconnects and resends everything
 //! unanswered.
 
-use super::frames::{DIGITS_MAX, TLS, is_tls, number};
+use super::frames::{DIGITS_MAX, TLS, is_tls, number, without_trailer};
 use super::{PASSED_BYTES_MAX, Protocol, text};
 use crate::config::Oversize;
 use crate::doors::Intake;
@@ -91,6 +91,7 @@ impl Relp {
         message: &[u8],
         intake: &mut Intake<'_>,
     ) -> Result<Option<Option<u64>>, Refusal> {
+        let message = without_trailer(message);
         match intake.append(message) {
             Err(Refusal::Unfit(_)) if self.oversize == Oversize::Truncate => {
                 let mut lines = message.split(|&byte| matches!(byte, b'\n' | 0));
