@@ -20,7 +20,7 @@ use mounts::{Location, Mount};
 use rustix::fs::StatVfsMountFlags;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Examines the storage below `path`, an existing folder or file. A block device describes itself,
 /// with the file system `none`.

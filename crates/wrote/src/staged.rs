@@ -202,9 +202,10 @@ pub fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
     let text = name.to_string_lossy();
     let (place, number) = text.strip_prefix('.')?.rsplit_once(".wrote-")?;
     let (process, number) = number.split_once('-')?;
-    let own = OsStr::from_bytes(&name.as_bytes()[1..name.len() - ".wrote--".len()]);
-    let own = &own.as_bytes()[..own.len() - process.len() - number.len()];
+    let digits = process.len() + number.len();
     let (process, number) = (process.parse().ok()?, number.parse::<u64>().ok()? / MARKS);
+    // Both are digits, and therefore as long in the name itself, which may not be text.
+    let own = &name.as_bytes()[1..name.len() - ".wrote--".len() - digits];
     let is_one = !own.is_empty() && temporary_name(OsStr::from_bytes(own), process, number) == name;
     is_one.then(|| (place.to_owned(), process))
 }

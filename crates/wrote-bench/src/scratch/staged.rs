@@ -82,6 +82,8 @@ mod tests {
     use super::*;
     use crate::scratch::clean;
     use fixtures::names;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use wrote::save::temporary_name;
 
@@ -90,6 +92,16 @@ mod tests {
 
     fn temporary(name: &str, process: u32) -> String {
         temporary_name(name.as_ref(), process, 7).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_parsed_by_its_bytes() {
+        let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+        let made = temporary_name(name(b"caf\xe9"), DEAD, 7);
+        assert_eq!(on_its_way(&made).map(|(_, process)| process), Some(DEAD));
+        for other in [&b".\xff.wrote-\xff\xff-1"[..], b".a.wrote-1-\xff", b".wrote-1-1"] {
+            assert_eq!(on_its_way(name(other)), None);
+        }
     }
 
     #[test]
