@@ -116,8 +116,8 @@ impl Judge {
                     self.set(*file, Facts { emptied, ..Facts::default() });
                 }
             }
+            // A hard link has its content under another name, as dpkg's backup of `status`.
             Act::MadeLink { name, .. } => self.take_name(name, at, "symlink"),
-            Act::Link { name, .. } => self.take_name(name, at, "link"),
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
                 let was_durable = disk.has_durable(*file);

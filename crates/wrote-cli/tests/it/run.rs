@@ -373,7 +373,8 @@ fn the_file_of_a_killed_run_is_found_by_clean_and_that_of_another_is_not() {
     running.finish();
     let said = clean();
     assert!(said.starts_with(&format!("kept {} (", file.display())), "{said}");
-    assert!(said.ends_with(&format!("rm {} removes it\n", file.display())), "{said}");
+    let remove = wrote_result::quoted(&["rm", &file.display().to_string()]);
+    assert!(said.ends_with(&format!("; {remove} removes it\n")), "{said}");
     // A copy is the user's, and so is a file that a later run was allowed to write over.
     let copy = folder.path().join("copy");
     let copied = Command::new("cp").arg("-a").args([&file, &copy]).status().expect("cp");
