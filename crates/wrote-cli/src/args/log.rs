@@ -43,8 +43,9 @@ impl LogVerb {
             | LogVerb::Tail(LogTailArgs { folder, retry: false, .. })
             | LogVerb::Stat(LogStatArgs { folder, .. })
             | LogVerb::Verify(LogVerifyArgs { folder, .. })
-            | LogVerb::Repair(LogRepairArgs { folder, .. })
-            | LogVerb::Ship(LogShipArgs { folder, .. }) => Some(folder),
+            | LogVerb::Repair(LogRepairArgs { folder, .. }) => Some(folder),
+            // A program that lacks the feature says that first.
+            LogVerb::Ship(ship) => cfg!(feature = "store").then_some(&ship.folder),
             LogVerb::Tail(_) | LogVerb::Append(_) => None,
         }
     }
