@@ -19,7 +19,7 @@ use wrote::{
 pub fn text(error: &Error, options: [&str; 2]) -> String {
     let text = in_language(error.reason().to_string(), options);
     let number = format!(" (os error {})", error.errno());
-    text.strip_suffix(&number).map_or(text.clone(), str::to_owned)
+    text.strip_suffix(&number).unwrap_or(&text).to_owned()
 }
 
 /// Names the options of a log and of lines as the language does, in place of Rust's names.

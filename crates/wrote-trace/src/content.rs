@@ -126,6 +126,11 @@ impl Content {
         self.recent.iter().map(|(_, bytes)| bytes.clone()).collect()
     }
 
+    /// Returns whether a change of size had not ended when a flush began.
+    fn is_size_late(&mut self, began_ns: u64) -> bool {
+        self.late(began_ns).contains(&(ALL.end - 1))
+    }
+
     /// Writes these bytes, in a call that began then.
     pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool, began_ns: u64) {
         if bytes.is_empty() || is_zeros && !how.is_durable && self.prepare(&bytes) {
@@ -141,7 +146,7 @@ impl Content {
         self.in_place.remove(bytes.clone());
         if how.is_durable {
             // As `fdatasync(2)`, it takes the size along.
-            let is_size_late = self.late(began_ns).contains(&(ALL.end - 1));
+            let is_size_late = self.is_size_late(began_ns);
             self.is_resized &= is_size_late;
             self.is_cut &= is_size_late;
             self.dirty.remove(bytes.clone());
@@ -216,7 +221,7 @@ impl Content {
             self.settled.remove(range.clone());
             self.in_place.remove(range.clone());
         }
-        if !self.late(began_ns).contains(&(ALL.end - 1)) {
+        if !self.is_size_late(began_ns) {
             (self.is_resized, self.is_cut) = (false, false);
         }
     }

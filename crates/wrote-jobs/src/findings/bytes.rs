@@ -34,7 +34,7 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         Direction::Read => ("were not read from the device", "device_read_bytes"),
     };
     let text =
-        format!("memory speed, not disk speed: {} {happened}", part(unseen_bytes, file_bytes),);
+        format!("memory speed, not disk speed: {} {happened}", part(unseen_bytes, file_bytes));
     Finding::warning("ram-not-disk", text)
         .about(&rows)
         .with("file_bytes", file_bytes)

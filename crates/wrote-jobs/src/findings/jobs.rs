@@ -34,7 +34,7 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         (Severity::Info, "some drives and file systems store such data in less room, and faster")
     };
     let text =
-        format!("data was not random: {}; {because}: measure with random data", kinds.join(", "),);
+        format!("data was not random: {}; {because}: measure with random data", kinds.join(", "));
     let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(data).collect();
     Finding::new("compressible-data", severity, text)
         .about(&rows)

@@ -87,7 +87,8 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
          and look for other users of the disk"
     };
     let text = format!(
-        "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}; {because}",
+        "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}; \
+         {because}",
         if rows.len() > 1 { " of the worst row" } else { "" },
     );
     Finding::warning("slower-each-round", text)
