@@ -1,12 +1,15 @@
-//! The program `line-reader PORT [FILE]`: reads lines from connections as `wrote serve` does. It
-//! discards them: no server that keeps lines can be faster. Or it appends them to a file through
-//! the page cache, as the simplest collector does.
+//! The program `line-reader PORT [FILE [flushed]]`: reads lines from connections as `wrote serve`
+//! does. It discards them: no server that keeps lines can be faster. Or it appends them to a file
+//! through the page cache, as the simplest collector does; `flushed` each second and at its end,
+//! as `wrote serve` does by default.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Bytes of one read at most, as in `wrote serve`.
 const READ_BYTES: usize = 128 << 10;
@@ -19,14 +22,33 @@ thread_local! {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
-    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT [FILE]"))?;
+    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT [FILE [flushed]]"))?;
     let file = std::env::args().nth(2).map(File::create).transpose()?;
+    if let (Some(file), Some(_)) = (&file, std::env::args().nth(3)) {
+        flush(file.try_clone()?)?;
+    }
     let file = Arc::new(file.map(Mutex::new));
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
         tokio::spawn(read(stream, Arc::clone(&file)));
     }
+}
+
+/// Flushes the file each second, and once more before the program ends by SIGTERM.
+fn flush(file: File) -> std::io::Result<()> {
+    let last = file.try_clone()?;
+    std::thread::spawn(move || {
+        while file.sync_data().is_ok() {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let mut term = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        term.recv().await;
+        std::process::exit(i32::from(last.sync_data().is_err()));
+    });
+    Ok(())
 }
 
 /// Reads until the client ends. It keeps the bytes of an unfinished line.
