@@ -40,6 +40,11 @@ pub struct Surroundings<'a> {
     /// The sections to parse, as by fio's `--section`; all where there is none. A job's seed
     /// depends on its place among the parsed jobs.
     pub sections: &'a [String],
+    /// Returns the text of a file that `include` names.
+    pub include: &'a dyn Fn(&str) -> Result<String, String>,
+    /// What fio takes is taken, also where a job is not what its keys say: `iodepth=8` with
+    /// `psync`.
+    pub as_fio: bool,
 }
 
 /// A parsed job file.
@@ -94,6 +99,17 @@ pub fn is_key(name: &str) -> bool {
     keys::find(name).is_ok() || note::why_not_taken(name).is_some()
 }
 
+/// Returns the one key that begins with this, as `getopt_long(3)` finds it.
+pub fn completed(start: &str) -> Option<&'static str> {
+    let mut keys = keys::all_names().filter(|name| name.starts_with(start));
+    keys.next().filter(|_| keys.next().is_none())
+}
+
+/// Returns fio's names of the engines.
+pub fn engines() -> impl Iterator<Item = &'static str> {
+    draft::ENGINES.iter().map(|engine| engine.name)
+}
+
 /// Returns whether the key has a meaning without a value: `--direct`.
 pub fn is_switch(name: &str) -> bool {
     let bare = [(name.to_owned(), None)];
@@ -111,7 +127,7 @@ fn jobs_of(
     let overrides = overrides(surroundings);
     // A wrong line may be what a job lacks, so that another error would follow from it.
     let mut is_whole = errors.is_empty();
-    let mut globals = Draft::new();
+    let mut globals = Draft { as_fio: surroundings.as_fio, ..Draft::new() };
     let mut groups = Groups::default();
     let (mut jobs, mut names) = (Vec::new(), Vec::new());
     for section in sections {
@@ -188,6 +204,12 @@ fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Vec<ParseEr
 }
 
 fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
+    if draft.as_fio
+        && let Some(name) = note::without_a_word(&entry.key)
+    {
+        draft.record(name, entry);
+        return Ok(());
+    }
     let (key, name) = keys::find(&entry.key)?;
     let (text, line, kb_base) = (entry.value.as_deref(), entry.line, draft.kb_base);
     key.take(name, draft, &mut Value { text, line, kb_base, notes })?;

@@ -1,5 +1,6 @@
 //! Runs of jobs: one group after the other, the jobs of a group at once; and their reports.
 
+use crate::machine::counters::Counters;
 use crate::peers::Peers;
 use crate::spec::JobSpec;
 use hdrhistogram::Histogram;
@@ -57,7 +58,7 @@ pub fn run(
 }
 
 pub use crate::machine::usage::Usage;
-pub use crate::worker::{DirectionReport, Mark};
+pub use crate::worker::{DirectionReport, Logged, Mark, Steadiness};
 
 /// Permissions of a run of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Permissions {
     pub overlap: bool,
     /// Jobs may make files that leave little free: the caller has checked the room for all of them.
     pub fill: bool,
+    /// Files that are too short to be read are made longer first.
+    pub extend: bool,
 }
 
 /// The report of one job.
@@ -111,6 +114,10 @@ pub struct JobReport {
     pub verified_bytes: u64,
     /// The reads of `do_verify` after the clock stopped, and their time.
     pub read_back: Option<(DirectionReport, Duration)>,
+    /// What the job kept for log files.
+    pub log: Vec<Logged>,
+    /// The rates of each second before the job's end, where it ends when they are steady.
+    pub steady: Option<Steadiness>,
     /// CPU use of the job's thread. For a job alone in its group it is the process's, with the
     /// kernel's threads (SQPOLL, io_uring's workers).
     pub usage: Usage,
@@ -165,6 +172,8 @@ pub struct GroupReport {
     pub device_written_bytes: Option<u64>,
     /// Bytes read from the device while the group ran, by all programs.
     pub device_read_bytes: Option<u64>,
+    /// All counters of the device.
+    pub device: Option<Counters>,
     /// The process's CPU use while the group ran, its peak of memory, and the kernel's threads that
     /// work for it. `None` where a job has a ramp, which reports leave out.
     pub process: Option<Usage>,

@@ -5,7 +5,7 @@ pub mod clock;
 pub mod data;
 pub mod findings;
 pub mod fio;
-pub mod fio_json;
+pub mod fio_report;
 mod gates;
 pub mod import;
 pub mod jobs;

@@ -7,7 +7,9 @@ mod order;
 mod parts;
 
 pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, Streak, WRITE, Zone};
-pub use parts::{Data, Fallocate, Files, Io, Pacing, SyncEach, Think, Verify, Writes};
+pub use parts::{
+    Data, Fallocate, Files, Io, Log, Pacing, Steady, SyncEach, Think, Verify, Writes,
+};
 
 use crate::rate::Rate;
 use std::fmt::Display;
@@ -63,6 +65,8 @@ pub struct JobSpec {
     pub latencies: bool,
     /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
     pub samples: bool,
+    /// Keeps each operation, or its mean over a time, for log files (`write_lat_log`).
+    pub log: Option<Log>,
     /// Percentiles of the report.
     pub percentiles: Arc<[f64]>,
     /// The keys of the section and of `[global]` as written, in their order, for reports.
@@ -85,9 +89,14 @@ impl JobSpec {
     pub fn written(&self, key: &str, value: impl Display) -> String {
         let line = self.lines.iter().find(|(name, _)| *name == key);
         let place = line.map(|(_, line)| format!("{}: line {line}: ", self.job_file));
-        let written = self.options.iter().rev().find(|(name, _)| name == key);
-        let value = written.map_or_else(|| value.to_string(), |(_, value)| value.clone());
+        let value = self.option(key).map_or_else(|| value.to_string(), str::to_owned);
         format!("{}[{}] {key}={value}", place.unwrap_or_default(), self.name)
+    }
+
+    /// Returns the last value of a key as written.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        let written = self.options.iter().rev().find(|(name, _)| name == key);
+        written.map(|(_, value)| value.as_str())
     }
 
     /// Returns a job without files that transfers each block once, one at a time, directly through

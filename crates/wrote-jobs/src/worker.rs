@@ -3,6 +3,7 @@
 mod checked;
 mod flush;
 pub mod header;
+mod kept;
 pub mod pace;
 pub mod sequence;
 mod tally;
@@ -10,6 +11,7 @@ mod tally;
 mod tests;
 mod trail;
 
+pub use kept::{Logged, Steadiness};
 pub use tally::{DirectionReport, Progress, Tally, histogram};
 pub use trail::Mark;
 
@@ -20,6 +22,7 @@ use crate::spec::{JobSpec, SyncEach};
 use crate::worker::checked::Damage;
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
+use crate::worker::kept::{Keeper, Watch};
 use crate::worker::pace::{Paces, nap};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
@@ -61,6 +64,8 @@ pub struct Done {
     pub ramp: Duration,
     /// The job ended before its ramp did.
     pub all_ramp: bool,
+    pub log: Vec<Logged>,
+    pub steady: Option<Steadiness>,
 }
 
 #[derive(Clone, Copy)]
@@ -136,6 +141,8 @@ pub struct Worker<'a> {
     unit_bytes: Option<usize>,
     /// Bytes that a job that only reads has checked.
     verified_bytes: u64,
+    log: Option<Keeper>,
+    watch: Option<Watch>,
     /// The time is up, or the caller asked to stop.
     over: bool,
 }
@@ -205,6 +212,8 @@ impl<'a> Worker<'a> {
             usage: Default::default(),
             unit_bytes: header::unit_bytes(&spec.order.write_bs),
             verified_bytes: 0,
+            log: spec.log.map(Keeper::new),
+            watch: spec.pace.steady.map(Watch::new),
             over: false,
             engine,
             files,
@@ -427,7 +436,11 @@ impl<'a> Worker<'a> {
             }
             self.tally.count(next.write, bytes);
             if self.spec.latencies {
-                self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
+                let latency_ns = self.now_ns.saturating_sub(since_ns);
+                self.tally.record(next.write, latency_ns);
+                if let Some(log) = self.log.as_mut().filter(|_| self.counting) {
+                    log.add(self.now_ns - self.counts_from_ns, next.write, latency_ns, bytes);
+                }
                 if next.write && self.tally.waits_for_flush() {
                     self.tally.unflushed(since_ns);
                 }
@@ -538,6 +551,9 @@ impl<'a> Worker<'a> {
             if self.spec.samples {
                 self.tally.sample(self.now_ns);
             }
+            if let Some(watch) = &mut self.watch {
+                self.over |= watch.look(self.now_ns - self.counts_from_ns, &self.tally);
+            }
         } else if self.now_ns >= self.counts_from_ns {
             self.counting = true;
             // The last batch may have ended after the ramp.
@@ -572,6 +588,8 @@ impl<'a> Worker<'a> {
             verified_bytes: self.verified_bytes,
             ramp: Duration::from_nanos(self.counts_from_ns),
             all_ramp,
+            log: self.log.take().map_or(Vec::new(), |log| log.finish(end_ns - self.counts_from_ns)),
+            steady: self.watch.take().map(|watch| watch.so_far),
         }
     }
 }
@@ -595,11 +613,15 @@ pub struct Shared<'a> {
     /// The caller's request to stop.
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
+    /// Another job has ended, and this one ends with it.
+    pub over: &'a AtomicBool,
     pub progress: &'a Progress,
 }
 
 impl Shared<'_> {
     pub fn must_stop(&self) -> bool {
-        self.stop.is_requested() || self.failed.load(Ordering::Relaxed)
+        self.stop.is_requested()
+            || self.failed.load(Ordering::Relaxed)
+            || self.over.load(Ordering::Relaxed)
     }
 }

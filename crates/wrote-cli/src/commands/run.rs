@@ -11,12 +11,13 @@ use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
-use wrote_jobs::fio_json;
-use wrote_jobs::jobs::{self, GroupReport, Made, Watcher};
+use wrote_jobs::fio_report::{self, Idleness};
+use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Watcher};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::{self, About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
+use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
@@ -37,6 +38,47 @@ pub(super) fn run(
         return Err(Error::Usage(format!("--format fio-json: {text}")));
     }
     let output = ResultFiles::of_first(to, peers)?;
+    let plan = plan(arguments, peers, stop)?;
+    let Plan { files, specs } = &plan;
+    let permissions = arguments.permissions();
+    let mut reporter = JobReporter::new(specs);
+    if arguments.check {
+        Before::examine(specs, permissions)?;
+        tell_notes(files, &mut reporter);
+        jobs::check(specs, permissions, &mut reporter)?;
+        return output::to_stdout(|out| plan::write(specs, out));
+    }
+    if peers.is_first() {
+        tell_notes(files, &mut reporter);
+    }
+    let each = match peers.are_many() {
+        true => format!("each of {} ranks: ", peers.ranks()),
+        false => String::new(),
+    };
+    reporter.announce(each + &plan::announced(specs));
+    let done = measure(arguments, &plan, permissions, peers, stop, command, &mut reporter)?;
+    drop(reporter);
+    stop.check()?;
+    let ranks = peers.shown(arguments.ranks.files());
+    let of_files = with_groups(files, &done.groups);
+    let document = report::document(&of_files, &done.before, &done.about, peers, ranks)?;
+    let content = Content::Result(Box::new(document));
+    let Some(output) = output else { return Ok(()) };
+    output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
+        RunFormat::Own(format) => content.write(format, screen, out),
+        RunFormat::FioJson => done.fios(files, None, false).write(&[fio_report::Form::Json], out),
+    })
+}
+
+/// The jobs of all files.
+pub(super) struct Plan {
+    pub files: Vec<JobFile>,
+    pub specs: Vec<JobSpec>,
+}
+
+/// Reads the jobs, and refuses those that the command line does not allow.
+pub(super) fn plan(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Plan, Error> {
+    let to = &arguments.to;
     let files = load::files(arguments, peers, stop)?;
     let mut specs: Vec<JobSpec> = files.iter().flat_map(|file| file.parsed.jobs.clone()).collect();
     jobs::resolve(&mut specs)?;
@@ -45,25 +87,7 @@ pub(super) fn run(
     }
     check_output("--output", to.output.as_deref(), &specs)?;
     check_output("--html", to.html.as_deref(), &specs)?;
-    if arguments.check {
-        let permissions = arguments.permissions();
-        Before::examine(&specs, permissions)?;
-        let mut reporter = JobReporter::new(&specs);
-        tell_notes(&files, &mut reporter);
-        jobs::check(&specs, permissions, &mut reporter)?;
-        return output::to_stdout(|out| plan::write(&specs, out));
-    }
-    let done = measure(arguments, &files, &specs, peers, stop, command)?;
-    stop.check()?;
-    let ranks = peers.shown(arguments.ranks.files());
-    let of_files = with_groups(&files, &done.groups);
-    let document = report::document(&of_files, &done.before, &done.about, peers, ranks)?;
-    let content = Content::Result(Box::new(document));
-    let Some(output) = output else { return Ok(()) };
-    output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
-        RunFormat::Own(format) => content.write(format, screen, out),
-        RunFormat::FioJson => wrote_report::write_json(&done.fios(&files), out),
-    })
+    Ok(Plan { files, specs })
 }
 
 /// Refuses a result file that is also a job's file: one would replace the other.
@@ -81,50 +105,44 @@ fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Res
 }
 
 /// The finished jobs, and the context of their report.
-struct Done {
-    groups: Vec<GroupReport>,
-    before: Before,
-    about: About,
+pub(super) struct Done {
+    pub groups: Vec<GroupReport>,
+    pub before: Before,
+    pub about: About,
     ended_at: jiff::Timestamp,
+    idleness: Idleness,
 }
 
-/// The bar is gone from the screen when this returns.
-fn measure(
+/// Runs the jobs. `reporter` hears of them on the first rank.
+pub(super) fn measure(
     arguments: &RunArgs,
-    files: &[JobFile],
-    specs: &[JobSpec],
+    Plan { specs, .. }: &Plan,
+    permissions: Permissions,
     peers: Peers,
     stop: &Stop,
     command: Vec<String>,
+    reporter: &mut dyn Watcher,
 ) -> Result<Done, Error> {
     let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
-    let mut reporter = JobReporter::new(specs);
-    if peers.is_first() {
-        tell_notes(files, &mut reporter);
-    }
-    let permissions = arguments.permissions();
+    let idleness = Idleness::begin();
     let (jobs, permissions, shared) = match arguments.ranks.shared_file {
         true => jobs::share(specs, permissions, peers, stop)?,
         false => (jobs::on_own_files(specs, peers), permissions, Made::default()),
     };
     let before = Before::examine(&jobs, permissions)?;
-    let each = match peers.are_many() {
-        true => format!("each of {} ranks: ", peers.ranks()),
-        false => String::new(),
-    };
-    reporter.announce(each + &plan::announced(&jobs));
     let mut nobody = ();
-    let watcher: &mut dyn Watcher = if peers.is_first() { &mut reporter } else { &mut nobody };
+    let watcher = if peers.is_first() { reporter } else { &mut nobody };
     let groups = jobs::run(&jobs, permissions, stop, watcher, peers)?;
     shared.keep();
     let (commit, elapsed) = (crate::commit(), began.elapsed());
     let read_unwritten = arguments.read_unwritten;
     let about = About { command, commit, started_at, elapsed, read_unwritten };
-    Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
+    let (ended_at, idleness) = (jiff::Timestamp::now(), idleness.end());
+    Ok(Done { groups, before, about, ended_at, idleness })
 }
 
 /// Returns each file with its groups, as far as they were run.
-fn with_groups<'a>(
+pub(super) fn with_groups<'a>(
     files: &'a [JobFile],
     mut groups: &'a [GroupReport],
 ) -> Vec<(&'a str, &'a [GroupReport])> {
@@ -143,14 +161,21 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 }
 
 impl Done {
-    fn fios(&self, files: &[JobFile]) -> fio_json::Document {
+    pub(super) fn fios(
+        &self,
+        files: &[JobFile],
+        result: Option<&Document>,
+        with_idleness: bool,
+    ) -> fio_report::Document {
         let global: Vec<_> =
             files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();
-        let about = fio_json::About {
+        let about = fio_report::About {
             ended_at: self.ended_at,
             global: &global,
             device: self.before.device(),
+            result,
+            idleness: Some(&self.idleness).filter(|_| with_idleness),
         };
-        fio_json::document(&self.groups, &about)
+        fio_report::document(&self.groups, &about)
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Draft {
     pub section: String,
     pub section_line: Option<usize>,
     pub kb_base: KbBase,
+    /// See [`Surroundings`](super::Surroundings).
+    pub as_fio: bool,
     pub engine: Engine,
     /// `bs` of reads and writes; 4 KiB by default.
     pub bs: [Option<BlockSizes>; 2],
@@ -56,6 +58,9 @@ pub(super) struct Draft {
     pub zero_buffers: bool,
     pub compress_percent: Option<u32>,
     pub buffer_pattern: Option<Vec<u8>>,
+    pub log_avg_msec: u32,
+    pub steady_duration: Duration,
+    pub steady_ramp: Duration,
     pub stonewall: bool,
     pub new_group: bool,
     /// Each key so far, under its canonical name: its line and value.
@@ -176,7 +181,7 @@ pub(super) struct Engine {
 }
 
 /// All accepted names. fio's `posixaio` is the C library's, which on Linux is threads (aio(7)).
-const ENGINES: &[Engine] = &[
+pub(super) const ENGINES: &[Engine] = &[
     Engine { name: "psync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "io_uring", ioengine: Ioengine::IoUring, synchronous: false },
     Engine { name: "mmap", ioengine: Ioengine::Mmap, synchronous: true },

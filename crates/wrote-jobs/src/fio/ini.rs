@@ -36,14 +36,30 @@ pub(super) fn sections(
     notes: &mut Notes,
     errors: &mut Vec<ParseError>,
 ) -> Vec<Section> {
+    let mut sections = Vec::new();
+    add_sections(text, surroundings, notes, errors, &mut sections, &mut Vec::new());
+    sections
+}
+
+/// The deepest file within files, as in fio.
+const INCLUDES_MAX: usize = 16;
+
+/// Adds the sections of a text, below the files that include it.
+fn add_sections(
+    text: &str,
+    surroundings: &Surroundings<'_>,
+    notes: &mut Notes,
+    errors: &mut Vec<ParseError>,
+    sections: &mut Vec<Section>,
+    above: &mut Vec<String>,
+) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut sections: Vec<Section> = Vec::new();
     for (index, raw) in text.lines().enumerate() {
         let number = index + 1;
         if raw.contains('\0') {
             let problem = "there is a zero byte: this is not a job file";
             *errors = vec![ParseError::new(Some(number), problem)];
-            return Vec::new();
+            return sections.clear();
         }
         let line = without_comment(raw, number, notes).trim();
         let taken = match sections.last_mut() {
@@ -55,10 +71,21 @@ pub(super) fn sections(
                 sections.push(Section { line: Some(number), name, entries: Vec::new() });
                 found.map(drop)
             }
-            _ if line == "include" || line.starts_with("include ") => Err(format!(
-                "{}: job files within job files are not taken; put its lines here",
-                quoted(line, None)
-            )),
+            _ if line == "include" || line.starts_with("include ") => {
+                let file = line["include".len()..].trim().to_owned();
+                let found = match &*file {
+                    "" => Err("names no file".into()),
+                    _ if above.contains(&file) => Err("includes itself".into()),
+                    _ if above.len() == INCLUDES_MAX => Err("is too deep".into()),
+                    _ => (surroundings.include)(&file),
+                };
+                let included = found.map(|text| {
+                    above.push(file);
+                    add_sections(&text, surroundings, notes, errors, sections, above);
+                    above.pop();
+                });
+                included.map_err(|problem| format!("{}: {problem}", quoted(line, None)))
+            }
             None => Err(format!(
                 "{}: stands before the first section; a job begins with its name: [job]",
                 quoted(line, None)
@@ -69,7 +96,6 @@ pub(super) fn sections(
         };
         errors.extend(taken.err().map(|problem| ParseError::new(Some(number), problem)));
     }
-    sections
 }
 
 /// Makes sections of the options of a command line: those before the first `name` are for all jobs,
@@ -148,6 +174,7 @@ fn substitute(value: &str, surroundings: &Surroundings<'_>) -> Result<String, St
         let name = &from[2..end];
         match (surroundings.environment)(name) {
             Some(found) => result.push_str(&found),
+            None if surroundings.as_fio => {}
             None => return Err(format!("the environment variable {name} is not set")),
         }
         rest = &from[end + 1..];

@@ -3,11 +3,12 @@
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
-use crate::fio_json::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify, share};
+use crate::fio_report::options;
+use crate::spec::{BlockSizes, Data, JobSpec, Log, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use std::path::PathBuf;
+use std::time::Duration;
 use wrote::Ioengine;
 use wrote_result::units;
 
@@ -104,6 +105,9 @@ fn check_wait_for(
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
+    if draft.as_fio {
+        return Ok(());
+    }
     if engine.synchronous && draft.job.io.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
         return Err(draft.wrong(
@@ -160,6 +164,9 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
 }
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
+    if draft.as_fio {
+        return Ok(());
+    }
     if draft.job.pace.time_based && draft.job.pace.runtime.is_none() {
         return Err(draft.wrong("time_based", "needs runtime"));
     }
@@ -178,6 +185,9 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
 }
 
 fn check_data(draft: &Draft) -> Result<(), ParseError> {
+    if draft.as_fio {
+        return Ok(());
+    }
     let compresses = draft.compress_percent.is_some_and(|percent| percent > 0);
     if draft.zero_buffers && compresses {
         let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
@@ -340,6 +350,8 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
 
     let io = &mut *job.io;
     io.ioengine = draft.engine.ioengine;
+    // fio's mapping goes through the page cache, whatever `direct` says.
+    io.direct &= io.ioengine != Ioengine::Mmap;
     io.iodepth_batch = io.iodepth_batch.min(io.iodepth);
     // 1 is fio's default, and leaves it to the job too.
     io.iodepth_batch_complete_min = match io.iodepth_batch_complete_min {
@@ -353,13 +365,32 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     io.sqthread_poll_cpu = io.sqthread_poll_cpu.filter(|_| io.sqthread_poll);
 
     let pace = &mut *job.pace;
+    pace.time_based &= pace.runtime.is_some();
+    pace.number_ios = pace.number_ios.filter(|_| !pace.time_based);
     [pace.read_rate_bytes_per_s, pace.write_rate_bytes_per_s] = draft.rate.map(rate);
     [pace.read_rate_iops, pace.write_rate_iops] = draft.rate_iops.map(iops);
+    for (bytes, iops, sizes) in [
+        (&mut pace.read_rate_bytes_per_s, &mut pace.read_rate_iops, &blocks.read),
+        (&mut pace.write_rate_bytes_per_s, &mut pace.write_rate_iops, &blocks.write),
+    ] {
+        // Of two limits the lower one holds the job.
+        if let (Some(bytes_per_s), Some(per_s)) = (*bytes, *iops) {
+            let is_lower = bytes_per_s < u64::from(per_s) * sizes.least_bytes();
+            if is_lower { *iops = None } else { *bytes = None }
+        }
+    }
+    if let Some(steady) = &mut pace.steady {
+        (steady.over, steady.ramp) = (draft.steady_duration, draft.steady_ramp);
+    }
     pace.think = (!draft.thinktime.is_zero()).then_some(Think {
         time: draft.thinktime,
         spin: draft.thinktime_spin.min(draft.thinktime),
         blocks: draft.thinktime_blocks,
     });
+
+    let logs = ["write_bw_log", "write_iops_log", "write_lat_log"];
+    let mean_over = Duration::from_millis(draft.log_avg_msec.into());
+    job.log = logs.iter().any(|key| draft.said(key)).then_some(Log { mean_over });
 
     let after_writes = draft.do_verify && job.order.rw.write;
     job.writes.verify = job.writes.verify.map(|_| Verify { after_writes });

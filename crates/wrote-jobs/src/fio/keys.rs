@@ -5,9 +5,10 @@ use super::note::TEXTS;
 use super::syntax::distribution;
 use super::value::{KbBase, Size, Value};
 use super::{draft, files, note, syntax};
-use crate::spec::{Fallocate, Rw, Streak, SyncEach, Verify};
+use crate::spec::{Fallocate, Rw, Steady, Streak, SyncEach, Verify};
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
+use std::time::Duration;
 use wrote::engine::Options;
 use wrote_result::document::Process;
 
@@ -158,6 +159,7 @@ static KEYS: &[Key] = &[
     key("offset/fileoffset", set!(d, v => offset = v.size()?)),
     key("offset_increment", set!(d, v => offset_increment = v.size()?)),
     key("fallocate", set!(d, v => job.files.fallocate = fallocate(v)?)),
+    key("create_only", set!(d, v => job.files.create_only = v.flag()?)),
     key("overwrite", set!(d, v => job.files.overwrite = v.flag()?)),
     key("unlink", set!(d, v => job.files.unlink = v.flag()?)),
     key("invalidate", set!(d, v => job.files.invalidate = v.flag()?)),
@@ -169,6 +171,8 @@ static KEYS: &[Key] = &[
         "iodepth_batch_complete_min/iodepth_batch_complete",
         set!(d, v => job.io.iodepth_batch_complete_min = v.within(ANY)?),
     ),
+    key("uncached/dontcache", set!(d, v => job.io.dontcache = v.flag()?)),
+    key("atomic", set!(d, v => job.io.atomic = v.flag()?)),
     key("direct", set!(d, v => job.io.direct = v.flag()?)),
     key("buffered", set!(d, v => job.io.direct = !v.flag()?)),
     key("hipri", set!(d, v => job.io.hipri = v.flag()?)),
@@ -190,6 +194,13 @@ static KEYS: &[Key] = &[
     // Jobs, groups and reports.
     key("numjobs", set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall/wait_for_previous", set!(d, v => stonewall = v.flag()?)),
+    key("exitall", set!(d, v => job.pace.exitall = v.flag()?)),
+    key("steadystate/ss", set!(d, v => job.pace.steady = Some(steady(v)?))),
+    key("steadystate_duration/ss_dur", set!(d, v => steady_duration = v.time()?)),
+    key("steadystate_ramp_time/ss_ramp", set!(d, v => steady_ramp = v.time()?)),
+    key("write_bw_log write_lat_log write_iops_log", Set(|_, _| Ok(()))),
+    key("per_job_logs", Set(|_, v| v.flag().map(drop))),
+    key("log_avg_msec", set!(d, v => log_avg_msec = v.within(ANY)?)),
     key("wait_for", set!(d, v => job.pace.wait_for = Some(v.text()?.to_string()))),
     key("new_group", set!(d, v => new_group = v.flag()?)),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
@@ -317,9 +328,33 @@ fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
 }
 
 fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
-    let after = Some(Verify { after_writes: true });
-    let known = [("0", None), ("none", None), ("crc32c", after), ("crc32c-intel", after)];
-    one_of(value, &known, "the one checksum that is taken is crc32c")
+    let text = value.text()?.to_owned();
+    match text.as_str() {
+        "0" | "none" => return Ok(None),
+        "crc32c" | "crc32c-intel" => {}
+        "md5" | "crc64" | "crc32" | "crc16" | "crc7" | "xxhash" | "sha512" | "sha256" | "sha1"
+        | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512" | "meta" | "pattern" => {
+            value.note(format!("verify={text}: blocks have a CRC32C all the same"));
+        }
+        _ => return Err("there is no such checksum; crc32c is the one in use here".into()),
+    }
+    Ok(Some(Verify { after_writes: true }))
+}
+
+/// Parses `iops:2%`, `bw:100`, `iops_slope:0.3%`.
+fn steady(value: &mut Value<'_>) -> Result<Steady, String> {
+    let refused = "must be iops, iops_slope, bw or bw_slope, a : and a limit, as in iops:2%";
+    let (word, limit) = value.text()?.split_once(':').ok_or(refused)?;
+    let (rate, slope) = word.strip_suffix("_slope").map_or((word, false), |rate| (rate, true));
+    let number = limit.trim_end_matches('%');
+    let limit = number.parse().ok().filter(|limit: &f64| *limit >= 0.0);
+    let (iops, limit) = match (rate, limit) {
+        ("iops", Some(limit)) => (true, limit),
+        ("bw", Some(limit)) => (false, limit),
+        _ => return Err(refused.into()),
+    };
+    let percent = value.text()?.ends_with('%');
+    Ok(Steady { iops, slope, limit, percent, over: Duration::ZERO, ramp: Duration::ZERO })
 }
 
 fn random_generator(_: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {

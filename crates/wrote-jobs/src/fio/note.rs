@@ -85,6 +85,7 @@ pub(super) struct Texts {
     pub notes: BTreeMap<String, String>,
     pub only: BTreeMap<String, (Vec<String>, String)>,
     not_taken: BTreeMap<String, String>,
+    as_fio: String,
     command_line: String,
 }
 
@@ -95,6 +96,11 @@ pub(super) static TEXTS: LazyLock<Texts> =
 pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     let mut all = TEXTS.not_taken.iter();
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| why.as_str())
+}
+
+/// Returns the name of a key that is taken without a word when the program is called as fio.
+pub(super) fn without_a_word(name: &str) -> Option<&'static str> {
+    TEXTS.as_fio.split(' ').find(|key| *key == name)
 }
 
 /// Explains why `name` is not accepted; `taken` are the accepted names.

@@ -30,6 +30,8 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
+    /// A job has ended whose end is the group's (`exitall`).
+    pub over: &'a AtomicBool,
     /// Whether each job has ended, for the jobs that wait for it.
     pub ended: &'a [AtomicBool],
 }
@@ -119,6 +121,8 @@ impl<'a> Jobs<'a> {
         let options = FileOptions::new()
             .write(spec.order.rw.write)
             .direct(spec.io.direct)
+            .dontcache(spec.io.dontcache)
+            .atomic(spec.io.atomic)
             .sync_metadata(spec.writes.sync == SyncEach::Sync);
         let open =
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
@@ -127,7 +131,7 @@ impl<'a> Jobs<'a> {
         check_alignment(spec, aligns.max().unwrap_or(1))?;
         let sequence = sequence(spec, self.ready[number].regions.clone())?;
         let Jobs { stop, failed, progress, .. } = *self;
-        let shared = Shared { stop, failed, progress: &progress[number] };
+        let shared = Shared { stop, failed, over: self.over, progress: &progress[number] };
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
@@ -142,6 +146,7 @@ impl<'a> Jobs<'a> {
         while self.specs.iter().zip(self.ended).any(runs)
             && !self.stop.is_requested()
             && !self.failed.load(Ordering::Relaxed)
+            && !self.over.load(Ordering::Relaxed)
         {
             std::thread::sleep(LOOK_EVERY);
         }
@@ -157,6 +162,9 @@ impl<'a> Jobs<'a> {
             worker.delay();
             self.wait_for_others(number)?;
             let done = worker.run();
+            if self.specs[number].pace.exitall {
+                self.over.store(true, Ordering::Relaxed);
+            }
             self.ended[number].store(true, Ordering::Release);
             done
         })?;
@@ -200,6 +208,8 @@ impl<'a> Jobs<'a> {
                 .as_ref()
                 .map_or(done.verified_bytes, |(reads, _)| reads.bytes),
             read_back,
+            log: done.log,
+            steady: done.steady,
             usage,
             depths: done.tally.depths(),
             submitted_together: done.tally.submitted_together(),

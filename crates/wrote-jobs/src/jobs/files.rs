@@ -51,6 +51,8 @@ pub struct Use<'a> {
     pub path: &'a Path,
     pub found: Found,
     pub region: Range<u64>,
+    /// The job reads beyond the file's end, and the file may be made longer.
+    extends: bool,
 }
 
 /// The files of a job when the clock starts.
@@ -78,7 +80,8 @@ impl<'a> Files<'a> {
         permissions: Permissions,
     ) -> Result<Files<'a>, Error> {
         let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
-            spec.files.paths.iter().map(|path| Ok(Use::new(spec, path, find(path)?))).collect()
+            let use_of = |path| Ok(Use::new(spec, path, find(path)?, permissions.extend));
+            spec.files.paths.iter().map(|path| use_of(path)).collect()
         };
         let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
         let files = Files { uses };
@@ -145,14 +148,16 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 impl<'a> Use<'a> {
-    fn new(spec: &'a JobSpec, path: &'a Path, found: Found) -> Use<'a> {
+    fn new(spec: &'a JobSpec, path: &'a Path, found: Found, extend: bool) -> Use<'a> {
         let there = match found.kind {
             Kind::Missing => 0,
             Kind::File { len_bytes } | Kind::Device { len_bytes } => len_bytes,
         };
         let start = spec.files.offset_bytes;
         let end = spec.files.end_bytes().unwrap_or(there).max(start);
-        Use { spec, path, found, region: start..end }
+        let is_short = matches!(found.kind, Kind::File { len_bytes } if len_bytes < end);
+        let extends = extend && is_short && spec.order.rw.read && !spec.only_verifies();
+        Use { spec, path, found, region: start..end, extends }
     }
 
     pub fn failed<E: Display>(&self, what: &str) -> impl Fn(E) -> Error {
@@ -165,7 +170,8 @@ impl<'a> Use<'a> {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.files.overwrite && self.spec.order.rw.write;
         // A file without blocks to verify stays as it is.
-        ours && self.spec.order.rw.read && !self.spec.only_verifies()
+        self.extends
+            || ours && self.spec.order.rw.read && !self.spec.only_verifies()
             || overwrites && !matches!(kind, Kind::Device { .. })
     }
 
@@ -194,7 +200,9 @@ impl<'a> Use<'a> {
             }
             Kind::Device { len_bytes } => self.check_length(len_bytes),
             Kind::File { len_bytes } if self.spec.order.rw.read && !ours => {
-                self.check_length(len_bytes)?;
+                if !self.extends {
+                    self.check_length(len_bytes)?;
+                }
                 let is_allowed =
                     permissions.read_unwritten || will_change || self.spec.only_verifies();
                 if is_allowed { Ok(()) } else { self.check_written() }

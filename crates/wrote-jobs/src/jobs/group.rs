@@ -47,11 +47,11 @@ pub fn run_group(
         .map(|(spec, regions)| Ok(sequence(spec, regions.clone())?.outline().total_bytes()));
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
-    let failed = AtomicBool::new(false);
+    let (failed, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let engines = engine_options(specs);
-    let (progress, failed, ended) = (&progress[..], &failed, &ended[..]);
-    let crew = Jobs { specs, ready, engines, progress, stop, failed, ended };
+    let (progress, failed, over, ended) = (&progress[..], &failed, &over, &ended[..]);
+    let crew = Jobs { specs, ready, engines, progress, stop, failed, over, ended };
     let begin = Instant::now();
     let watcher = RefCell::new(watcher);
     let mut watch = || {
@@ -76,6 +76,7 @@ pub fn run_group(
         jobs,
         device_written_bytes: moved.map(|moved| moved.written_bytes),
         device_read_bytes: moved.map(|moved| moved.read_bytes),
+        device: moved,
         process: specs.iter().all(|spec| spec.pace.ramp_time.is_zero()).then_some(used),
         max_rss_bytes: used.max_rss_bytes,
         cpu_busiest: cpu.busiest,

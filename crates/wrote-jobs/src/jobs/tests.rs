@@ -70,7 +70,7 @@ pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     let region = spec.files.offset_bytes..spec.files.offset_bytes + spec.files.file_bytes.unwrap();
     let sequence = sequence(spec, vec![region])?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
-    let shared = Shared { stop, failed: &failed, progress: &progress };
+    let shared = Shared { stop, failed: &failed, over: &failed, progress: &progress };
     let done =
         Worker::new(engine, vec![(path().to_owned(), file)], spec, sequence, shared)?.run()?;
     assert_eq!(progress.moved_bytes().iter().sum::<u64>(), bytes(&done), "what is shown is true");
@@ -161,7 +161,7 @@ fn a_job_that_is_stopped_ends_early_and_counts_what_it_did() {
 #[test]
 fn a_neighbour_that_failed_ends_the_job() {
     let (stop, progress, failed) = (Stop::new(), Progress::default(), AtomicBool::new(true));
-    assert!(Shared { stop: &stop, failed: &failed, progress: &progress }.must_stop());
+    assert!(Shared { stop: &stop, failed: &failed, over: &failed, progress: &progress }.must_stop());
 }
 
 #[test]

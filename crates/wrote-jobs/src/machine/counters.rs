@@ -6,14 +6,19 @@ use std::path::Path;
 use wrote::device::BlockDevice;
 
 /// The block layer's sector, independent of the device's block size.
-const SECTOR_BYTES: u64 = 512;
+pub(crate) const SECTOR_BYTES: u64 = 512;
 /// The places of the counters in a device's `stat` file.
+const READS: usize = 0;
+const READ_MERGES: usize = 1;
 const READ_SECTORS: usize = 2;
 const READ_MS: usize = 3;
 const WRITES: usize = 4;
+const WRITE_MERGES: usize = 5;
 const WRITTEN_SECTORS: usize = 6;
 const WRITE_MS: usize = 7;
 const IN_FLIGHT: usize = 8;
+const BUSY_MS: usize = 9;
+const WEIGHTED_MS: usize = 10;
 const FLUSHES: usize = 15;
 const FLUSH_MS: usize = 16;
 
@@ -27,8 +32,22 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Bytes written, without discards.
     pub written_bytes: u64,
+    /// Read requests, after merging.
+    pub reads: u64,
     /// Write requests, after merging.
     pub writes: u64,
+    /// Read requests that were merged into others.
+    pub read_merges: u64,
+    /// Write requests that were merged into others.
+    pub write_merges: u64,
+    /// The milliseconds that reads took, added up.
+    pub read_ms: u64,
+    /// The milliseconds that writes took, added up.
+    pub write_ms: u64,
+    /// The milliseconds with a request in flight.
+    pub busy_ms: u64,
+    /// The milliseconds of all requests, also of those in flight.
+    pub weighted_ms: u64,
     /// Flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks: a
     /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
     pub flushes: u64,
@@ -57,7 +76,14 @@ impl Counters {
         Some(Counters {
             read_bytes: own[READ_SECTORS].saturating_mul(SECTOR_BYTES),
             written_bytes: own[WRITTEN_SECTORS].saturating_mul(SECTOR_BYTES),
+            reads: own[READS],
             writes: own[WRITES],
+            read_merges: own[READ_MERGES],
+            write_merges: own[WRITE_MERGES],
+            read_ms: own[READ_MS],
+            write_ms: own[WRITE_MS],
+            busy_ms: own[BUSY_MS],
+            weighted_ms: own[WEIGHTED_MS],
             flushes: disks.get(FLUSHES).copied().unwrap_or(0),
             queued_ms: disks[READ_MS] + disks[WRITE_MS] + disks.get(FLUSH_MS).unwrap_or(&0),
             in_flight: disks[IN_FLIGHT],
@@ -67,12 +93,20 @@ impl Counters {
     /// Returns the difference to `earlier`; 0 if a counter went backwards. In flight are the
     /// requests that were so at both times.
     pub fn since(&self, earlier: &Counters) -> Counters {
+        let since = |of: fn(&Counters) -> u64| of(self).saturating_sub(of(earlier));
         Counters {
-            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
-            writes: self.writes.saturating_sub(earlier.writes),
-            flushes: self.flushes.saturating_sub(earlier.flushes),
-            queued_ms: self.queued_ms.saturating_sub(earlier.queued_ms),
+            read_bytes: since(|at| at.read_bytes),
+            written_bytes: since(|at| at.written_bytes),
+            reads: since(|at| at.reads),
+            writes: since(|at| at.writes),
+            read_merges: since(|at| at.read_merges),
+            write_merges: since(|at| at.write_merges),
+            read_ms: since(|at| at.read_ms),
+            write_ms: since(|at| at.write_ms),
+            busy_ms: since(|at| at.busy_ms),
+            weighted_ms: since(|at| at.weighted_ms),
+            flushes: since(|at| at.flushes),
+            queued_ms: since(|at| at.queued_ms),
             in_flight: self.in_flight.min(earlier.in_flight),
         }
     }
@@ -112,14 +146,24 @@ mod tests {
         let expected = Counters {
             read_bytes: 5_831_154 * 512,
             written_bytes: 1_776_288 * 512,
+            reads: 72_108,
             writes: 9_616,
+            read_merges: 25_724,
+            write_merges: 22_552,
+            read_ms: 22_947,
+            write_ms: 4103,
+            busy_ms: 7276,
+            weighted_ms: 27_302,
             flushes: 539,
             queued_ms: 22_947 + 4103 + 18,
             in_flight: 0,
         };
         let sys = sys(STAT, "1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 0 0\n");
         assert_eq!(Counters::read(sys.path(), 254, 0), Some(expected));
-        let expected = Counters { read_bytes: 4096, written_bytes: 8192, writes: 2, ..expected };
+        let (queued_ms, flushes) = (expected.queued_ms, expected.flushes);
+        let (reads, writes, read_bytes, written_bytes) = (1, 2, 4096, 8192);
+        let own = Counters { reads, writes, read_bytes, written_bytes, ..Counters::default() };
+        let expected = Counters { queued_ms, flushes, ..own };
         assert_eq!(Counters::read(sys.path(), 254, 1), Some(expected), "its disk's flushes");
     }
 

@@ -19,6 +19,10 @@ pub struct Io {
     pub iodepth_batch_complete_min: u32,
     /// Bypasses the page cache.
     pub direct: bool,
+    /// Drops written and read bytes from the page cache again (`RWF_DONTCACHE`).
+    pub dontcache: bool,
+    /// Writes each block whole or not at all, also at a power loss (`RWF_ATOMIC`).
+    pub atomic: bool,
     /// Polls the device for completions.
     pub hipri: bool,
     /// Registers the buffers with the ring.
@@ -57,6 +61,8 @@ pub struct Files {
     pub unlink: bool,
     /// Drops the files' pages from the page cache first.
     pub invalidate: bool,
+    /// Makes the files, and runs no operation.
+    pub create_only: bool,
 }
 
 impl Files {
@@ -178,6 +184,35 @@ pub struct Pacing {
     pub rate_process: Process,
     /// Pauses between operations.
     pub think: Option<Think>,
+    /// The other jobs of the group end with this one.
+    pub exitall: bool,
+    /// The job ends when its rate is steady.
+    pub steady: Option<Steady>,
+}
+
+/// When a rate counts as steady (`steadystate`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// The rate is of operations, otherwise of bytes.
+    pub iops: bool,
+    /// The criterion is the slope of the line of least squares, otherwise the largest deviation
+    /// from the mean.
+    pub slope: bool,
+    /// The limit, in percent of the mean or in the rate's unit.
+    pub limit: f64,
+    /// The limit is in percent.
+    pub percent: bool,
+    /// The time that is looked at.
+    pub over: Duration,
+    /// The time before it.
+    pub ramp: Duration,
+}
+
+/// What a job keeps for its log files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Each entry is the mean over this time; zero for an entry of each operation.
+    pub mean_over: Duration,
 }
 
 /// Pauses of a job, which count as its time (`thinktime`).

@@ -1,7 +1,7 @@
 //! Jobs that run on real files, and job files and reports as text.
 
 mod fio;
-mod fio_json;
+mod fio_report;
 mod jobs;
 mod jobs_refused;
 mod report;

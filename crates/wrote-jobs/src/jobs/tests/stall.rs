@@ -36,7 +36,7 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     let region = 0..READS * BS_BYTES;
     let sequence = sequence(&job, vec![region]).unwrap();
     let (stop, failed, progress) = (Stop::new(), AtomicBool::new(false), Progress::default());
-    let shared = Shared { stop: &stop, failed: &failed, progress: &progress };
+    let shared = Shared { stop: &stop, failed: &failed, over: &failed, progress: &progress };
     let files = vec![(path.clone(), file)];
     let mut worker = Worker::new(engine, files, &job, sequence, shared).unwrap();
     std::thread::scope(|scope| {

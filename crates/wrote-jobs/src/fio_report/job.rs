@@ -2,11 +2,16 @@
 
 use super::direction::{self, BATCHES, DEPTHS, Pairs};
 use super::direction::{Direction, Latency};
+use super::normal::{FIGURES, number_of};
 use crate::jobs::{JobReport, merged};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use wrote_result::document::Direction as Way;
+use std::io::{self, Write};
+use std::sync::Arc;
+use wrote::Survives;
+use wrote_result::document::{self as result, Direction as Way, Row};
+use wrote_result::units;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Job {
@@ -22,7 +27,7 @@ pub(super) struct Job {
     pub read: Direction,
     pub write: Direction,
     trim: Direction,
-    sync: Sync,
+    pub sync: Sync,
     /// Milliseconds of all the entry's jobs, added up.
     job_runtime: u64,
     pub usr_cpu: f64,
@@ -31,21 +36,86 @@ pub(super) struct Job {
     pub majf: u64,
     pub minf: u64,
     pub iodepth_level: Pairs<f64>,
-    iodepth_submit: Pairs<f64>,
-    iodepth_complete: Pairs<f64>,
+    pub iodepth_submit: Pairs<f64>,
+    pub iodepth_complete: Pairs<f64>,
     pub latency_ns: Pairs<f64>,
     pub latency_us: Pairs<f64>,
     pub latency_ms: Pairs<f64>,
-    latency_depth: u32,
+    pub latency_depth: u32,
     latency_target: u64,
     latency_percentile: f64,
     latency_window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steadystate: Option<SteadyState>,
+    /// What a write of the job survives, and what fio leaves out.
+    #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
+    pub survival: Option<String>,
+    /// The jobs of the entry.
+    #[serde(skip)]
+    pub jobs: usize,
+    #[serde(skip)]
+    pub description: Option<String>,
+    #[serde(skip)]
+    pub percentiles: Arc<[f64]>,
+}
+
+/// A job that ended when its rate was steady (`steadystate`).
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct SteadyState {
+    ss: String,
+    duration: u64,
+    attained: u8,
+    criterion: String,
+    max_deviation: f64,
+    slope: f64,
+    data: SteadyData,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SteadyData {
+    bw_mean: u64,
+    iops_mean: u64,
+    iops: Vec<u64>,
+    bw: Vec<u64>,
+}
+
+impl SteadyState {
+    fn of(job: &JobReport) -> Option<SteadyState> {
+        let (steady, found) = (job.spec.pace.steady?, job.steady.as_ref()?);
+        let whole = |rates: &[f64]| -> Vec<u64> { rates.iter().map(|rate| *rate as u64).collect() };
+        let (iops, bw) = (whole(&found.iops), whole(&found.bytes));
+        let mean = |rates: &[u64]| rates.iter().sum::<u64>() / rates.len().max(1) as u64;
+        let percent = if steady.percent { "%" } else { "" };
+        let figure = found.criterion;
+        Some(SteadyState {
+            ss: job.spec.option("steadystate").unwrap_or_default().into(),
+            duration: steady.over.as_secs(),
+            attained: found.attained.into(),
+            criterion: format!("{figure:.6}{percent}"),
+            max_deviation: if steady.slope { 0.0 } else { figure },
+            slope: if steady.slope { figure } else { 0.0 },
+            data: SteadyData { bw_mean: mean(&bw), iops_mean: mean(&iops), iops, bw },
+        })
+    }
+
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let SteadyData { bw_mean, iops_mean, .. } = self.data;
+        let attained = if self.attained > 0 { "yes" } else { "no" };
+        let [binary, decimal] =
+            [true, false].map(|binary| number_of(bw_mean, FIGURES, binary, "B/s"));
+        let (ss, criterion) = (self.ss.split(':').next().unwrap_or_default(), &self.criterion);
+        writeln!(
+            out,
+            "  steadystate  : attained={attained}, bw={binary} ({decimal}), iops={iops_mean}, \
+             {ss}={criterion}"
+        )
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-struct Sync {
-    total_ios: u64,
-    lat_ns: Latency,
+pub(super) struct Sync {
+    pub total_ios: u64,
+    pub lat_ns: Latency,
 }
 
 impl Job {
@@ -103,8 +173,53 @@ impl Job {
             latency_ms,
             latency_depth: spec.io.iodepth,
             latency_percentile: 100.0,
+            steadystate: SteadyState::of(&entry[0]),
+            jobs: entry.len(),
+            description: spec.option("description").map(str::to_owned),
+            percentiles: spec.percentiles.clone(),
             ..Job::default()
         }
+    }
+}
+
+impl Job {
+    /// Adds what a write survives and when it was durable, from our own result.
+    pub(super) fn add_survival(&mut self, result: &result::Document) {
+        let rows = result.scenarios.iter().flat_map(|scenario| &scenario.rows);
+        let is_own = |row: &&Row| {
+            let rest = row.name.strip_prefix(&self.jobname);
+            row.direction == Way::Write && rest.is_some_and(|rest| ["", "/write"].contains(&rest))
+        };
+        let Some(row) = rows.into_iter().find(is_own) else { return };
+        let Some(survives) = row.survives else { return };
+        let mut text = match survives {
+            Survives::PowerLoss => "a write here survives a power loss",
+            Survives::OsCrash => "a write here survives a crash of the system, and no power loss",
+            Survives::ProcessCrash => "a write here survives a crash of the process only",
+            Survives::Nothing => "a write here survives nothing",
+        }
+        .to_owned();
+        match row.durable_latency_ns {
+            Some(durable) => text += &format!("; durable after {}, P99", units::nanoseconds(durable.p99_ns)),
+            None if self.sync.total_ios == 0 && survives < Survives::PowerLoss => {
+                text += "; nothing was flushed";
+            }
+            None => {}
+        }
+        let in_memory = row.runs.iter().filter_map(|run| run.page_cache_bytes).sum::<u64>();
+        if in_memory > 0 {
+            text += &format!("; {} stayed in memory", units::bytes(in_memory));
+        }
+        self.survival = Some(text);
+    }
+
+    /// Removes what only `json+` has.
+    pub(super) fn forget_bins(&mut self) {
+        let directions = [&mut self.read, &mut self.write, &mut self.trim];
+        for direction in directions {
+            (direction.clat_ns.bins, direction.lat_ns.bins) = (None, None);
+        }
+        self.sync.lat_ns.bins = None;
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
-use wrote_jobs::fio_json::{About, document};
+use wrote_jobs::fio_report::{About, document};
 use wrote_jobs::jobs::GroupReport;
 
 fn about<'a>(global: &'a [(String, String)]) -> About<'a> {

@@ -1,21 +1,42 @@
-//! Reports of jobs as fio's own JSON, for the scripts and plots that read it.
+//! Reports of jobs in fio's own forms, for the scripts, plots and people that read them: JSON, text,
+//! lines of fields, and files of logs.
 //!
-//! Keys, order and units follow `fio --output-format=json` (fio 3.33 and later); `docs/results.md`
-//! lists the differences.
+//! Keys, order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
 mod direction;
 mod job;
+mod logs;
+mod normal;
+mod terse;
 
 use crate::jobs::{GroupReport, JobReport};
+use crate::machine::counters::{Counters, SECTOR_BYTES};
 use direction::Pairs;
 use job::Job;
 pub(crate) use job::options;
+pub use logs::logs;
+pub use normal::write_head;
 use serde::Serialize;
+use std::io::{self, Write};
 use std::time::Duration;
-use wrote_result::document::Direction;
+pub use terse::TERSE_VERSION;
+use wrote_result::document::{self as result, Direction, Finding};
 
-/// The kernel's unit of counters of a disk with any block size.
-const SECTOR_BYTES: u64 = 512;
+/// The version that programs which call fio look for, and our own.
+pub const VERSION: &str = concat!("fio-3.42 (wrote ", env!("CARGO_PKG_VERSION"), ")");
+
+/// A form of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// Fields with `;` between, of this version.
+    Terse(u32),
+    /// JSON.
+    Json,
+    /// JSON with every bucket of the latencies.
+    JsonPlus,
+    /// Text for people.
+    Normal,
+}
 
 /// Facts in the document besides the jobs.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +47,8 @@ pub struct About<'a> {
     pub global: &'a [(String, String)],
     /// The kernel's name of the device below the first job's files: `sda1`.
     pub device: Option<&'a str>,
+    /// The result in our own form, for what fio leaves out.
+    pub result: Option<&'a result::Document>,
 }
 
 /// fio's document, only for serialization.
@@ -40,26 +63,48 @@ pub struct Document {
     global_options: Pairs<String>,
     jobs: Vec<Job>,
     disk_util: Vec<DiskUtil>,
+    /// What fio has no key for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wrote: Option<Wrote>,
 }
 
-/// The block layer's counters of the device below, for all processes. fio's other figures of a disk
-/// (requests, merges, ticks, utilisation) are not counted here and left out.
 #[derive(Clone, Debug, Serialize)]
+struct Wrote {
+    findings: Vec<Finding>,
+}
+
+/// The block layer's counters of the device below, for all processes.
+#[derive(Clone, Debug, Default, Serialize)]
 struct DiskUtil {
     name: String,
+    read_ios: u64,
+    write_ios: u64,
     read_sectors: u64,
     write_sectors: u64,
+    read_merges: u64,
+    write_merges: u64,
+    /// Milliseconds, as the next three.
+    read_ticks: u64,
+    write_ticks: u64,
+    in_queue: u64,
+    /// Percent of the time.
+    util: f64,
 }
 
 /// Makes fio's document of reports.
 ///
 /// Each job, and each of its `numjobs`, is an entry of `jobs`; jobs of a group with
-/// `group_reporting` are one entry. The version is `wrote-` and ours, as fio's is `fio-3.33`.
+/// `group_reporting` are one entry.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
-    let jobs = groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
+    let mut jobs: Vec<Job> =
+        groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
+    if let Some(result) = about.result {
+        jobs.iter_mut().for_each(|job| job.add_survival(result));
+    }
+    let wrote = about.result.map(|result| Wrote { findings: result.findings.clone() });
     Document {
-        fio_version: concat!("wrote-", env!("CARGO_PKG_VERSION")).into(),
+        fio_version: VERSION.into(),
         timestamp: about.ended_at.as_second(),
         timestamp_ms: about.ended_at.as_millisecond(),
         // As ctime(3) writes it, but in UTC: fio uses the local time.
@@ -67,7 +112,38 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
         global_options: Pairs(unchanged(groups, about.global)),
         jobs,
         disk_util: about.device.and_then(|device| disk_util(groups, device)).into_iter().collect(),
+        wrote,
     }
+}
+
+impl Document {
+    /// Writes the report in each of these forms, in fio's order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write(&self, forms: &[Form], out: &mut dyn Write) -> io::Result<()> {
+        let mut forms = forms.to_vec();
+        forms.sort_unstable();
+        for form in forms {
+            match form {
+                Form::Terse(version) => terse::write(self, version, out)?,
+                Form::Normal => normal::write(self, out)?,
+                Form::Json => {
+                    let mut plain = self.clone();
+                    plain.jobs.iter_mut().for_each(Job::forget_bins);
+                    write_json(&plain, out)?;
+                }
+                Form::JsonPlus => write_json(self, out)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_json(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
 }
 
 /// Returns the global options that hold for every job. Readers prefer them to a job's own, so an
@@ -120,12 +196,23 @@ fn whole_seconds(elapsed: Duration) -> u64 {
 
 /// `None` where no counters were read.
 fn disk_util(groups: &[GroupReport], device: &str) -> Option<DiskUtil> {
-    let sectors = |bytes: fn(&GroupReport) -> Option<u64>| {
-        Some(groups.iter().map(bytes).sum::<Option<u64>>()? / SECTOR_BYTES)
-    };
-    Some(DiskUtil {
-        name: device.into(),
-        read_sectors: sectors(|group| group.device_read_bytes)?,
-        write_sectors: sectors(|group| group.device_written_bytes)?,
-    })
+    let mut all = DiskUtil { name: device.into(), ..DiskUtil::default() };
+    let (mut busy_ms, mut elapsed_s) = (0, 0.0);
+    for group in groups {
+        let moved = group.device?;
+        let Counters { reads, writes, read_merges, write_merges, read_ms, write_ms, .. } = moved;
+        all.read_ios += reads;
+        all.write_ios += writes;
+        all.read_sectors += moved.read_bytes / SECTOR_BYTES;
+        all.write_sectors += moved.written_bytes / SECTOR_BYTES;
+        all.read_merges += read_merges;
+        all.write_merges += write_merges;
+        all.read_ticks += read_ms;
+        all.write_ticks += write_ms;
+        all.in_queue += moved.weighted_ms;
+        busy_ms += moved.busy_ms;
+        elapsed_s += group.elapsed.as_secs_f64();
+    }
+    all.util = (busy_ms as f64 / 10.0 / elapsed_s.max(1e-3)).min(100.0);
+    Some(all)
 }

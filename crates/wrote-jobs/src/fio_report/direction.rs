@@ -14,15 +14,15 @@ const SAMPLE_NS: i128 = 500_000_000;
 /// fio's `read`, `write` and `trim`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Direction {
-    io_bytes: u64,
+    pub io_bytes: u64,
     pub io_kbytes: u64,
-    bw_bytes: u64,
+    pub bw_bytes: u64,
     /// KiB/s.
     pub bw: u64,
     pub iops: f64,
     /// Milliseconds; 0 without a transfer.
     pub runtime: u64,
-    total_ios: u64,
+    pub total_ios: u64,
     short_ios: u64,
     drop_ios: u64,
     pub slat_ns: Latency,
@@ -34,12 +34,12 @@ pub(super) struct Direction {
     pub bw_agg: f64,
     pub bw_mean: f64,
     pub bw_dev: f64,
-    bw_samples: u64,
-    iops_min: u64,
-    iops_max: u64,
-    iops_mean: f64,
-    iops_stddev: f64,
-    iops_samples: u64,
+    pub bw_samples: u64,
+    pub iops_min: u64,
+    pub iops_max: u64,
+    pub iops_mean: f64,
+    pub iops_stddev: f64,
+    pub iops_samples: u64,
 }
 
 /// fio's latencies, without percentiles if there are no samples.
@@ -50,9 +50,12 @@ pub(super) struct Latency {
     pub mean: f64,
     pub stddev: f64,
     #[serde(rename = "N")]
-    count: u64,
+    pub count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Pairs<u64>>,
+    /// Operations by their latency in nanoseconds (`json+`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bins: Option<Pairs<u64>>,
 }
 
 impl Latency {
@@ -60,6 +63,8 @@ impl Latency {
         let at = |percentile: &f64| {
             (format!("{percentile:.6}"), histogram.value_at_quantile(percentile / 100.0))
         };
+        let bins = histogram.iter_recorded();
+        let bins = bins.map(|bin| (bin.value_iterated_to().to_string(), bin.count_at_value()));
         Latency {
             min: histogram.min(),
             max: histogram.max(),
@@ -68,6 +73,7 @@ impl Latency {
             count: histogram.len(),
             percentile: (!histogram.is_empty() && !percentiles.is_empty())
                 .then(|| Pairs(percentiles.iter().map(at).collect())),
+            bins: (!histogram.is_empty()).then(|| Pairs(bins.collect())),
         }
     }
 }

@@ -1,0 +1,93 @@
+//! `wrote fio`, or the program under the name `fio`: scripts that call fio run as they are, with
+//! fio's command line, defaults, forms of output and exit codes.
+
+mod device;
+mod options;
+
+use super::run::{self, Done};
+use crate::args::RunArgs;
+use crate::output::{self, to_stdout};
+use crate::terminal;
+use options::Asked;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+use wrote_jobs::fio_report::{self, Form};
+use wrote_jobs::jobs;
+use wrote_jobs::peers::Peers;
+use wrote_jobs::report;
+use wrote_jobs::spec::Log;
+use wrote_result::{Error, Stop};
+
+/// The interval of the aggregated rates of `--bandwidth-log`.
+const AGGREGATED_OVER: Duration = Duration::from_millis(500);
+
+/// Runs as fio does. Every failure has exit code 1, as fio's.
+///
+/// # Errors
+///
+/// One line: why there is no result.
+pub(super) fn run(words: &[OsString], stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    let done = options::parse(words).and_then(|asked| obey(&asked, stop, command));
+    done.map_err(|error| match error {
+        Error::Usage(text) => Error::Failed(text),
+        other => other,
+    })
+}
+
+fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    if let Some(text) = &asked.answer {
+        return to_stdout(|out| out.write_all(text.as_bytes()));
+    }
+    let arguments = &asked.run;
+    let mut plan = run::plan(arguments, Peers::alone(), stop)?;
+    if asked.parse_only {
+        return Ok(());
+    }
+    let mut permissions = arguments.permissions();
+    permissions.devices = device::check(&plan.specs, &asked.devices)?;
+    if asked.bandwidth_log {
+        for spec in &mut plan.specs {
+            spec.log.get_or_insert(Log { mean_over: AGGREGATED_OVER });
+        }
+    }
+    let wants_text = asked.forms.contains(&Form::Normal);
+    let mut text = Vec::new();
+    if wants_text {
+        fio_report::write_head(&plan.specs, &mut text).expect("memory takes everything");
+    }
+    if arguments.to.output.is_none() && !text.is_empty() {
+        // As fio does, before the work begins.
+        to_stdout(|out| out.write_all(&text))?;
+        text.clear();
+    }
+    let done = run::measure(arguments, &plan, permissions, Peers::alone(), stop, command, &mut ())?;
+    stop.check()?;
+    let of_files = run::with_groups(&plan.files, &done.groups);
+    let result = report::document(&of_files, &done.before, &done.about, Peers::alone(), None)?;
+    let fios = done.fios(&plan.files, Some(&result), asked.idle_prof);
+    fios.write(&asked.forms, &mut text).expect("memory takes everything");
+    match arguments.to.output.as_deref() {
+        Some(path) => replace(path, &text)?,
+        None => to_stdout(|out| out.write_all(&text))?,
+    }
+    for (name, text) in fio_report::logs(&done.groups, asked.bandwidth_log) {
+        let path = asked.aux_path.as_ref().map_or(name.clone().into(), |folder| folder.join(name));
+        replace(&path, text.as_bytes())?;
+    }
+    if asked.findings {
+        result.findings.iter().for_each(|finding| terminal::complain(&finding.text));
+    }
+    Ok(())
+}
+
+/// Writes a file that may exist, as fio does.
+fn replace(path: &Path, text: &[u8]) -> Result<(), Error> {
+    if path == Path::new("-") {
+        return to_stdout(|out| out.write_all(text));
+    }
+    let written = File::create(path).and_then(|mut file| file.write_all(text));
+    written.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
+}

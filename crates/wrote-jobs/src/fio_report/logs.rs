@@ -1,0 +1,63 @@
+//! fio's log files (`write_bw_log`, `write_lat_log`, `write_iops_log`): a line for each operation,
+//! or for the mean of `log_avg_msec`: milliseconds, value, direction, bytes, offset.
+
+use crate::jobs::{GroupReport, JobReport, Logged};
+use std::fmt::Write as _;
+
+/// A key that asks for logs, and the log files of one job: the end of a name, and the value.
+type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
+
+const KINDS: [Kind; 5] = [
+    // KiB/s.
+    ("write_bw_log", "bw", |entry, seconds| (entry.bytes as f64 / seconds / 1024.0) as u64),
+    ("write_iops_log", "iops", |entry, seconds| match entry.operations {
+        1 if seconds < 1e-3 => 1,
+        operations => (operations as f64 / seconds) as u64,
+    }),
+    // Nanoseconds.
+    ("write_lat_log", "slat", |_, _| 0),
+    ("write_lat_log", "clat", |entry, _| entry.latency_ns),
+    ("write_lat_log", "lat", |entry, _| entry.latency_ns),
+];
+
+/// Returns the names and texts of all log files that the jobs ask for.
+pub fn logs(groups: &[GroupReport]) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let jobs = groups.iter().flat_map(|group| &group.jobs);
+    for (number, job) in jobs.enumerate() {
+        for (key, kind, value) in KINDS {
+            let Some(prefix) = job.spec.option(key) else { continue };
+            // Without a value the job's name stands before the rest.
+            let prefix = if prefix == "1" { &job.spec.name } else { prefix };
+            let is_of_job = job.spec.option("per_job_logs") != Some("0");
+            let number = if is_of_job { format!(".{}", number + 1) } else { String::new() };
+            let (name, text) = (format!("{prefix}_{kind}{number}.log"), text(job, kind, value));
+            match files.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => known.push_str(&text),
+                None => files.push((name, text)),
+            }
+        }
+    }
+    files
+}
+
+fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
+    let over = job.spec.log.map_or(0.0, |log| log.mean_over.as_secs_f64());
+    let mut text = String::new();
+    // Nothing is known of the time before an operation was handed on.
+    for entry in job.log.iter().filter(|_| kind != "slat" || over > 0.0) {
+        // The rate of one operation is that of its own time.
+        let seconds = if over > 0.0 { over } else { entry.latency_ns.max(1) as f64 / 1e9 };
+        let seconds = if kind == "iops" && over == 0.0 { 1e-9 } else { seconds };
+        let bytes = if over > 0.0 { 0 } else { entry.bytes };
+        let direction = u8::from(entry.write);
+        // A text takes everything.
+        let _ = writeln!(
+            text,
+            "{}, {}, {direction}, {bytes}, 0",
+            entry.at_ms,
+            value(entry, seconds)
+        );
+    }
+    text
+}
