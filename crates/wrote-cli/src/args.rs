@@ -9,7 +9,7 @@ use include_dir::{Dir, include_dir};
 use itertools::Itertools;
 use std::error::Error as _;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
 use wrote_report::wrapped;
 
@@ -36,7 +36,7 @@ pub use log::{
 };
 pub use ranks::{RankArgs, of_rank};
 pub use reports::{CompareArgs, DoctorArgs, ReportArgs};
-pub use run::{RunArgs, RunFormat, translated};
+pub use run::{FioArgs, RunArgs, RunFormat, translated};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};
@@ -71,6 +71,8 @@ pub enum Command {
     Bench(Box<BenchArgs>),
     /// Run fio job files, and report what each write survives
     Run(RunArgs),
+    /// Behave as fio does, for scripts that call it: link this program to the name fio
+    Fio(FioArgs),
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     Fit(FitArgs),
     /// Run a program, and report what of its writes would survive a power cut
@@ -98,7 +100,7 @@ pub enum Command {
 }
 
 /// Where to write a result.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("files").args(["output", "html"]).multiple(true))]
 pub struct OutputArgs {
@@ -229,6 +231,20 @@ fn with_help(command: clap::Command, file: &str, width: usize) -> clap::Command 
 pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = definition().try_get_matches_from(translated(&asked(arguments)))?;
     Cli::from_arg_matches(&matches)
+}
+
+/// Returns the words of a program whose link has the name `fio`, as those of `wrote fio`: all
+/// words are fio's.
+pub fn of_link(arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    let is_link = name.is_some_and(|name| name == "fio");
+    let is_fio = is_link || arguments.get(1).is_some_and(|word| word == "fio");
+    let asks_for_help = !is_link && arguments.get(2).is_some_and(|word| word == "--help");
+    if !is_fio || asks_for_help {
+        return arguments;
+    }
+    let words = arguments.into_iter().skip(if is_link { 1 } else { 2 });
+    ["wrote", "fio", "--"].into_iter().map(OsString::from).chain(words).collect()
 }
 
 /// Replaces `help TOPIC`, `log help` and `version`, which people try, by the options.

@@ -15,6 +15,7 @@ use wrote_result::{Error, Stop};
 
 mod bench;
 mod copy;
+mod fio;
 mod fit;
 mod langs;
 mod language_program;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
+        Command::Fio(arguments) => fio::run(&arguments.words, stop, command),
         Command::Fit(arguments) => fit::run(&arguments, stop, command),
         Command::Trace(arguments) => trace::run(&arguments, stop),
         Command::Langs(arguments) => langs::run(&arguments, stop, command),

@@ -12,7 +12,7 @@ use wrote_cli::{commands, output, terminal};
 use wrote_result::{Error, Stop};
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = args::of_link(std::env::args_os().collect());
     match arguments.get(1..) {
         Some([word, rest @ ..]) if word == commands::LANGUAGE_PROGRAM => {
             commands::language_program(rest)

@@ -127,7 +127,14 @@ fn jobs_of(
     let overrides = overrides(surroundings);
     // A wrong line may be what a job lacks, so that another error would follow from it.
     let mut is_whole = errors.is_empty();
-    let mut globals = Draft { as_fio: surroundings.as_fio, ..Draft::new() };
+    let mut globals = Draft::new();
+    globals.as_fio = surroundings.as_fio;
+    // fio's command line has what its files leave out, and ours what they have, too.
+    let (defaults, overrides) = match surroundings.as_fio {
+        true => (overrides, Vec::new()),
+        false => (Vec::new(), overrides),
+    };
+    errors.extend(apply(&mut globals, &defaults, &mut notes));
     let mut groups = Groups::default();
     let (mut jobs, mut names) = (Vec::new(), Vec::new());
     for section in sections {

@@ -4,6 +4,7 @@
 //! Keys, order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
 mod direction;
+mod idle;
 mod job;
 mod logs;
 mod normal;
@@ -14,6 +15,7 @@ use crate::machine::counters::{Counters, SECTOR_BYTES};
 use direction::Pairs;
 use job::Job;
 pub(crate) use job::options;
+pub use idle::Idleness;
 pub use logs::logs;
 pub use normal::write_head;
 use serde::Serialize;
@@ -22,8 +24,9 @@ use std::time::Duration;
 pub use terse::TERSE_VERSION;
 use wrote_result::document::{self as result, Direction, Finding};
 
-/// The version that programs which call fio look for, and our own.
-pub const VERSION: &str = concat!("fio-3.42 (wrote ", env!("CARGO_PKG_VERSION"), ")");
+/// The version that programs which call fio look for. They read a number to its end, so that ours
+/// does not stand beside it.
+pub const VERSION: &str = "fio-3.42";
 
 /// A form of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +52,8 @@ pub struct About<'a> {
     pub device: Option<&'a str>,
     /// The result in our own form, for what fio leaves out.
     pub result: Option<&'a result::Document>,
+    /// The processors' idleness (`--idle-prof`).
+    pub idleness: Option<&'a Idleness>,
 }
 
 /// fio's document, only for serialization.
@@ -63,6 +68,8 @@ pub struct Document {
     global_options: Pairs<String>,
     jobs: Vec<Job>,
     disk_util: Vec<DiskUtil>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_idleness: Option<Idleness>,
     /// What fio has no key for.
     #[serde(skip_serializing_if = "Option::is_none")]
     wrote: Option<Wrote>,
@@ -70,6 +77,7 @@ pub struct Document {
 
 #[derive(Clone, Debug, Serialize)]
 struct Wrote {
+    version: &'static str,
     findings: Vec<Finding>,
 }
 
@@ -102,7 +110,8 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
     if let Some(result) = about.result {
         jobs.iter_mut().for_each(|job| job.add_survival(result));
     }
-    let wrote = about.result.map(|result| Wrote { findings: result.findings.clone() });
+    let version = env!("CARGO_PKG_VERSION");
+    let wrote = about.result.map(|result| Wrote { version, findings: result.findings.clone() });
     Document {
         fio_version: VERSION.into(),
         timestamp: about.ended_at.as_second(),
@@ -111,7 +120,8 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
         time: about.ended_at.strftime("%a %b %e %H:%M:%S %Y").to_string(),
         global_options: Pairs(unchanged(groups, about.global)),
         jobs,
-        disk_util: about.device.and_then(|device| disk_util(groups, device)).into_iter().collect(),
+        disk_util: disk_util(groups, about.device).into_iter().collect(),
+        cpu_idleness: about.idleness.cloned(),
         wrote,
     }
 }
@@ -195,7 +205,9 @@ fn whole_seconds(elapsed: Duration) -> u64 {
 }
 
 /// `None` where no counters were read.
-fn disk_util(groups: &[GroupReport], device: &str) -> Option<DiskUtil> {
+fn disk_util(groups: &[GroupReport], device: Option<&str>) -> Option<DiskUtil> {
+    let is_off = |job: &JobReport| job.spec.option("disk_util") == Some("0");
+    let device = device.filter(|_| !groups.iter().flat_map(|group| &group.jobs).any(is_off))?;
     let mut all = DiskUtil { name: device.into(), ..DiskUtil::default() };
     let (mut busy_ms, mut elapsed_s) = (0, 0.0);
     for group in groups {

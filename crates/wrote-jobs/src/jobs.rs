@@ -73,6 +73,8 @@ pub struct Permissions {
     pub fill: bool,
     /// Files that are too short to be read are made longer first.
     pub extend: bool,
+    /// Jobs may write to block devices: the caller has checked that these hold nothing.
+    pub devices: bool,
 }
 
 /// The report of one job.

@@ -220,8 +220,14 @@ pub(super) fn short(bytes: u64) -> String {
 }
 
 /// The files belong to the run.
-const OVERWRITE: Permissions =
-    Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
+const OVERWRITE: Permissions = Permissions {
+    overwrite: true,
+    read_unwritten: false,
+    overlap: false,
+    fill: false,
+    extend: false,
+    devices: false,
+};
 
 impl Grid {
     /// Returns the plan of the cells.

@@ -12,7 +12,7 @@ use wrote_result::{Error, units};
 const RANK: &str = "{rank}";
 
 /// The arguments of several ranks.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct RankArgs {
     /// Under mpirun: one file for all ranks, with a region for each, one behind the other
     #[arg(long, help_heading = HEADING)]

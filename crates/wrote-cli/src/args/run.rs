@@ -12,7 +12,7 @@ use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
 /// The arguments of `wrote run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// fio job files, in turn; - is standard input
     #[arg(value_name = "JOB", required_unless_present = OPTION, value_hint = ValueHint::FilePath)]
@@ -67,6 +67,18 @@ pub struct RunArgs {
     /// The settings of several ranks.
     #[command(flatten)]
     pub ranks: RankArgs,
+
+    /// The program was called as fio.
+    #[arg(skip)]
+    pub as_fio: bool,
+}
+
+/// The words of fio's command line.
+#[derive(Debug, Args)]
+pub struct FioArgs {
+    /// fio's options and job files
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// How a result of jobs is written.
@@ -78,6 +90,12 @@ pub enum RunFormat {
     FioJson,
 }
 
+impl Default for RunFormat {
+    fn default() -> RunFormat {
+        RunFormat::Own(Format::Table)
+    }
+}
+
 impl RunArgs {
     /// The permissions of the jobs.
     pub fn permissions(&self) -> Permissions {
@@ -85,7 +103,8 @@ impl RunArgs {
             overwrite: self.overwrite,
             read_unwritten: self.read_unwritten,
             overlap: self.allow_overlap,
-            fill: false,
+            extend: self.as_fio,
+            ..Permissions::default()
         }
     }
 }

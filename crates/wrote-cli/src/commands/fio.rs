@@ -4,9 +4,8 @@
 mod device;
 mod options;
 
-use super::run::{self, Done};
-use crate::args::RunArgs;
-use crate::output::{self, to_stdout};
+use super::run as jobs_of;
+use crate::output::to_stdout;
 use crate::terminal;
 use options::Asked;
 use std::ffi::OsString;
@@ -15,7 +14,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 use wrote_jobs::fio_report::{self, Form};
-use wrote_jobs::jobs;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::spec::Log;
@@ -42,7 +40,7 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         return to_stdout(|out| out.write_all(text.as_bytes()));
     }
     let arguments = &asked.run;
-    let mut plan = run::plan(arguments, Peers::alone(), stop)?;
+    let mut plan = jobs_of::plan(arguments, Peers::ALONE, stop)?;
     if asked.parse_only {
         return Ok(());
     }
@@ -63,10 +61,10 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
-    let done = run::measure(arguments, &plan, permissions, Peers::alone(), stop, command, &mut ())?;
+    let done = jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut ())?;
     stop.check()?;
-    let of_files = run::with_groups(&plan.files, &done.groups);
-    let result = report::document(&of_files, &done.before, &done.about, Peers::alone(), None)?;
+    let of_files = jobs_of::with_groups(&plan.files, &done.groups);
+    let result = report::document(&of_files, &done.before, &done.about, Peers::ALONE, None)?;
     let fios = done.fios(&plan.files, Some(&result), asked.idle_prof);
     fios.write(&asked.forms, &mut text).expect("memory takes everything");
     match arguments.to.output.as_deref() {

@@ -2,7 +2,9 @@
 //! or for the mean of `log_avg_msec`: milliseconds, value, direction, bytes, offset.
 
 use crate::jobs::{GroupReport, JobReport, Logged};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// A key that asks for logs, and the log files of one job: the end of a name, and the value.
 type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
@@ -20,11 +22,27 @@ const KINDS: [Kind; 5] = [
     ("write_lat_log", "lat", |entry, _| entry.latency_ns),
 ];
 
-/// Returns the names and texts of all log files that the jobs ask for.
-pub fn logs(groups: &[GroupReport]) -> Vec<(String, String)> {
+/// Returns the names and texts of all log files that the jobs ask for; with `aggregated` also the
+/// rates of all jobs together (`--bandwidth-log`).
+pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
-    let jobs = groups.iter().flat_map(|group| &group.jobs);
-    for (number, job) in jobs.enumerate() {
+    let jobs = || groups.iter().flat_map(|group| &group.jobs);
+    for (write, name) in [(false, "agg-read_bw.log"), (true, "agg-write_bw.log")] {
+        if aggregated {
+            let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+            for job in jobs() {
+                let over = job.spec.log.map_or(Duration::ZERO, |log| log.mean_over);
+                for entry in job.log.iter().filter(|entry| entry.write == write) {
+                    let rate = entry.bytes as f64 / over.as_secs_f64().max(1e-3) / 1024.0;
+                    *sums.entry(entry.at_ms).or_default() += rate;
+                }
+            }
+            let direction = u8::from(write);
+            let line = |(ms, rate)| format!("{ms}, {}, {direction}, 0, 0\n", rate as u64);
+            files.push((name.into(), sums.into_iter().map(line).collect()));
+        }
+    }
+    for (number, job) in jobs().enumerate() {
         for (key, kind, value) in KINDS {
             let Some(prefix) = job.spec.option(key) else { continue };
             // Without a value the job's name stands before the rest.
@@ -43,6 +61,8 @@ pub fn logs(groups: &[GroupReport]) -> Vec<(String, String)> {
 
 fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
     let over = job.spec.log.map_or(0.0, |log| log.mean_over.as_secs_f64());
+    let is_of_epoch = job.spec.option("log_unix_epoch").is_some_and(|on| on != "0");
+    let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
     // Nothing is known of the time before an operation was handed on.
     for entry in job.log.iter().filter(|_| kind != "slat" || over > 0.0) {
@@ -55,7 +75,7 @@ fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
         let _ = writeln!(
             text,
             "{}, {}, {direction}, {bytes}, 0",
-            entry.at_ms,
+            epoch_ms + entry.at_ms,
             value(entry, seconds)
         );
     }

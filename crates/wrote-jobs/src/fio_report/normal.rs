@@ -41,8 +41,12 @@ pub fn write_head(specs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
             spec.io.iodepth,
         )?;
     }
-    let threads = if specs.iter().any(|spec| spec.is_thread()) { "thread" } else { "process" };
-    let count = counted(specs.len() as u64, threads).replace("processs", "processes");
+    let is_thread = specs.iter().any(|spec| spec.option("thread").is_some_and(|on| on != "0"));
+    let count = match (is_thread, specs.len()) {
+        (true, count) => counted(count as u64, "thread"),
+        (false, 1) => "1 process".into(),
+        (false, count) => format!("{count} processes"),
+    };
     writeln!(out, "{VERSION}\nStarting {count}\n")
 }
 
@@ -65,13 +69,15 @@ pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> 
     for disk in &document.disk_util {
         let DiskUtil { name, read_ios, write_ios, read_merges, write_merges, .. } = disk;
         let DiskUtil { read_ticks, write_ticks, in_queue, util, .. } = disk;
+        let (read_sectors, write_sectors) = (disk.read_sectors, disk.write_sectors);
         writeln!(
             out,
-            "  {name}: ios={read_ios}/{write_ios}, merge={read_merges}/{write_merges}, \
-             ticks={read_ticks}/{write_ticks}, in_queue={in_queue}, util={util:.2}%"
+            "  {name}: ios={read_ios}/{write_ios}, sectors={read_sectors}/{write_sectors}, \
+             merge={read_merges}/{write_merges}, ticks={read_ticks}/{write_ticks}, \
+             in_queue={in_queue}, util={util:.2}%"
         )?;
     }
-    Ok(())
+    document.cpu_idleness.iter().try_for_each(|idleness| idleness.write(out))
 }
 
 fn write_job(job: &Job, time: &str, out: &mut dyn Write) -> io::Result<()> {

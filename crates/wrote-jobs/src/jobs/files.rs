@@ -177,7 +177,8 @@ impl<'a> Use<'a> {
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
         let Found { kind, ours, will_change } = self.found;
-        kind.check_write(self.path, self.spec, permissions.overwrite || ours)?;
+        let overwrite = permissions.overwrite || ours;
+        kind.check_write(self.path, self.spec, overwrite, permissions.devices)?;
         let refuse = |what: &str| {
             let shown = self.path.display();
             Err(Error::Usage(format!("{shown}: {what}")))

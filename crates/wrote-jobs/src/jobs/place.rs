@@ -71,9 +71,15 @@ pub enum Kind {
 
 impl Kind {
     /// Refuses a job that would write to a device, or over a file where it must not.
-    pub fn check_write(self, path: &Path, spec: &JobSpec, overwrite: bool) -> Result<(), Error> {
+    pub fn check_write(
+        self,
+        path: &Path,
+        spec: &JobSpec,
+        overwrite: bool,
+        devices: bool,
+    ) -> Result<(), Error> {
         let what = match self {
-            Kind::Device { .. } => {
+            Kind::Device { .. } if !devices => {
                 "is a block device: jobs read from those and never write to them"
             }
             Kind::File { .. } if !overwrite => {

@@ -3,7 +3,7 @@
 use crate::args::{RunArgs, of_rank};
 use crate::{stdio, terminal};
 use itertools::Itertools;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wrote_jobs::machine::host;
 use wrote_jobs::peers::Peers;
@@ -15,7 +15,7 @@ use wrote_result::{Error, Stop};
 const JOB_FILE: stdio::Kind = stdio::Kind { name: "job file", bytes_max: 16 << 20 };
 
 #[derive(Debug, Default)]
-pub(super) struct JobFile {
+pub(in crate::commands) struct JobFile {
     /// Its name, without its folder.
     pub name: String,
     /// Its content. The groups of its jobs follow the previous file's.
@@ -47,18 +47,23 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
     let (mut files, mut refused) = (Vec::new(), Vec::new());
     for path in &arguments.jobs {
         let name = shown_name(path);
-        let bytes = stdio::read_file(path, &name, JOB_FILE, stop)?;
-        let is_no_text = |_| format!("{name}: is not text: it has bytes that are not UTF-8");
-        let text = String::from_utf8(bytes).map_err(is_no_text).map_err(Error::Usage)?;
-        match parsed(&options, &arguments.section, |surroundings| fio::parse(&text, surroundings)) {
+        let text = read(path, &name, stop)?;
+        let include = |included: &str| {
+            // As fio does: the current folder first, then that of the including file.
+            let here = PathBuf::from(included);
+            let beside = path.parent().map(|folder| folder.join(included));
+            let path = if here.exists() { here } else { beside.unwrap_or(here) };
+            read(&path, included, stop).map_err(|error| error.to_string())
+        };
+        let parse = |surroundings: &fio::Surroundings| fio::parse(&text, surroundings);
+        match parsed(&options, arguments, &include, parse) {
             Ok(parsed) => files.push(JobFile::of(name, parsed)),
             Err(errors) => refused.extend(errors.iter().map(|error| format!("{name}: {error}"))),
         }
     }
     if arguments.jobs.is_empty() {
-        match parsed(&[], &arguments.section, |surroundings| {
-            fio::parse_options(&options, surroundings)
-        }) {
+        let parse = |surroundings: &fio::Surroundings| fio::parse_options(&options, surroundings);
+        match parsed(&[], arguments, &no_file, parse) {
             Ok(parsed) => files.push(JobFile::of("the command line".into(), parsed)),
             Err(errors) => refused.extend(errors.iter().map(ToString::to_string)),
         }
@@ -75,7 +80,8 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
 
 /// Parses the jobs in a text made by the program itself.
 pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
-    let parsed = parsed(&[], &[], |surroundings| fio::parse(text, surroundings));
+    let parse = |surroundings: &fio::Surroundings| fio::parse(text, surroundings);
+    let parsed = parsed(&[], &RunArgs::default(), &no_file, parse);
     parsed.map(|parsed| parsed.jobs).map_err(|errors| Error::Failed(errors[0].to_string()))
 }
 
@@ -103,11 +109,22 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
     arguments.options.iter().map(option).collect()
 }
 
+fn read(path: &Path, name: &str, stop: &Stop) -> Result<String, Error> {
+    let bytes = stdio::read_file(path, name, JOB_FILE, stop)?;
+    let is_no_text = |_| format!("{name}: is not text: it has bytes that are not UTF-8");
+    String::from_utf8(bytes).map_err(is_no_text).map_err(Error::Usage)
+}
+
+fn no_file(_: &str) -> Result<String, String> {
+    Err("is only of job files".into())
+}
+
 /// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job; only the
 /// wanted sections are taken.
 fn parsed(
     overrides: &[(String, Option<String>)],
-    sections: &[String],
+    arguments: &RunArgs,
+    include: &dyn Fn(&str) -> Result<String, String>,
     parse: impl FnOnce(&fio::Surroundings) -> Result<fio::Parsed, Vec<fio::ParseError>>,
 ) -> Result<fio::Parsed, Vec<fio::ParseError>> {
     let surroundings = fio::Surroundings {
@@ -117,7 +134,9 @@ fn parsed(
         memory_mib: host::memory_bytes() >> 20,
         seed: data::seed(),
         overrides,
-        sections,
+        sections: &arguments.section,
+        include,
+        as_fio: arguments.as_fio,
     };
     parse(&surroundings)
 }
