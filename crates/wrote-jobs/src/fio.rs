@@ -158,7 +158,7 @@ fn jobs_of(
         }
         errors.extend(wrong);
     }
-    errors.extend(groups.check(&mut notes).err());
+    errors.extend(groups.check(&mut notes).err().filter(|_| !surroundings.as_fio));
     if errors.is_empty() {
         return Ok(Parsed {
             jobs,

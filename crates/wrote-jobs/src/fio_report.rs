@@ -12,10 +12,11 @@ mod terse;
 
 use crate::jobs::{GroupReport, JobReport};
 use crate::machine::counters::{Counters, SECTOR_BYTES};
+use crate::spec::JobSpec;
 use direction::Pairs;
+pub use idle::Idleness;
 use job::Job;
 pub(crate) use job::options;
-pub use idle::Idleness;
 pub use logs::logs;
 pub use normal::write_head;
 use serde::Serialize;
@@ -105,8 +106,7 @@ struct DiskUtil {
 /// `group_reporting` are one entry.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
-    let mut jobs: Vec<Job> =
-        groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
+    let mut jobs: Vec<Job> = groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
     if let Some(result) = about.result {
         jobs.iter_mut().for_each(|job| job.add_survival(result));
     }
@@ -169,7 +169,12 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
 }
 
 fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
-    let as_one = |a: &JobReport, b: &JobReport| a.spec.group_reporting && b.spec.group_reporting;
+    let begins = |spec: &JobSpec| {
+        spec.clone == 0 && spec.option("new_group").is_some_and(|value| value != "0")
+    };
+    let as_one = |a: &JobReport, b: &JobReport| {
+        a.spec.group_reporting && b.spec.group_reporting && !begins(&b.spec)
+    };
     let entries: Vec<&[JobReport]> = group.jobs.chunk_by(as_one).collect();
     // The rate of all entries together, for each entry's share of it.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();

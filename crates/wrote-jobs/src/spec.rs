@@ -7,9 +7,7 @@ mod order;
 mod parts;
 
 pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, Streak, WRITE, Zone};
-pub use parts::{
-    Data, Fallocate, Files, Io, Log, Pacing, Steady, SyncEach, Think, Verify, Writes,
-};
+pub use parts::{Data, Fallocate, Files, Io, Log, Pacing, Steady, SyncEach, Think, Verify, Writes};
 
 use crate::rate::Rate;
 use std::fmt::Display;

@@ -571,6 +571,9 @@ impl<'a> Worker<'a> {
         let (thread, process) =
             (Usage::of_thread().since(&self.usage.0), Usage::now().since(&self.usage.1));
         let end_ns = (ended - self.start).as_nanos() as u64;
+        if !self.counting && self.spec.pace.counts_short_ramp {
+            (self.counting, self.counts_from_ns) = (true, 0);
+        }
         let all_ramp = !self.counting;
         if all_ramp {
             self.counts_from_ns = end_ns;

@@ -61,7 +61,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
-    let done = jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut ())?;
+    let done =
+        jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut ())?;
     stop.check()?;
     let of_files = jobs_of::with_groups(&plan.files, &done.groups);
     let result = report::document(&of_files, &done.before, &done.about, Peers::ALONE, None)?;

@@ -7,6 +7,7 @@ mod command;
 mod compare;
 mod copy;
 mod doctor;
+mod fio;
 mod fit;
 mod hostile_names;
 mod inputs;

@@ -365,6 +365,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     io.sqthread_poll_cpu = io.sqthread_poll_cpu.filter(|_| io.sqthread_poll);
 
     let pace = &mut *job.pace;
+    pace.counts_short_ramp = draft.as_fio;
     pace.time_based &= pace.runtime.is_some();
     pace.number_ios = pace.number_ios.filter(|_| !pace.time_based);
     [pace.read_rate_bytes_per_s, pace.write_rate_bytes_per_s] = draft.rate.map(rate);

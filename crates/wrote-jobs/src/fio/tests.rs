@@ -41,6 +41,18 @@ fn surroundings(overrides: &[(String, Option<String>)]) -> Surroundings<'_> {
         seed: 7,
         overrides,
         sections: &[],
+        include: &included,
+        as_fio: false,
+    }
+}
+
+/// The files that `include` finds.
+fn included(name: &str) -> Result<String, String> {
+    match name {
+        "half.fio" => Ok("bs=8k\ninclude more.fio\n".into()),
+        "more.fio" => Ok("iodepth=1\n".into()),
+        "round.fio" => Ok("include round.fio\n".into()),
+        _ => Err("there is no such file".into()),
     }
 }
 
@@ -321,11 +333,7 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
             used",
         ),
         ("[a]\nbssplit=4k/100\nbs=8k", "line 3: bs=8k: changes nothing: bssplit says the sizes"),
-        (
-            "[a]\nwrite_bw_log=x",
-            "line 2: write_bw_log=x: no log files are written; results have \
-          percentiles and samples",
-        ),
+        ("[a]\nverify=md5", "line 2: verify=md5: blocks have a CRC32C all the same"),
     ] {
         let told = notes(text);
         assert!(told.iter().any(|told| told == note), "{text}: {told:?}");
@@ -335,6 +343,30 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
         notes("[a]\nsize=1m\nkb_base=1000\nbs=4KiB"),
         ["line 2: size=1m: 1000000 B is not a multiple of 4 KiB; 976 KiB is used"]
     );
+}
+
+#[test]
+fn the_lines_of_included_files_are_of_the_section_that_includes_them() {
+    let jobs = read("[a]\nbs=4k\ninclude half.fio\nsize=1m\n[b]\n").expect("jobs").jobs;
+    let bs = |at: usize| jobs[at].order.read_bs.only();
+    assert_eq!((bs(0), bs(1), jobs[0].files.file_bytes), (Some(8192), Some(4096), Some(1 << 20)));
+}
+
+#[test]
+fn called_as_fio_what_fio_takes_is_taken_and_a_file_outweighs_the_command_line() {
+    let text = "[a]\niodepth=8\ntime_based\nrate=1m\nrate_iops=10\nio_submit_mode=offload\n\
+                filename=${NOPE}x\nsize=1m\n";
+    assert!(read(text).is_err());
+    let overrides = ["size", "bs"].map(|key| (key.to_owned(), Some("64k".to_owned())));
+    let as_fio = Surroundings { as_fio: true, ..surroundings(&overrides) };
+    let jobs = parse(text, &as_fio).expect("fio takes it").jobs;
+    assert_eq!((jobs[0].files.file_bytes, jobs[0].io.iodepth), (Some(1 << 20), 8));
+    assert_eq!((jobs[0].order.read_bs.only(), jobs[0].pace.time_based), (Some(65_536), false));
+    // 10 operations of 64 KiB are less than 1 MiB.
+    assert_eq!((jobs[0].pace.read_rate_bytes_per_s, jobs[0].pace.read_rate_iops), (None, Some(10)));
+    assert_eq!(jobs[0].files.paths[0].to_str(), Some("x"));
+    let refused = parse("[a]\nzonemode=zbd\nfoo=1\n", &as_fio).expect_err("not taken");
+    assert_eq!(refused.len(), 2, "{refused:?}");
 }
 
 #[test]

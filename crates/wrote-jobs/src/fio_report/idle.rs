@@ -32,15 +32,19 @@ impl Idleness {
     /// Returns what passed since the beginning.
     pub fn end(&self) -> Idleness {
         let now = Idleness::begin().0;
-        let since = |((name, idle, all), (_, idle_before, all_before)): (&(String, u64, u64), &(String, u64, u64))| {
+        let since = |((name, idle, all), (_, idle_before, all_before)): (
+            &(String, u64, u64),
+            &(String, u64, u64),
+        )| {
             (name.clone(), idle.saturating_sub(*idle_before), all.saturating_sub(*all_before))
         };
         Idleness(now.iter().zip(&self.0).map(since).collect())
     }
 
     fn percents(&self) -> Vec<(String, f64)> {
-        let percent =
-            |(name, idle, all): &(String, u64, u64)| (name.clone(), *idle as f64 * 100.0 / (*all).max(1) as f64);
+        let percent = |(name, idle, all): &(String, u64, u64)| {
+            (name.clone(), *idle as f64 * 100.0 / (*all).max(1) as f64)
+        };
         self.0.iter().map(percent).collect()
     }
 

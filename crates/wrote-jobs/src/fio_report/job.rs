@@ -203,7 +203,8 @@ impl Job {
             Some(durable) => {
                 let (median, p99) = (units::nanoseconds(durable.p50), durable.known_p99());
                 text += &format!("; durable after {median} (median)");
-                text += &p99.map_or(String::new(), |p99| format!(", {} (P99)", units::nanoseconds(p99)));
+                text += &p99
+                    .map_or(String::new(), |p99| format!(", {} (P99)", units::nanoseconds(p99)));
             }
             None if self.sync.total_ios == 0 && survives < Survives::PowerLoss => {
                 text += "; nothing was flushed";

@@ -92,7 +92,8 @@ fn write_job(job: &Job, time: &str, out: &mut dyn Write) -> io::Result<()> {
     for (unit, shares) in
         [("nsec", &job.latency_ns), ("usec", &job.latency_us), ("msec", &job.latency_ms)]
     {
-        let shown: Vec<String> = shares.0.iter().filter(|(_, share)| *share > 0.0).map(bucket).collect();
+        let shown: Vec<String> =
+            shares.0.iter().filter(|(_, share)| *share > 0.0).map(bucket).collect();
         for line in shown.chunks(BUCKETS_IN_LINE) {
             writeln!(out, "  lat ({unit})   : {}", line.join(", "))?;
         }
@@ -150,7 +151,8 @@ fn write_direction(
     if direction.total_ios == 0 {
         return Ok(());
     }
-    let [binary, decimal] = [true, false].map(|binary| number_of(direction.bw_bytes, FIGURES, binary, "B/s"));
+    let [binary, decimal] =
+        [true, false].map(|binary| number_of(direction.bw_bytes, FIGURES, binary, "B/s"));
     let iops = number_of(direction.iops as u64, FIGURES, false, "");
     let bytes = number_of(direction.io_bytes, FIGURES, true, "B");
     let runtime = direction.runtime;

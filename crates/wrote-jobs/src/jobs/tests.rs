@@ -161,7 +161,9 @@ fn a_job_that_is_stopped_ends_early_and_counts_what_it_did() {
 #[test]
 fn a_neighbour_that_failed_ends_the_job() {
     let (stop, progress, failed) = (Stop::new(), Progress::default(), AtomicBool::new(true));
-    assert!(Shared { stop: &stop, failed: &failed, over: &failed, progress: &progress }.must_stop());
+    assert!(
+        Shared { stop: &stop, failed: &failed, over: &failed, progress: &progress }.must_stop()
+    );
 }
 
 #[test]

@@ -168,6 +168,8 @@ pub struct Pacing {
     pub time_based: bool,
     /// Time at the start that the report leaves out.
     pub ramp_time: Duration,
+    /// A job that ends before its ramp does counts as a whole, as fio's.
+    pub counts_short_ramp: bool,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
     /// The name of an earlier job; this one starts when all its clones have ended.

@@ -138,7 +138,8 @@ impl Watch {
             true => slope(rates).abs(),
             false => rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max),
         };
-        self.so_far.criterion = if self.steady.percent { off * 100.0 / mean.max(1e-9) } else { off };
+        self.so_far.criterion =
+            if self.steady.percent { off * 100.0 / mean.max(1e-9) } else { off };
         self.so_far.attained = self.so_far.criterion < self.steady.limit;
         self.so_far.attained
     }

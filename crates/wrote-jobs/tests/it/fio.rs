@@ -24,6 +24,8 @@ fn read_sections(text: &str, sections: &[String]) -> Result<Parsed, ParseError> 
         seed: 0,
         overrides: &[],
         sections,
+        include: &|_| Err("is not here".into()),
+        as_fio: false,
     };
     parse(text, &surroundings).map_err(|mut errors| errors.remove(0))
 }

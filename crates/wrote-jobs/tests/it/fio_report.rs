@@ -5,18 +5,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
-use wrote_jobs::fio_report::{About, document};
-use wrote_jobs::jobs::GroupReport;
+use wrote_jobs::fio_report::{About, Form, document, logs};
+use wrote_jobs::jobs::{GroupReport, Logged};
+use wrote_jobs::spec::Log;
 
 fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
     let ended_at = "2026-03-01T09:30:02.5Z".parse().expect("a time");
-    About { ended_at, global, device: Some("nvme0n1p2") }
+    About { ended_at, global, device: Some("nvme0n1p2"), result: None, idleness: None }
 }
 
 /// Returns the document of these groups, parsed from its text.
 fn written(groups: &[GroupReport], global: &[(String, String)]) -> Value {
-    let text = serde_json::to_string(&document(groups, &about(global))).expect("it is JSON");
-    serde_json::from_str(&text).expect("it is JSON")
+    let mut text = Vec::new();
+    document(groups, &about(global)).write(&[Form::Json], &mut text).expect("memory");
+    serde_json::from_slice(&text).expect("it is JSON")
 }
 
 fn pair(key: &str, value: &str) -> (String, String) {
@@ -81,8 +83,8 @@ fn every_key_of_fios_own_output_is_there_with_its_type() {
     let group = GroupReport { jobs: vec![job], ..sample::groups().remove(0) };
     let ours = written(&[group], &[pair("bs", "4k")]);
     let (ours, fios) = (paths_of(&ours), paths_of(&fios));
-    // `wrote` does not count requests, merges, ticks and utilisation.
-    let left_out = |path: &str| path.starts_with("/disk_util[]/");
+    // Only of a device below another.
+    let left_out = |path: &str| path.starts_with("/disk_util[]/aggr");
     let missing: Vec<_> = fios
         .iter()
         .filter(|(path, kind)| !left_out(path) && ours.get(*path) != Some(kind))
@@ -94,7 +96,7 @@ fn every_key_of_fios_own_output_is_there_with_its_type() {
 #[test]
 fn a_sequential_write_is_told_in_fios_units() {
     let document = written(&sample::groups(), &[]);
-    assert_eq!(document["fio version"], concat!("wrote-", env!("CARGO_PKG_VERSION")));
+    assert_eq!(document["fio version"], "fio-3.42");
     assert_eq!(document["timestamp"], 1_772_357_402);
     assert_eq!(document["timestamp_ms"], 1_772_357_402_500_i64);
     assert_eq!(document["time"], "Sun Mar  1 09:30:02 2026");
@@ -184,7 +186,7 @@ fn a_global_option_that_a_section_changes_is_the_jobs_own() {
 #[test]
 fn without_counters_no_disk_is_told_of() {
     let mut groups = sample::groups();
-    groups[1].device_read_bytes = None;
+    groups[1].device = None;
     assert_eq!(written(&groups, &[])["disk_util"], json!([]));
 }
 
@@ -210,4 +212,43 @@ fn reads_of_do_verify_are_reads_and_elapsed_has_the_delay_and_the_ramp() {
     );
     assert_eq!((&job["write"]["runtime"], &job["elapsed"]), (&json!(1000), &json!(7)));
     assert_eq!((&job["job_start"], &job["job_runtime"]), (&json!(start_ms - 3000), &json!(1500)));
+}
+
+#[test]
+fn log_files_have_fios_names_and_lines() {
+    let mut groups = sample::groups();
+    groups.truncate(1);
+    let job = &mut groups[0].jobs[0];
+    let logged = |at_ms, latency_ns, operations| Logged {
+        at_ms,
+        write: true,
+        latency_ns,
+        bytes: operations * 4096,
+        operations,
+    };
+    let options = [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("rw", "write")];
+    job.spec.options = options.into();
+    job.log = vec![logged(500, 90_000, 100), logged(1000, 110_000, 200)];
+    job.spec.log = Some(Log { mean_over: Duration::from_millis(500) });
+    let files = logs(&groups, true);
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "agg-read_bw.log",
+            "agg-write_bw.log",
+            "out_bw.1.log",
+            "seq-write_slat.1.log",
+            "seq-write_clat.1.log",
+            "seq-write_lat.1.log"
+        ]
+    );
+    assert_eq!(files[1].1, "500, 800, 1, 0, 0\n1000, 1600, 1, 0, 0\n");
+    assert_eq!(files[2].1, files[1].1);
+    assert_eq!(files[4].1, "500, 90000, 1, 0, 0\n1000, 110000, 1, 0, 0\n");
+    groups[0].jobs[0].spec.log = Some(Log { mean_over: Duration::ZERO });
+    groups[0].jobs[0].log = vec![logged(3, 2_000_000, 1)];
+    let files = logs(&groups, false);
+    assert_eq!(files[0].1, "3, 2000, 1, 4096, 0\n");
+    assert_eq!((files[1].1.as_str(), files[2].1.as_str()), ("", "3, 2000000, 1, 4096, 0\n"));
 }

@@ -67,8 +67,14 @@ fn a_device_is_never_written() {
         return fixtures::skip("a_device_is_never_written", "there is none in /dev");
     };
     let spec = job(Path::new("/"), "device", WRITE).with(|job| job.files.paths = vec![device]);
-    let everything =
-        Permissions { overwrite: true, read_unwritten: true, overlap: true, fill: true };
+    let everything = Permissions {
+        overwrite: true,
+        read_unwritten: true,
+        overlap: true,
+        fill: true,
+        extend: true,
+        devices: false,
+    };
     let error = refusal_with(&[spec], everything);
     // A user without permission to read the device gets that error first.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");

@@ -46,9 +46,12 @@ fn content(path: &Path) -> Option<String> {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
             let kinds = ["TYPE=", "PTTYPE="];
-            let kind = kinds.iter().find_map(|key| text.lines().find_map(|line| line.strip_prefix(key)));
+            let kind =
+                kinds.iter().find_map(|key| text.lines().find_map(|line| line.strip_prefix(key)));
             Some(format!("holds data ({}); wipefs -a removes that", kind.unwrap_or("unknown")))
         }
-        Err(error) => Some(format!("may hold data: blkid, which would tell, does not run: {error}")),
+        Err(error) => {
+            Some(format!("may hold data: blkid, which would tell, does not run: {error}"))
+        }
     }
 }

@@ -166,7 +166,9 @@ fn forms(list: &str) -> Result<Vec<Form>, Error> {
         "json" => Ok(Form::Json),
         "json+" => Ok(Form::JsonPlus),
         "normal" => Ok(Form::Normal),
-        other => Err(wrong("output-format", &format!("has no {other}: terse, json, json+, normal"))),
+        other => {
+            Err(wrong("output-format", &format!("has no {other}: terse, json, json+, normal")))
+        }
     };
     list.split(',').map(form).collect()
 }

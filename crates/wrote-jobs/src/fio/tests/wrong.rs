@@ -20,11 +20,8 @@ fn each_error_is_one_line_with_its_number() {
         ),
         ("[Global]", "line 1: [Global]: write [global], or give the job a name that is unlike it"),
         ("a\0b", "line 1: there is a zero byte: this is not a job file"),
-        (
-            "[a]\ninclude other.fio",
-            "line 2: include other.fio: job files within job files are not taken; put its lines \
-             here",
-        ),
+        ("[a]\ninclude other.fio", "line 2: include other.fio: there is no such file"),
+        ("[a]\ninclude round.fio", "line 1: include round.fio: includes itself"),
         ("[a]\n=4", "line 2: =4: there is no key before the ="),
         ("[a]\n\niodepht=64", "line 3: iodepht=64: there is no such key; did you mean iodepth?"),
         ("[a]\nSIZE=1m", "line 2: SIZE=1m: there is no such key; did you mean size?"),
@@ -167,7 +164,15 @@ fn each_error_is_one_line_with_its_number() {
             "line 3: direct=1: ioengine=mmap goes through the page cache; use psync or io_uring to \
              bypass it",
         ),
-        ("[a]\nverify=md5", "line 2: verify=md5: the one checksum that is taken is crc32c"),
+        (
+            "[a]\nverify=md6",
+            "line 2: verify=md6: there is no such checksum; crc32c is the one in use here",
+        ),
+        (
+            "[a]\nsteadystate=iops",
+            "line 2: steadystate=iops: must be iops, iops_slope, bw or bw_slope, a : and a limit, \
+             as in iops:2%",
+        ),
         ("[a]\ntime_based", "line 2: time_based: needs runtime"),
         (
             "[a]\nruntime=5min",
@@ -234,7 +239,7 @@ fn all_wrong_lines_are_told_at_once_in_their_order() {
          line 5: rw=wirte: must be read, write, rw, randread, randwrite or randrw; did you mean \
          write?\n\
          line 6: output-format=json: is an option of fio's command line, not a key of a job\n\
-         line 7: include b: job files within job files are not taken; put its lines here\n\
+         line 7: include b: there is no such file\n\
          line 9: foo=2: there is no such key\n\
          line 10: size=${NOPE}: the environment variable NOPE is not set\n\
          line 11: [c: a section's line ends in ], and nothing stands after it\n\
