@@ -7,7 +7,7 @@ use crate::jobs::{JobReport, merged};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use std::io::{self, Write};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use wrote::Survives;
 use wrote_result::document::{self as result, Direction as Way, Row};
@@ -46,7 +46,9 @@ pub(super) struct Job {
     latency_percentile: f64,
     latency_window: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steadystate: Option<SteadyState>,
+    steadystate: Option<Value>,
+    #[serde(skip)]
+    pub steady_line: Option<String>,
     /// What a write of the job survives, and what fio leaves out.
     #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
     pub survival: Option<String>,
@@ -59,57 +61,30 @@ pub(super) struct Job {
     pub percentiles: Arc<[f64]>,
 }
 
-/// A job that ended when its rate was steady (`steadystate`).
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct SteadyState {
-    ss: String,
-    duration: u64,
-    attained: u8,
-    criterion: String,
-    max_deviation: f64,
-    slope: f64,
-    data: SteadyData,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct SteadyData {
-    bw_mean: u64,
-    iops_mean: u64,
-    iops: Vec<u64>,
-    bw: Vec<u64>,
-}
-
-impl SteadyState {
-    fn of(job: &JobReport) -> Option<SteadyState> {
-        let (steady, found) = (job.spec.pace.steady?, job.steady.as_ref()?);
-        let whole = |rates: &[f64]| -> Vec<u64> { rates.iter().map(|rate| *rate as u64).collect() };
-        let (iops, bw) = (whole(&found.iops), whole(&found.bytes));
-        let mean = |rates: &[u64]| rates.iter().sum::<u64>() / rates.len().max(1) as u64;
-        let percent = if steady.percent { "%" } else { "" };
-        let figure = found.criterion;
-        Some(SteadyState {
-            ss: job.spec.option("steadystate").unwrap_or_default().into(),
-            duration: steady.over.as_secs(),
-            attained: found.attained.into(),
-            criterion: format!("{figure:.6}{percent}"),
-            max_deviation: if steady.slope { 0.0 } else { figure },
-            slope: if steady.slope { figure } else { 0.0 },
-            data: SteadyData { bw_mean: mean(&bw), iops_mean: mean(&iops), iops, bw },
-        })
-    }
-
-    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let SteadyData { bw_mean, iops_mean, .. } = self.data;
-        let attained = if self.attained > 0 { "yes" } else { "no" };
-        let [binary, decimal] =
-            [true, false].map(|binary| number_of(bw_mean, FIGURES, binary, "B/s"));
-        let (ss, criterion) = (self.ss.split(':').next().unwrap_or_default(), &self.criterion);
-        writeln!(
-            out,
-            "  steadystate  : attained={attained}, bw={binary} ({decimal}), iops={iops_mean}, \
-             {ss}={criterion}"
-        )
-    }
+/// Returns fio's object of a job that ends when its rate is steady, and its line of text.
+fn steady(job: &JobReport) -> Option<(Value, String)> {
+    let (steady, found) = (job.spec.pace.steady?, job.steady.as_ref()?);
+    let whole = |rates: &[f64]| -> Vec<u64> { rates.iter().map(|rate| *rate as u64).collect() };
+    let mean = |rates: &[u64]| rates.iter().sum::<u64>() / rates.len().max(1) as u64;
+    let (iops, bw) = (whole(&found.iops), whole(&found.bytes));
+    let (iops_mean, bw_mean) = (mean(&iops), mean(&bw));
+    let (off, percent) = (found.criterion, if steady.percent { "%" } else { "" });
+    let criterion = format!("{off:.6}{percent}");
+    let ss = job.spec.option("steadystate").unwrap_or_default();
+    let (yes, kind) = (if found.attained { "yes" } else { "no" }, ss.split(':').next()?);
+    let [binary, decimal] = [true, false].map(|binary| number_of(bw_mean, FIGURES, binary, "B/s"));
+    let line =
+        format!("attained={yes}, bw={binary} ({decimal}), iops={iops_mean}, {kind}={criterion}");
+    let object = json!({
+        "ss": ss,
+        "duration": steady.over.as_secs(),
+        "attained": u8::from(found.attained),
+        "criterion": criterion,
+        "max_deviation": if steady.slope { 0.0 } else { off },
+        "slope": if steady.slope { off } else { 0.0 },
+        "data": { "bw_mean": bw_mean, "iops_mean": iops_mean, "iops": iops, "bw": bw },
+    });
+    Some((object, line))
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -143,6 +118,7 @@ impl Job {
             entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
         };
         let sum = |count: fn(&JobReport) -> u64| entry.iter().map(count).sum();
+        let (steadystate, steady_line) = steady(&entry[0]).unzip();
         Job {
             jobname: spec.name.clone(),
             groupid: spec.group,
@@ -173,7 +149,8 @@ impl Job {
             latency_ms,
             latency_depth: spec.io.iodepth,
             latency_percentile: 100.0,
-            steadystate: SteadyState::of(&entry[0]),
+            steadystate,
+            steady_line,
             jobs: entry.len(),
             description: spec.option("description").map(str::to_owned),
             percentiles: spec.percentiles.clone(),

@@ -122,8 +122,8 @@ fn write_job(job: &Job, time: &str, out: &mut dyn Write) -> io::Result<()> {
         "     latency   : target=0, window=0, percentile=100.00%, depth={}",
         job.latency_depth
     )?;
-    if let Some(steady) = &job.steadystate {
-        steady.write(out)?;
+    if let Some(line) = &job.steady_line {
+        writeln!(out, "  steadystate  : {line}")?;
     }
     match &job.survival {
         Some(text) => writeln!(out, "  wrote        : {text}"),

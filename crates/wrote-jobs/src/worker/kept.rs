@@ -62,8 +62,7 @@ impl Keeper {
 
     fn close(&mut self, at_ms: u64) {
         for sum in &mut self.sums {
-            if sum.operations > 0 {
-                let latency_ns = sum.latency_ns / sum.operations;
+            if let Some(latency_ns) = sum.latency_ns.checked_div(sum.operations) {
                 self.entries.push(Logged { at_ms, latency_ns, ..*sum });
                 *sum = Logged { write: sum.write, ..Logged::default() };
             }
