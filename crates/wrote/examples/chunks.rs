@@ -1,15 +1,12 @@
-//! Writes a file in chunks from tokio tasks, reads it back in another order, all through one
-//! handle, and repeats the reads with `spawn_blocking`.
+//! Writes a file in chunks from tokio tasks, and reads it back in another order, all through one
+//! handle.
 //!
 //! `cargo run --release -p wrote --example chunks -- FILE [CHUNKS]`
 
 use std::error::Error;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use wrote::engine::Options;
 use wrote::file::DirectFile;
 use wrote::{Disk, FileOptions, Ioengine};
@@ -53,26 +50,6 @@ async fn main() -> Result<()> {
         read??;
     }
     println!("read by tasks: {:.2} GB/s", gigabytes / start.elapsed().as_secs_f64());
-
-    // The usual way. Its reads go through the page cache, which holds nothing of the file yet.
-    let start = Instant::now();
-    let file = Arc::new(File::open(&path)?);
-    let mut tasks = JoinSet::new();
-    for chunk in (0..chunks).rev() {
-        let file = Arc::clone(&file);
-        tasks.spawn(async move {
-            spawn_blocking(move || {
-                let mut bytes = vec![0; CHUNK_BYTES];
-                file.read_exact_at(&mut bytes, chunk * CHUNK_BYTES as u64)?;
-                check(&bytes, chunk)
-            })
-            .await?
-        });
-    }
-    while let Some(read) = tasks.join_next().await {
-        read??;
-    }
-    println!("read by spawn_blocking: {:.2} GB/s", gigabytes / start.elapsed().as_secs_f64());
     Ok(())
 }
 
