@@ -4,7 +4,7 @@
 //! the library: it does one piece of work, as a program would.
 
 mod contests;
-mod picture;
+mod pictures;
 mod sections;
 mod steady;
 mod zram;
@@ -20,12 +20,8 @@ use std::process::ExitCode;
 enum Verb {
     /// Measure wrote and its peers in turn, in one folder.
     Peers(contests::Arguments),
-    /// Measure, and draw the pictures of the documents.
-    Picture {
-        /// Make only these
-        #[arg(value_enum)]
-        only: Vec<picture::Picture>,
-    },
+    /// Measure, and take the pictures of the documents.
+    Picture,
     /// Run one benchmark several times, and compare the results.
     Steady(steady::Arguments),
 }
@@ -38,7 +34,7 @@ fn main() -> ExitCode {
 fn carry_out(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Peers(arguments) => contests::peers(&arguments),
-        Verb::Picture { only } => picture::picture(&only),
+        Verb::Picture => pictures::make(),
         Verb::Steady(arguments) => steady::steady(&arguments),
     }
 }

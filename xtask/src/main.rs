@@ -55,7 +55,7 @@ enum Verb {
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
     Peers(Words),
-    /// Measure, and draw the pictures of the documents.
+    /// Measure, and take the pictures of the documents.
     #[command(disable_help_flag = true)]
     Picture(Words),
     /// Run one benchmark several times, and compare the results.

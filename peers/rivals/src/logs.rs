@@ -5,7 +5,6 @@ pub mod fjall;
 pub mod flume;
 pub mod raft_engine;
 pub mod sqlite;
-pub mod walrus;
 
 use trial::Result;
 use trial::outcome::Outcome;

@@ -31,8 +31,6 @@ enum By {
     FlumeEverySec,
     /// A batch of raft-engine, written with `sync`.
     RaftEngine,
-    /// An entry of walrus with `FsyncSchedule::SyncEach`.
-    Walrus,
     /// All waiting messages as one batch of fjall.
     FjallGathered,
     /// All waiting messages as one transaction of SQLite, in WAL mode with `synchronous=FULL`.
@@ -49,7 +47,6 @@ fn run(arguments: Arguments) -> Result<Outcome> {
     match by {
         By::FlumeEverySec => logs::flume::every_sec(&messages, &place),
         By::RaftEngine => logs::raft_engine::each(&messages, &place),
-        By::Walrus => logs::walrus::each(&messages, &place),
         By::FjallGathered => logs::fjall::gathered(&messages, &place),
         By::SqliteGathered => logs::sqlite::gathered(&messages, &place),
     }

@@ -171,7 +171,7 @@ mod tests {
 
     const LINE: &str = r#"{"bytes":1000,"cpu_s":0.25,"elapsed_s":0.5,"memory_bytes":4000}"#;
     const RESULT: &str = r#"note: both iodepth >= 1 and synchronous I/O engine are selected
-{"fio version": "fio-3.33", "jobs": [{"jobname": "peer", "error": 0, "job_runtime": 800,
+  {"fio version": "fio-3.33", "jobs": [{"jobname": "peer", "error": 0, "job_runtime": 800,
   "usr_cpu": 10.0, "sys_cpu": 15.0,
   "read": {"io_bytes": 0, "runtime": 0, "bw_bytes": 0, "total_ios": 0},
   "write": {"io_bytes": 1073741824, "runtime": 800, "bw_bytes": 1342177280, "total_ios": 2048}}]}"#;

@@ -1,5 +1,5 @@
-//! The pictures of pages: a benchmark's page beside its text, and each chart of
-//! `docs/measuring.md`.
+//! `cargo xtask picture`: the pictures of the documents, a benchmark's page beside its text and
+//! each chart of `docs/measuring.md`.
 
 use crate::contests::site::release_wrote;
 use lab::tools::clients;
@@ -36,7 +36,7 @@ const KEPT: [(&str, &str); 7] = [
 ];
 
 /// Measures the disk under the build, makes pages, and takes their pictures.
-pub fn pages() -> Result<(), Failure> {
+pub fn make() -> Result<(), Failure> {
     packages::install(&["chromium", "node"])?;
     clients::pages(true)?;
     let wrote = release_wrote()?;
