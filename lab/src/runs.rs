@@ -9,8 +9,6 @@ pub mod kill;
 pub mod log_writes;
 pub mod power_cut;
 pub mod seeds;
-pub mod soak;
-pub mod strange_fs;
 pub mod trace;
 
 pub use bench::{result_rows, rows};
@@ -34,8 +32,6 @@ pub struct Arguments {
 enum Lab {
     /// A container that forbids io_uring, an old kernel, little memory that may be locked.
     Confine,
-    /// A file system that refuses direct I/O, takes short writes, fails a flush.
-    StrangeFs,
     /// A guest whose disks can be polled.
     Nvme,
     /// A guest whose disks fail reads, writes and flushes.
@@ -54,8 +50,6 @@ enum Lab {
     Programs(seeds::Arguments),
     /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
     Damage(seeds::Arguments),
-    /// A log in use for a long time on a small disk (as root).
-    Soak(soak::Arguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
     Trace(Moments),
     /// A command in a folder of a slow disk (as root).
@@ -99,7 +93,6 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
             confine::lab(&mut report, Share::Engine)?;
             confine::lab(&mut report, Share::Rest)?;
         }
-        Lab::StrangeFs => strange_fs::lab(&mut report)?,
         Lab::Nvme => devices::nvme(&mut report, true)?,
         Lab::FaultyDisk => devices::faulty_disk(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
@@ -109,7 +102,6 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Commands(arguments) => seeds::commands(&mut report, arguments)?,
         Lab::Programs(arguments) => seeds::programs(&mut report, arguments)?,
         Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
-        Lab::Soak(arguments) => soak::lab(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
         Lab::Disk(arguments) => return disk::disk(arguments),
     }

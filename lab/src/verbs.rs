@@ -12,7 +12,6 @@ mod damage;
 mod power_cut;
 mod programs;
 pub mod sim;
-mod soak;
 mod strange_fs;
 
 /// The reason why a verb failed, for a person.
@@ -35,8 +34,6 @@ enum Verb {
     Programs(programs::Arguments),
     /// Try the log on simulated disks
     Sim(SimArguments),
-    /// Append to a log and read it for a time
-    Soak(soak::Arguments),
     /// Change files step by step
     Steps {
         /// Separated by `, `
@@ -60,7 +57,6 @@ pub fn main() -> ExitCode {
         Verb::PowerCut(verb) => power_cut::run(verb),
         Verb::Programs(arguments) => programs::run(&arguments),
         Verb::Sim(arguments) => sim::run(arguments),
-        Verb::Soak(arguments) => soak::run(&arguments),
         Verb::Steps { steps, folder, any } => take(&steps, &folder, any),
         Verb::StrangeFs(arguments) => strange_fs::run(&arguments),
     };

@@ -9,7 +9,7 @@ use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchai
 use clap::ValueEnum;
 use lab::runs::confine::{self, Share};
 use lab::runs::seeds::{self, SimArguments};
-use lab::runs::{Moments, devices, duration, kill, log_writes, power_cut, soak, strange_fs, trace};
+use lab::runs::{Moments, devices, duration, kill, log_writes, power_cut, trace};
 use lab::tools::clients;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{DEVICE_MAPPER, LABS, MPI, NVME, TESTS, provide};
@@ -134,7 +134,7 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 }
 
 /// Every campaign, in order.
-const CAMPAIGNS: [Campaign; 33] = [
+const CAMPAIGNS: [Campaign; 32] = [
     each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
         seeds::sim(report, SimArguments::of(call.count, false))
     }),
@@ -168,7 +168,6 @@ const CAMPAIGNS: [Campaign; 33] = [
         seeds::programs(report, seeds::Arguments::of(call.count))
     }),
     each("confine", "lab confine: every test of the engine and of what uses it", (0, 0), confined),
-    each("strange-fs", "lab strange-fs", (0, 0), |report, _| strange_fs::lab(report)),
     each("release", "the program as `cargo run --release` builds it", (0, 0), |report, _| {
         release::check(report)
     }),
@@ -181,13 +180,13 @@ const CAMPAIGNS: [Campaign; 33] = [
     long("mutants", "small mistakes in the code that keeps promises", |report, call| {
         mutants::check(report, call.install)
     }),
-    long("soak", "lab soak: 2 minutes", |report, _| {
-        soak::lab(report, soak::Arguments { time: Duration::from_secs(120) })
+    // The tests of these five, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
+    long("soak", "a log in use for 2 minutes", |report, _| {
+        tests(report, "tests of a log in use", &["--ignored", "log_soak::"])
     }),
-    // The tests of these four, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
     long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
-        let others =
-            ["clients::", "pages::", "s3::", "mpi::", "trace::"].map(|module| ["--skip", module]);
+        let others = ["clients::", "log_soak::", "pages::", "s3::", "mpi::", "trace::"];
+        let others = others.map(|module| ["--skip", module]);
         tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
     }),
     long("clients", "foreign clients of the server", |report, call| {

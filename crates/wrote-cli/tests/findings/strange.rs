@@ -1,5 +1,7 @@
 //! The file system of `lab strange-fs` beside the command.
 
+use crate::support;
+use fixtures::{finish, names, or_skip};
 use std::fs::File;
 use std::path::Path;
 
@@ -16,4 +18,19 @@ pub fn mount(arguments: &str) -> Result<fixtures::Strange, String> {
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
     let mounted = fixtures::Strange::mount(&lab, fixtures::folder(), &arguments);
     mounted.inspect_err(|said| assert!(said.contains("Operation not permitted"), "{said}"))
+}
+
+#[test]
+fn a_benchmark_continues_short_writes_ends_at_a_failed_flush_and_leaves_no_file() {
+    // W2, W4. With `--keep-names` a removed file keeps a name while it is open, as on NFS.
+    for (arguments, code) in
+        [("", 0), ("--keep-names", 0), ("--short-writes 12288", 0), ("--fail-fsync", 1)]
+    {
+        let strange = or_skip!(mount(arguments));
+        let finished = finish(&mut support::bench(strange.path(), "--size 8M --runs 1"));
+        assert_eq!(finished.code(), Some(code), "{arguments}: {finished:?}");
+        let is_said = finished.stderr.contains("Input/output error");
+        assert_eq!(is_said, code == 1, "{arguments}: {finished:?}");
+        assert!(names(strange.path()).is_empty(), "{arguments}: {:?}", names(strange.path()));
+    }
 }

@@ -17,6 +17,7 @@ mod interpreted;
 mod lines;
 mod lines_kill;
 mod log_kill;
+mod log_soak;
 mod on_disk;
 mod polled;
 mod reader;
