@@ -1,4 +1,4 @@
-//! Charts: each kind of chart in a room, drawn by plotters on a canvas that becomes SVG. This door
+//! Charts: each kind of chart in a room, drawn on a canvas that becomes SVG. This door
 //! only names them.
 
 mod axis;

@@ -1,6 +1,6 @@
 //! Documents as one HTML page, which needs no network and no script to be read.
 //!
-//! Text reaches the page through templates that escape it; charts are drawn by plotters.
+//! Text reaches the page through templates that escape it; charts are SVG.
 
 use crate::Content;
 use crate::tree::{Block, Role, Section, id_of};

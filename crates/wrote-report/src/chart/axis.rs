@@ -1,8 +1,6 @@
 //! Axes: their ticks, and the labels of the ticks.
 
 use super::canvas::text_width;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
 use wrote_result::units;
 
 /// An axis, in the coordinates of its chart: logarithms to base 10 where it is logarithmic.
@@ -103,33 +101,11 @@ impl Axis {
         }
         Axis { ticks: kept, ..self.clone() }
     }
-}
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+    /// Returns the pixel of a value, where the axis has these pixels at its ends.
+    pub fn pixel(&self, value: f64, (from, to): (i32, i32)) -> i32 {
         let part = (value - self.min) / (self.max - self.min);
         from + (part.clamp(-1.0, 2.0) * f64::from(to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => Vec::new(),
-            false => self.ticks.iter().map(|(place, _)| *place).collect(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.min..self.max
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, at: &f64) -> String {
-        let tick = self.ticks.iter().find(|(place, _)| place == at);
-        tick.map(|(_, word)| word.clone()).unwrap_or_default()
     }
 }
 

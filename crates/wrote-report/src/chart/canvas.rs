@@ -1,16 +1,8 @@
-//! The canvas of a chart: a backend of plotters that keeps shapes for a template.
+//! The canvas of a chart: it keeps shapes for a template.
 //!
 //! A shape has a class in place of a colour, so that the page's style decides on it, light or dark.
 
 use askama::Template;
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters_backend::{
-    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingErrorKind,
-};
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::rc::Rc;
 
 /// The height of text in a chart, in pixels.
 pub const TEXT_PX: i32 = 13;
@@ -24,11 +16,35 @@ pub fn text_width(text: &str) -> i32 {
     (text.width() as f64 * CHARACTER_PX).ceil() as i32
 }
 
-/// A drawing area of plotters on a canvas.
-pub type Area = DrawingArea<Backend, Shift>;
+/// A place on a canvas, in pixels from the left and the top.
+pub type Pixel = (i32, i32);
+
+/// The part of a text that stands at its place, along the line.
+#[derive(Clone, Copy, Debug)]
+pub enum Anchor {
+    Left,
+    Middle,
+    Right,
+}
+
+impl Anchor {
+    fn as_str(self) -> &'static str {
+        match self {
+            Anchor::Left => "start",
+            Anchor::Middle => "middle",
+            Anchor::Right => "end",
+        }
+    }
+}
+
+/// How far the baseline of a text is below its top, its middle and its bottom, in pixels. SVG
+/// places a text by its baseline.
+pub const TOP: i32 = TEXT_PX - 2;
+pub const MIDDLE: i32 = TEXT_PX / 2 - 1;
+pub const BOTTOM: i32 = -3;
 
 /// Shapes that share a class and a tooltip.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Group {
     class: String,
     title: Option<String>,
@@ -37,12 +53,11 @@ struct Group {
 
 #[derive(Debug)]
 enum Shape {
-    Line { from: BackendCoord, to: BackendCoord, width: u32 },
+    Line { from: Pixel, to: Pixel },
     Path { points: String, width: u32 },
-    Polygon { points: String },
     Rect { x: i32, y: i32, width: i32, height: i32, is_filled: bool, opacity: String },
-    Circle { at: BackendCoord, radius: u32, is_filled: bool },
-    Text { at: BackendCoord, anchor: &'static str, text: String, is_turned: bool },
+    Circle { at: Pixel, radius: u32 },
+    Text { at: Pixel, anchor: &'static str, text: String },
 }
 
 /// The drawing as SVG.
@@ -57,9 +72,9 @@ struct Drawing<'a> {
 }
 
 /// A canvas of a size in pixels.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Canvas {
-    groups: Rc<RefCell<Vec<Group>>>,
+    groups: Vec<Group>,
     /// Its width, in pixels.
     pub width: u32,
     /// Its height, in pixels.
@@ -69,177 +84,69 @@ pub struct Canvas {
 impl Canvas {
     /// An empty canvas.
     pub fn new(width: u32, height: u32) -> Canvas {
-        Canvas { groups: Rc::default(), width, height }
-    }
-
-    /// Returns the whole canvas as an area of plotters.
-    pub fn area(&self) -> Area {
-        Backend { canvas: self.clone() }.into_drawing_area()
+        Canvas { groups: Vec::new(), width, height }
     }
 
     /// Sets the class of the following shapes.
-    pub fn class(&self, class: &str) {
+    pub fn class(&mut self, class: &str) {
         self.begin(class, None);
     }
 
     /// Sets the class and the tooltip of the following shapes.
-    pub fn mark(&self, class: &str, title: impl Into<String>) {
+    pub fn mark(&mut self, class: &str, title: impl Into<String>) {
         self.begin(class, Some(title.into()));
     }
 
-    fn begin(&self, class: &str, title: Option<String>) {
-        let group = Group { class: class.into(), title, shapes: Vec::new() };
-        self.groups.borrow_mut().push(group);
+    fn begin(&mut self, class: &str, title: Option<String>) {
+        self.groups.push(Group { class: class.into(), title, shapes: Vec::new() });
     }
 
-    fn push(&self, shape: Shape) {
-        let mut groups = self.groups.borrow_mut();
-        match groups.last_mut() {
-            Some(group) => group.shapes.push(shape),
-            None => groups.push(Group { shapes: vec![shape], ..Group::default() }),
+    fn push(&mut self, shape: Shape) {
+        self.groups.last_mut().expect("shapes have a class").shapes.push(shape);
+    }
+
+    /// Draws a line of a grid.
+    pub fn line(&mut self, from: Pixel, to: Pixel) {
+        self.push(Shape::Line { from, to });
+    }
+
+    /// Draws a line through points.
+    pub fn path(&mut self, path: impl IntoIterator<Item = Pixel>, width: u32) {
+        let points: Vec<String> = path.into_iter().map(|(x, y)| format!("{x},{y}")).collect();
+        if !points.is_empty() {
+            self.push(Shape::Path { points: points.join(" "), width });
         }
+    }
+
+    /// Draws a rectangle between two corners: its border, or filled with this opacity.
+    pub fn rectangle(&mut self, from: Pixel, to: Pixel, opacity: Option<f64>) {
+        let (x, width) = (from.0.min(to.0), (to.0 - from.0).abs().max(1));
+        let (y, height) = (from.1.min(to.1), (to.1 - from.1).abs().max(1));
+        let share = opacity.filter(|share| *share < 1.0);
+        let share = share.map_or(String::new(), |share| format!("{:.2}", share.max(0.0)));
+        let is_filled = opacity.is_some();
+        self.push(Shape::Rect { x, y, width, height, is_filled, opacity: share });
+    }
+
+    /// Draws a dot.
+    pub fn dot(&mut self, at: Pixel, radius: u32) {
+        self.push(Shape::Circle { at, radius });
+    }
+
+    /// Draws a text. `down` is [`TOP`], [`MIDDLE`] or [`BOTTOM`].
+    pub fn text(&mut self, (x, y): Pixel, text: impl Into<String>, anchor: Anchor, down: i32) {
+        let (at, anchor, text) = ((x, y + down), anchor.as_str(), text.into());
+        self.push(Shape::Text { at, anchor, text });
     }
 
     /// Returns the drawing as SVG. `label` is its name for screen readers; `class` is the class of
     /// the whole.
-    pub fn svg(&self, label: &str, class: &str) -> String {
-        let mut groups = self.groups.borrow_mut();
-        groups.retain(|group| !group.shapes.is_empty());
-        let drawing =
-            Drawing { label, class, width: self.width, height: self.height, groups: &groups };
+    pub fn svg(mut self, label: &str, class: &str) -> String {
+        self.groups.retain(|group| !group.shapes.is_empty());
+        let (width, height, groups) = (self.width, self.height, &self.groups);
+        let drawing = Drawing { label, class, width, height, groups };
         drawing.render().expect("text takes every text")
     }
-}
-
-/// The backend behind a canvas.
-#[derive(Debug)]
-pub struct Backend {
-    canvas: Canvas,
-}
-
-type Drawn = Result<(), DrawingErrorKind<Infallible>>;
-
-impl DrawingBackend for Backend {
-    type ErrorType = Infallible;
-
-    fn get_size(&self) -> (u32, u32) {
-        (self.canvas.width, self.canvas.height)
-    }
-
-    fn ensure_prepared(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, point: BackendCoord, _: BackendColor) -> Drawn {
-        self.rect(point, (point.0 + 1, point.1 + 1), true, 1.0);
-        Ok(())
-    }
-
-    fn draw_line<S: BackendStyle>(
-        &mut self,
-        from: BackendCoord,
-        to: BackendCoord,
-        style: &S,
-    ) -> Drawn {
-        if style.color().alpha > 0.0 && from != to {
-            self.canvas.push(Shape::Line { from, to, width: style.stroke_width() });
-        }
-        Ok(())
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        upper_left: BackendCoord,
-        bottom_right: BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
-        self.rect(upper_left, bottom_right, fill, style.color().alpha);
-        Ok(())
-    }
-
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
-        &mut self,
-        path: I,
-        style: &S,
-    ) -> Drawn {
-        let points = points(path);
-        if style.color().alpha > 0.0 && !points.is_empty() {
-            self.canvas.push(Shape::Path { points, width: style.stroke_width() });
-        }
-        Ok(())
-    }
-
-    fn draw_circle<S: BackendStyle>(
-        &mut self,
-        center: BackendCoord,
-        radius: u32,
-        _: &S,
-        fill: bool,
-    ) -> Drawn {
-        self.canvas.push(Shape::Circle { at: center, radius, is_filled: fill });
-        Ok(())
-    }
-
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
-        &mut self,
-        vertices: I,
-        _: &S,
-    ) -> Drawn {
-        self.canvas.push(Shape::Polygon { points: points(vertices) });
-        Ok(())
-    }
-
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
-        use plotters_backend::FontTransform;
-        use plotters_backend::text_anchor::{HPos, VPos};
-        let anchor = match style.anchor().h_pos {
-            HPos::Left => "start",
-            HPos::Center => "middle",
-            HPos::Right => "end",
-        };
-        let is_turned = !matches!(style.transform(), FontTransform::None);
-        // SVG places text by its baseline.
-        let down = match style.anchor().v_pos {
-            VPos::Top => TEXT_PX - 2,
-            VPos::Center => TEXT_PX / 2 - 1,
-            VPos::Bottom => -3,
-        };
-        let at = if is_turned { (at.0 + down, at.1) } else { (at.0, at.1 + down) };
-        self.canvas.push(Shape::Text { at, anchor, text: text.into(), is_turned });
-        Ok(())
-    }
-
-    fn estimate_text_size<S: BackendTextStyle>(
-        &self,
-        text: &str,
-        _: &S,
-    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        Ok((text_width(text).max(0) as u32, TEXT_PX as u32))
-    }
-}
-
-impl Backend {
-    fn rect(&self, from: BackendCoord, to: BackendCoord, is_filled: bool, alpha: f64) {
-        let (x, width) = (from.0.min(to.0), (to.0 - from.0).abs().max(1));
-        let (y, height) = (from.1.min(to.1), (to.1 - from.1).abs().max(1));
-        let opacity = if alpha < 1.0 { format!("{alpha:.2}") } else { String::new() };
-        self.canvas.push(Shape::Rect { x, y, width, height, is_filled, opacity });
-    }
-}
-
-/// Returns the points of a path in SVG syntax.
-fn points(path: impl IntoIterator<Item = BackendCoord>) -> String {
-    let mut text = String::new();
-    for (x, y) in path {
-        let gap = if text.is_empty() { "" } else { " " };
-        text += &format!("{gap}{x},{y}");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -248,20 +155,18 @@ mod tests {
 
     #[test]
     fn markup_in_a_text_a_title_or_a_label_stays_text() {
-        let canvas = Canvas::new(100, 50);
+        let mut canvas = Canvas::new(100, 50);
         canvas.mark("a", "</title><script>1</script>");
-        let style = ("sans-serif", 13).into_text_style(&canvas.area());
-        canvas.area().draw_text("<b>&\"'", &style, (5, 5)).unwrap();
+        canvas.text((5, 5), "<b>&\"'", Anchor::Left, TOP);
         let svg = canvas.svg("\"><script>2</script>", "wide");
         assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
     }
 
     #[test]
     fn shapes_have_the_class_and_the_title_of_their_mark() {
-        let canvas = Canvas::new(100, 50);
+        let mut canvas = Canvas::new(100, 50);
         canvas.mark("power-loss", "2.00 GB/s");
-        let area = canvas.area();
-        area.draw(&Rectangle::new([(10, 10), (30, 20)], BLACK.filled())).unwrap();
+        canvas.rectangle((10, 10), (30, 20), Some(1.0));
         let svg = canvas.svg("bars", "wide");
         assert!(svg.contains(r#"<g class="power-loss">"#), "{svg}");
         assert!(svg.contains("<title>2.00 GB/s</title>"), "{svg}");
@@ -270,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_group_without_shapes_leaves_nothing() {
-        let canvas = Canvas::new(10, 10);
+        let mut canvas = Canvas::new(10, 10);
         canvas.class("empty");
         assert!(!canvas.svg("nothing", "wide").contains("<g"));
     }

@@ -1,9 +1,8 @@
 //! A heat map: a figure for each cell of a grid; darker is more. Apart, as each kind of chart is.
 
 use super::axis::Axis;
-use super::canvas::{Canvas, text_width};
+use super::canvas::{Anchor, Canvas, MIDDLE, text_width};
 use super::plot::{Picture, WIDE, bare_field};
-use plotters::style::text_anchor::{HPos, VPos};
 
 /// A cell.
 #[derive(Clone, Debug)]
@@ -50,9 +49,7 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
             false => layout.width,
         };
         let room = (width as i32 - widest - 44) / heads.len().max(1) as i32;
-        let canvas = Canvas::new(width, height);
-        let area = canvas.area();
-        let mut plot = bare_field(&canvas, &area, &x, &y);
+        let mut plot = bare_field(Canvas::new(width, height), &x, &y);
         for cell in cells {
             let low = (cell.head as f64, (sides.len() - cell.side) as f64 - 1.0);
             let high = (low.0 + 1.0, low.1 + 1.0);
@@ -66,8 +63,8 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
                 if text_width(&cell.figure) + 4 > room { &cell.short } else { &cell.figure };
             plot.class("figure");
             let middle = (low.0 + 0.5, low.1 + 0.5);
-            plot.text(middle, (0, 0), &**figure, HPos::Center, VPos::Center);
+            plot.text(middle, (0, 0), &**figure, Anchor::Middle, MIDDLE);
         }
-        canvas
+        plot
     })
 }

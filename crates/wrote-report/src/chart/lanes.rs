@@ -2,8 +2,8 @@
 //! histograms of latencies, and marks over an axis of time.
 
 use super::axis::{self, Axis, nanoseconds};
+use super::canvas::{Anchor, MIDDLE};
 use super::plot::{Lanes, Picture, Plot, Reference};
-use plotters::style::text_anchor::{HPos, VPos};
 use wrote_result::document::Latency;
 use wrote_result::units;
 
@@ -65,9 +65,7 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
         let axis = Axis::log(values.iter().copied(), frame.word, frame.axis);
         let lanes = Lanes::new(frame.names, axis, layout).with_lines(lines);
         let lanes = lanes.with_figures(marks.iter().map(|dot| dot.figure.as_str()));
-        let canvas = lanes.canvas();
-        let area = canvas.area();
-        let mut plot = lanes.plot(&canvas, &area);
+        let mut plot = lanes.plot();
         if let Some(line) = frame.reference {
             plot.mark("reference", line.title.clone());
             let at = line.value.log10();
@@ -76,7 +74,7 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
         for dot in &marks {
             put(&mut plot, &frame.names[dot.row], dot, lanes.place(dot.row, dot.line as u32));
         }
-        canvas
+        plot
     })
 }
 
@@ -105,7 +103,7 @@ fn put(plot: &mut Plot, name: &str, dot: &Dot, (middle, half): (f64, f64)) {
     if !dot.figure.is_empty() {
         plot.class("figure");
         let at = (high.max(dot.value).log10(), middle);
-        plot.text(at, (10, 0), &*dot.figure, HPos::Left, VPos::Center);
+        plot.text(at, (10, 0), &*dot.figure, Anchor::Left, MIDDLE);
     }
 }
 
@@ -146,9 +144,7 @@ pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
     Picture::of(label, |layout| {
         let axis = Axis::log(ends(), axis::nanoseconds, "latency, less is better");
         let lanes = Lanes::new(&names, axis, layout).with_lines(2);
-        let canvas = lanes.canvas();
-        let area = canvas.area();
-        let mut plot = lanes.plot(&canvas, &area);
+        let mut plot = lanes.plot();
         for (lane, spread) in spreads.iter().enumerate() {
             let (last, half) = lanes.place(lane, 1);
             let (first, _) = lanes.place(lane, 0);
@@ -169,7 +165,7 @@ pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
                 plot.rectangle((from.log10(), bottom - height), (to.log10(), bottom), 1.0);
             }
         }
-        canvas
+        plot
     })
 }
 
@@ -211,9 +207,7 @@ pub fn timeline(
         let axis = Axis::between(ends, layout.ticks, nanoseconds, title);
         let per_px = (axis.max - axis.min) / f64::from(layout.width);
         let lanes = Lanes::new(names, axis, layout).with_lines(lines);
-        let canvas = lanes.canvas();
-        let area = canvas.area();
-        let mut plot = lanes.plot(&canvas, &area);
+        let mut plot = lanes.plot();
         for line in across {
             plot.mark("reference", line.title.clone());
             plot.line(vec![(line.value, 0.0), (line.value, names.len() as f64)], 2);
@@ -224,7 +218,7 @@ pub fn timeline(
             plot.mark(mark.class, mark.title.clone());
             plot.rectangle((mark.from_ns, middle - half), (to_ns, middle + half), 1.0);
         }
-        canvas
+        plot
     })
 }
 

@@ -1,9 +1,8 @@
 //! Lines over two axes, with dots, whiskers, bars and references.
 
 use super::axis::Axis;
-use super::canvas::{Canvas, text_width};
+use super::canvas::{Anchor, Canvas, TOP, text_width};
 use super::plot::{Layout, Picture, Reference, field};
-use plotters::style::text_anchor::{HPos, VPos};
 
 /// The height of a small chart.
 const SMALL_PX: u32 = 200;
@@ -60,9 +59,7 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
     let draw = |layout: Layout| {
         let (x, y) = axes(layout);
         let height = if of.is_small { SMALL_PX } else { layout.field_height };
-        let canvas = Canvas::new(layout.width, height);
-        let area = canvas.area();
-        let mut plot = field(&canvas, &area, &x, &y);
+        let mut plot = field(Canvas::new(layout.width, height), &x, &y);
         for bar in &of.bars {
             plot.mark("bin", bar.title.clone());
             plot.rectangle((bar.from, 0.0), (bar.to, bar.value), 1.0);
@@ -76,9 +73,9 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
             plot.class("figure");
             let top = (line.value, y.max);
             let end = plot.pixel(top).0 + text_width(line.word) + 12;
-            let is_right = end < canvas.width as i32;
-            let (offset, side) = if is_right { (6, HPos::Left) } else { (-6, HPos::Right) };
-            plot.text(top, (offset, 2), line.word, side, VPos::Top);
+            let is_right = end < layout.width as i32;
+            let (offset, side) = if is_right { (6, Anchor::Left) } else { (-6, Anchor::Right) };
+            plot.text(top, (offset, 2), line.word, side, TOP);
         }
         for line in &of.lines {
             plot.mark(format!("line {}", line.class).trim_end(), line.title.clone());
@@ -96,11 +93,11 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
                 plot.dot(spot.at, line.radius);
                 if let Some((class, sign)) = spot.change {
                     plot.class(&format!("change {class}"));
-                    plot.text((x, y.max), (0, 2), sign, HPos::Center, VPos::Top);
+                    plot.text((x, y.max), (0, 2), sign, Anchor::Middle, TOP);
                 }
             }
         }
-        canvas
+        plot
     };
     if of.is_small { Picture::small(label, draw) } else { Picture::of(label, draw) }
 }

@@ -1,11 +1,7 @@
 //! The plot of a chart: a frame with axes, in the two layouts that every chart has.
 
 use super::axis::Axis;
-use super::canvas::{Area, Backend, Canvas, TEXT_PX, text_width};
-use plotters::element::{Drawable, PointCollection};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::fmt::Debug;
+use super::canvas::{Anchor, BOTTOM, Canvas, MIDDLE, Pixel, TOP, text_width};
 
 /// A layout of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +38,13 @@ pub struct Reference {
     pub word: &'static str,
 }
 
-type Context<'a> = ChartContext<'a, Backend, Cartesian2d<Axis, Axis>>;
-
 /// A plot with both axes drawn, ready for marks.
-pub struct Plot<'a> {
-    context: Context<'a>,
+pub struct Plot {
     canvas: Canvas,
+    x: Axis,
+    y: Axis,
+    /// The plot's own part of the canvas: left, top, and behind its right and bottom, in pixels.
+    pub frame: (i32, i32, i32, i32),
 }
 
 /// The height of a lane, without and with its name above.
@@ -55,17 +52,18 @@ const LANE_PX: u32 = 26;
 const LANE_ABOVE_PX: u32 = 44;
 /// Names that need more room stand above their lanes.
 const NAME_PX_MAX: i32 = 290;
-const AXIS_PX: u32 = 46;
+const AXIS_PX: i32 = 46;
 
 impl Picture {
     /// Draws a chart in both layouts. `label` names it for screen readers.
-    pub fn of(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
-        Picture { wide: draw(WIDE).svg(label, "wide"), narrow: draw(NARROW).svg(label, "narrow") }
+    pub fn of(label: &str, draw: impl Fn(Layout) -> Plot) -> Picture {
+        let svg = |layout, class| draw(layout).canvas.svg(label, class);
+        Picture { wide: svg(WIDE, "wide"), narrow: svg(NARROW, "narrow") }
     }
 
     /// Draws a chart that is as wide as a phone everywhere, to stand beside others.
-    pub fn small(label: &str, draw: impl Fn(Layout) -> Canvas) -> Picture {
-        let wide = draw(NARROW).svg(label, "small");
+    pub fn small(label: &str, draw: impl Fn(Layout) -> Plot) -> Picture {
+        let wide = draw(NARROW).canvas.svg(label, "small");
         Picture { wide, narrow: String::new() }
     }
 
@@ -73,15 +71,6 @@ impl Picture {
     pub fn is_small(&self) -> bool {
         self.narrow.is_empty()
     }
-}
-
-/// Returns the result of drawing on a canvas, which never fails.
-fn drawn<T, E: Debug>(result: Result<T, E>) -> T {
-    result.expect("a canvas takes everything")
-}
-
-fn words() -> TextStyle<'static> {
-    TextStyle::from(("sans-serif", TEXT_PX).into_font())
 }
 
 /// The lanes of a chart: a name for each, from the top to the bottom, over one axis.
@@ -119,14 +108,6 @@ impl<'a> Lanes<'a> {
         self
     }
 
-    /// Returns an empty canvas that has room for the lanes.
-    pub fn canvas(&self) -> Canvas {
-        let lane = if self.is_above { LANE_ABOVE_PX } else { LANE_PX };
-        let lane = lane + (self.lines - 1) * 16;
-        let height = self.names.len() as u32 * lane + AXIS_PX + 8;
-        Canvas::new(self.layout.width, height)
-    }
-
     /// The middle and the half height of the marks of a lane's line, in lanes.
     pub fn place(&self, lane: usize, line: u32) -> (f64, f64) {
         let (top, height) = if self.is_above { (0.40, 0.54) } else { (0.12, 0.76) };
@@ -134,55 +115,29 @@ impl<'a> Lanes<'a> {
         (lane as f64 + top + each * (f64::from(line) + 0.5), each * 0.46)
     }
 
-    /// Draws the axis and the names.
-    pub fn plot<'c>(&self, canvas: &Canvas, area: &'c Area) -> Plot<'c> {
+    /// Draws the axis and the names on a canvas that has room for the lanes.
+    pub fn plot(&self) -> Plot {
+        let lane = if self.is_above { LANE_ABOVE_PX } else { LANE_PX };
+        let lane = lane + (self.lines - 1) * 16;
+        let height = self.names.len() as u32 * lane + AXIS_PX as u32 + 8;
+        let canvas = Canvas::new(self.layout.width, height);
         let widest = self.names.iter().map(|name| text_width(name)).max().unwrap_or(0);
-        let name_px = if self.is_above { 0 } else { widest + 12 };
-        let left_px = if self.is_above { 4 } else { 0 };
-        let width_px = canvas.width as i32 - name_px - left_px - self.right_px as i32;
-        let axis = self.axis.thinned(width_px, name_px + left_px, self.right_px as i32);
+        let left_px = if self.is_above { 4 } else { widest + 12 };
+        let right_px = self.right_px as i32;
+        let x = self.axis.thinned(canvas.width as i32 - left_px - right_px, left_px, right_px);
         let from = self.names.len().max(1) as f64;
         // The first lane is at the top. The names are drawn below.
-        let down = Axis { min: from, max: 0.0, ticks: Vec::new(), title: String::new() };
-        canvas.class("axis");
-        let mut context = drawn(
-            ChartBuilder::on(area)
-                .margin_top(4)
-                .margin_right(self.right_px)
-                .margin_left(left_px)
-                .x_label_area_size(AXIS_PX)
-                .y_label_area_size(name_px)
-                .build_cartesian_2d(axis.clone(), down),
-        );
-        drawn(
-            context
-                .configure_mesh()
-                .disable_y_mesh()
-                .disable_y_axis()
-                .axis_style(BLACK)
-                .bold_line_style(BLACK)
-                .light_line_style(TRANSPARENT)
-                .set_tick_mark_size(LabelAreaPosition::Bottom, 5)
-                .set_tick_mark_size(LabelAreaPosition::Left, 0)
-                .label_style(words())
-                .axis_desc_style(words())
-                .x_desc(axis.title.clone())
-                .draw(),
-        );
-        let mut plot = Plot { context, canvas: canvas.clone() };
-        canvas.class("name");
+        let y = Axis { min: from, max: 0.0, ticks: Vec::new(), title: String::new() };
+        let mut plot = Plot::new(canvas, x, y, (left_px, 4, right_px));
+        plot.class("axis");
+        plot.draw_along(true);
+        plot.class("name");
         for (lane, name) in self.names.iter().enumerate() {
-            let name = shortened(name, canvas.width as i32 - 8);
-            let at = (axis.min, lane as f64 + 0.08);
+            let name = shortened(name, self.layout.width as i32 - 8);
+            let (min, lane) = (plot.x.min, lane as f64);
             match self.is_above {
-                true => plot.text(at, (0, 0), name, HPos::Left, VPos::Top),
-                false => plot.text(
-                    (axis.min, lane as f64 + 0.5),
-                    (-10, 0),
-                    name,
-                    HPos::Right,
-                    VPos::Center,
-                ),
+                true => plot.text((min, lane + 0.08), (0, 0), name, Anchor::Left, TOP),
+                false => plot.text((min, lane + 0.5), (-10, 0), name, Anchor::Right, MIDDLE),
             }
         }
         plot
@@ -205,79 +160,99 @@ fn shortened(text: &str, width_px: i32) -> String {
 }
 
 /// A field between two axes, with a line at each tick.
-pub fn field<'c>(canvas: &Canvas, area: &'c Area, x: &Axis, y: &Axis) -> Plot<'c> {
-    framed(canvas, area, x, y, BLACK.to_rgba())
+pub fn field(canvas: Canvas, x: &Axis, y: &Axis) -> Plot {
+    framed(canvas, x, y, true)
 }
 
 /// A field between two axes, without lines.
-pub fn bare_field<'c>(canvas: &Canvas, area: &'c Area, x: &Axis, y: &Axis) -> Plot<'c> {
-    framed(canvas, area, x, y, TRANSPARENT)
+pub fn bare_field(canvas: Canvas, x: &Axis, y: &Axis) -> Plot {
+    framed(canvas, x, y, false)
 }
 
-fn framed<'c>(canvas: &Canvas, area: &'c Area, x: &Axis, y: &Axis, lines: RGBAColor) -> Plot<'c> {
+fn framed(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
     let y = y.above_its_end();
     let widest = y.ticks.iter().map(|(_, word)| text_width(word)).max().unwrap_or(0);
     let left_px = widest + 16;
     let x = x.thinned(canvas.width as i32 - left_px - 30, left_px, 30);
-    canvas.class("axis");
-    let mut context = drawn(
-        ChartBuilder::on(area)
-            .margin_top(26)
-            .margin_right(30)
-            .x_label_area_size(AXIS_PX)
-            .y_label_area_size(left_px)
-            .build_cartesian_2d(x.clone(), y.clone()),
-    );
-    drawn(
-        context
-            .configure_mesh()
-            .axis_style(BLACK)
-            .bold_line_style(lines)
-            .light_line_style(TRANSPARENT)
-            .set_tick_mark_size(LabelAreaPosition::Bottom, 5)
-            .set_tick_mark_size(LabelAreaPosition::Left, 5)
-            .label_style(words())
-            .axis_desc_style(words())
-            .x_desc(x.title.clone())
-            .draw(),
-    );
-    let title = words().pos(Pos::new(HPos::Left, VPos::Top));
-    drawn(area.draw_text(&y.title, &title, (2, 2)));
-    Plot { context, canvas: canvas.clone() }
+    let mut plot = Plot::new(canvas, x, y, (left_px, 26, 30));
+    plot.class("axis");
+    plot.draw_along(has_lines);
+    plot.draw_up(has_lines);
+    plot
 }
 
-impl Plot<'_> {
+impl Plot {
+    /// A plot without its axes, with this room at its left, its top and its right, in pixels.
+    fn new(canvas: Canvas, x: Axis, y: Axis, (left, top, right): (i32, i32, i32)) -> Plot {
+        let frame = (left, top, canvas.width as i32 - right, canvas.height as i32 - AXIS_PX);
+        Plot { canvas, x, y, frame }
+    }
+
+    /// Draws the axis below the plot, with its words, and perhaps lines over the plot.
+    fn draw_along(&mut self, has_lines: bool) {
+        let (left, top, right, bottom) = self.frame;
+        let ticks = self.x.ticks.clone();
+        let ticks: Vec<_> =
+            ticks.into_iter().map(|(at, word)| (self.pixel((at, self.y.min)).0, word)).collect();
+        let title = self.x.title.clone();
+        self.canvas.text(((left + right) / 2, bottom + AXIS_PX), title, Anchor::Middle, BOTTOM);
+        if has_lines {
+            ticks.iter().for_each(|(x, _)| self.canvas.line((*x, bottom - 1), (*x, top)));
+        }
+        self.canvas.path([(left, bottom), (right - 1, bottom)], 1);
+        for (x, word) in ticks {
+            self.canvas.text((x, bottom + 10), word, Anchor::Middle, TOP);
+            self.canvas.path([(x, bottom), (x, bottom + 5)], 1);
+        }
+    }
+
+    /// Draws the axis at the left of the plot, in the same manner.
+    fn draw_up(&mut self, has_lines: bool) {
+        let (left, top, right, bottom) = self.frame;
+        let ticks = self.y.ticks.clone();
+        let ticks: Vec<_> =
+            ticks.into_iter().map(|(at, word)| (self.pixel((self.x.min, at)).1, word)).collect();
+        if has_lines {
+            ticks.iter().for_each(|(y, _)| self.canvas.line((left, *y), (right - 1, *y)));
+        }
+        self.canvas.path([(left - 1, top), (left - 1, bottom - 1)], 1);
+        for (y, word) in ticks {
+            self.canvas.text((left - 10, y), word, Anchor::Right, MIDDLE);
+            self.canvas.path([(left - 6, y), (left - 1, y)], 1);
+        }
+        self.canvas.text((2, 2), self.y.title.clone(), Anchor::Left, TOP);
+    }
+
+    /// Returns the pixel of a point.
+    pub fn pixel(&self, (x, y): (f64, f64)) -> Pixel {
+        let (left, top, right, bottom) = self.frame;
+        (self.x.pixel(x, (left, right - 1)), self.y.pixel(y, (bottom - 1, top)))
+    }
+
     /// Sets the class and the tooltip of the following marks.
-    pub fn mark(&self, class: &str, title: impl Into<String>) {
+    pub fn mark(&mut self, class: &str, title: impl Into<String>) {
         self.canvas.mark(class, title);
     }
 
     /// Sets the class of the following marks.
-    pub fn class(&self, class: &str) {
+    pub fn class(&mut self, class: &str) {
         self.canvas.class(class);
-    }
-
-    fn put<E>(&mut self, element: E)
-    where
-        for<'e> &'e E: PointCollection<'e, (f64, f64)>,
-        E: Drawable<Backend>,
-    {
-        drawn(self.context.draw_series(std::iter::once(element)));
     }
 
     /// Draws a filled rectangle between two corners. `share` is its opacity, from 0 to 1.
     pub fn rectangle(&mut self, one: (f64, f64), other: (f64, f64), share: f64) {
-        self.put(Rectangle::new([one, other], BLACK.mix(share.clamp(0.0, 1.0)).filled()));
+        self.canvas.rectangle(self.pixel(one), self.pixel(other), Some(share));
     }
 
     /// Draws the border of a rectangle.
     pub fn border(&mut self, one: (f64, f64), other: (f64, f64)) {
-        self.put(Rectangle::new([one, other], BLACK.stroke_width(2)));
+        self.canvas.rectangle(self.pixel(one), self.pixel(other), None);
     }
 
     /// Draws a line through points.
     pub fn line(&mut self, points: Vec<(f64, f64)>, width_px: u32) {
-        self.put(PathElement::new(points, BLACK.stroke_width(width_px)));
+        let points: Vec<Pixel> = points.into_iter().map(|point| self.pixel(point)).collect();
+        self.canvas.path(points, width_px);
     }
 
     /// Draws the end of an interval: a stroke, or an arrow to the left (-1) or the right (1) where
@@ -286,46 +261,33 @@ impl Plot<'_> {
         if arrow == 0 {
             return self.line(vec![(x, y - half), (x, y + half)], 2);
         }
-        let axis = self.context.x_range();
-        let back = f64::from(arrow) * 0.012 * (axis.end - axis.start);
+        let back = f64::from(arrow) * 0.012 * (self.x.max - self.x.min);
         self.line(vec![(x - back, y - half), (x, y), (x - back, y + half)], 2);
     }
 
     /// Draws an arrow at the top, where an interval continues.
     pub fn arrow_up(&mut self, x: f64) {
-        let (along, up) = (self.context.x_range(), self.context.y_range());
-        let (aside, top) = (0.008 * (along.end - along.start), up.end);
-        let below = top - 0.04 * (top - up.start);
+        let (aside, top) = (0.008 * (self.x.max - self.x.min), self.y.max);
+        let below = top - 0.04 * (top - self.y.min);
         self.line(vec![(x - aside, below), (x, top), (x + aside, below)], 2);
     }
 
     /// Draws a dot.
     pub fn dot(&mut self, at: (f64, f64), radius_px: u32) {
-        self.put(Circle::new(at, radius_px, BLACK.filled()));
+        self.canvas.dot(self.pixel(at), radius_px);
     }
 
-    /// Draws text near a point.
+    /// Draws text near a point. `down` is [`TOP`] or [`MIDDLE`].
     pub fn text(
         &mut self,
         at: (f64, f64),
-        offset: (i32, i32),
+        offset: Pixel,
         text: impl Into<String>,
-        h_pos: HPos,
-        v_pos: VPos,
+        anchor: Anchor,
+        down: i32,
     ) {
-        let style = words().pos(Pos::new(h_pos, v_pos));
-        self.put(EmptyElement::at(at) + Text::new(text.into(), offset, style));
-    }
-
-    /// Returns the pixel of a point.
-    pub fn pixel(&self, at: (f64, f64)) -> (i32, i32) {
-        self.context.backend_coord(&at)
-    }
-
-    /// Returns the plot's own part of the canvas: left, top, right, bottom, in pixels.
-    pub fn frame(&self) -> (i32, i32, i32, i32) {
-        let (x, y) = self.context.plotting_area().get_pixel_range();
-        (x.start, y.start, x.end, y.end)
+        let (x, y) = self.pixel(at);
+        self.canvas.text((x + offset.0, y + offset.1), text, anchor, down);
     }
 }
 

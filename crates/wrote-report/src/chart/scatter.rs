@@ -1,9 +1,8 @@
 //! Throughput against P99: a numbered dot for each row.
 
 use super::axis::{self, Axis};
-use super::canvas::{Canvas, TEXT_PX, text_width};
+use super::canvas::{Anchor, Canvas, MIDDLE, TEXT_PX, text_width};
 use super::plot::{Picture, Plot, field};
-use plotters::style::text_anchor::{HPos, VPos};
 
 /// A row.
 #[derive(Clone, Debug)]
@@ -35,9 +34,7 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
     let latencies = dots.iter().map(|dot| dot.p99_ns as f64);
     let y = Axis::log(latencies, axis::nanoseconds, "P99 latency, less is better");
     Picture::of(label, |layout| {
-        let canvas = Canvas::new(layout.width, layout.field_height);
-        let area = canvas.area();
-        let mut plot = field(&canvas, &area, &x, &y);
+        let mut plot = field(Canvas::new(layout.width, layout.field_height), &x, &y);
         let at = |dot: &Point| {
             (dot.iops.max(f64::MIN_POSITIVE).log10(), (dot.p99_ns.max(1) as f64).log10())
         };
@@ -49,7 +46,7 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
             plot.dot(at(dot), 5);
         }
         number(&mut plot, dots, at);
-        canvas
+        plot
     })
 }
 
@@ -61,7 +58,7 @@ type Box = (i32, i32, i32, i32);
 fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
     let around = |(x, y): (i32, i32), reach: i32| (x - reach, y - reach, x + reach, y + reach);
     let mut taken: Vec<Box> = dots.iter().map(|dot| around(plot.pixel(at(dot)), 5)).collect();
-    let frame = plot.frame();
+    let frame = plot.frame;
     let is_inside = |place: Box| {
         place.0 >= frame.0 && place.1 >= frame.1 && place.2 <= frame.2 && place.3 <= frame.3
     };
@@ -80,7 +77,7 @@ fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
         });
         if let Some((offset, place)) = place {
             taken.push(place);
-            plot.text(at(dot), offset, text, HPos::Center, VPos::Center);
+            plot.text(at(dot), offset, text, Anchor::Middle, MIDDLE);
         }
     }
 }
