@@ -1,5 +1,5 @@
-//! `cargo xtask picture`: the pictures of the documents, a benchmark's page beside its text and
-//! each chart of `docs/measuring.md`.
+//! `cargo xtask picture`: the pictures of the documents, a benchmark's page next to its text and
+//! the charts of results.
 
 use crate::contests::site::release_wrote;
 use lab::tools::clients;
@@ -25,7 +25,7 @@ const OF_NOW: [(&str, &str); 3] = [
 ];
 
 /// Charts of results that are kept for tests: the result's name, and the chart's question.
-const KEPT: [(&str, &str); 7] = [
+const KEPT: [(&str, &str); 8] = [
     ("peak", "Which size and which way are fastest?"),
     ("rand", "Throughput against P99 latency"),
     ("load", "How does the latency rise with the load, and where does it bend?"),
@@ -33,6 +33,7 @@ const KEPT: [(&str, &str); 7] = [
     ("latency", "How long does a save take, with and without sync?"),
     ("langs", "How fast is each way, and what does it survive?"),
     ("compare", "Which rows became faster or slower?"),
+    ("trace", "When was each file written, flushed and named?"),
 ];
 
 /// Measures the disk under the build, makes pages, and takes their pictures.

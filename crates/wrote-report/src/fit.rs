@@ -17,7 +17,7 @@ use wrote_result::units;
 const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
 
 /// Classes of disks, with the least and the most durable writes of 4 KiB per second that public
-/// measurements found, one at a time. The classes overlap. docs/fit.md has the sources.
+/// measurements found, one at a time. The classes overlap. docs/ssd.md has the sources.
 const CLASSES: [(&str, f64, f64); 6] = [
     ("a hard disk", 20.0, 120.0),
     ("a consumer SATA SSD", 390.0, 1200.0),

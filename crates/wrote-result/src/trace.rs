@@ -61,7 +61,7 @@ pub struct Trace {
     /// not `survives`.
     #[serde(default)]
     pub unjudged: Vec<String>,
-    /// Mistakes that lose data or time: warnings first. Each is explained in `docs/trace.md`.
+    /// Mistakes that lose data or time, warnings first. `docs/trace-findings.md` explains each.
     pub findings: Vec<Finding>,
     /// How it is done right, in the languages of the programs with findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

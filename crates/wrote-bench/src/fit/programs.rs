@@ -9,7 +9,7 @@ use wrote_jobs::steps::Steps;
 use wrote_result::document::FitRule;
 use wrote_result::{Error, quoted};
 
-/// A file for each program. To add one, add its file, and its row in `docs/fit.md`.
+/// A file for each program. To add one, add its file, and its row in `docs/fit-programs.md`.
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/programs");
 
 /// Returns the name and the text of each program, in order of name.

@@ -225,7 +225,7 @@ fn the_patterns_of_bench_are_its_durable_rows_of_small_writes() {
 
 #[test]
 fn every_program_has_a_row_and_the_example_of_the_page_is_a_program() {
-    let page = include_str!("../../../../docs/fit.md");
+    let page = include_str!("../../../../docs/fit-programs.md");
     for program in all() {
         let row = format!("| `{}`", program.name);
         assert!(page.lines().any(|line| line.starts_with(&row)), "{} has no row", program.name);

@@ -258,7 +258,7 @@ fn each_listener_has_its_own_figures_and_the_document_names_only_what_is_there()
     serving.reload().unwrap_err();
     assert!(get(&serving, "/metrics").text().contains(&format!("{successful} 0\n")));
 
-    for document in ["serve.md", "serve-dashboard.json", "serve-alerts.yml"] {
+    for document in ["serve-operations.md", "serve-dashboard.json", "serve-alerts.yml"] {
         let path = format!("{}/../../docs/{document}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -11,7 +11,7 @@ const CODE: &str = include_str!("../../safe-writes.md");
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its stable ID; `docs/trace.md` has a section for each.
+    /// Its stable ID; `docs/trace-findings.md` has a section for each.
     pub id: &'static str,
     /// `Warning` if a crash loses data, as this project's crash tests showed.
     pub severity: Severity,

@@ -709,7 +709,7 @@ fn the_kinds_are_sorted_by_their_weight() {
 
 #[test]
 fn the_page_has_a_section_of_each_kind_in_their_order() {
-    let page = include_str!("../../../../docs/trace.md");
+    let page = include_str!("../../../../docs/trace-findings.md");
     let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let ids: Vec<&str> = kinds::KINDS.iter().map(|kind| kind.id).collect();
     assert_eq!(sections, ids);
