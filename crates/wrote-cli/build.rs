@@ -40,7 +40,7 @@ fn watch_head() {
     }
 }
 
-/// The output of `git`, if it is installed and succeeds.
+/// Returns the output of `git`, if it is installed and succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

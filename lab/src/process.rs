@@ -31,12 +31,12 @@ impl Process {
         Ok(Process { child: command.process_group(0).spawn()?, is_leader: true })
     }
 
-    /// The number of the process.
+    /// Returns the number of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process with its pipes.
+    /// Returns the process with its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -46,7 +46,7 @@ impl Process {
         self.child.try_wait()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.status(), Ok(Some(_)))
     }
@@ -123,7 +123,7 @@ impl Drop for Process {
     }
 }
 
-/// Whether a process of the group still runs. A zombie does not: its files are closed.
+/// Returns whether a process of the group still runs. A zombie does not: its files are closed.
 pub fn runs(group: u32) -> bool {
     // The first thread of a process may be a zombie while another still ends.
     threads(group).filter_map(|thread| stat(&thread)).any(|one| !matches!(&*one.state, "Z" | "X"))

@@ -123,7 +123,7 @@ fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
     row.contests(site)?.iter().map(|one| one.measure(site)).collect()
 }
 
-/// The names of the rows, each with its line of help.
+/// Returns the names of the rows, each with its line of help.
 fn row_parser() -> impl TypedValueParser<Value = &'static Row> {
     let value = |row: &'static Row| PossibleValue::new(row.name.as_str()).help(row.help.as_str());
     PossibleValuesParser::new(rows::all().iter().map(value))

@@ -38,13 +38,13 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Its name on the command line, which is its program's.
+    /// Returns its name on the command line, which is its program's.
     fn word(self) -> String {
         let value = self.to_possible_value().expect("no subject is hidden");
         value.get_name().to_owned()
     }
 
-    /// The step's name in a report.
+    /// Returns the step's name in a report.
     pub fn step(self) -> String {
         format!("fuzzer of {}", self.word())
     }

@@ -118,7 +118,7 @@ struct Call {
 /// Adds the steps of a round to a report.
 type Round = fn(&mut Report, Call) -> Result<(), Failure>;
 
-/// A campaign of `counts` in a round and in the run for every commit.
+/// Returns a campaign of `counts` in a round and in the run for every commit.
 const fn each(
     name: &'static str,
     what: &'static str,
@@ -128,7 +128,7 @@ const fn each(
     Campaign { name, what, count: counts.0, short: Some(counts.1), round }
 }
 
-/// A campaign that the run for every commit leaves out.
+/// Returns a campaign that the run for every commit leaves out.
 const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign {
     Campaign { name, what, count: 0, short: None, round }
 }

@@ -111,13 +111,13 @@ fn recorded(target: &Path) -> Result<Steps, Failure> {
     }
 }
 
-/// The name of a step without its seed, which differs from run to run.
+/// Returns the name of a step without its seed, which differs from run to run.
 fn plain(name: &str) -> String {
     let end = [" from ", ", seed "].iter().filter_map(|word| name.find(word)).min();
     name[..end.unwrap_or(name.len())].to_owned()
 }
 
-/// The seconds of a part. The programs of tests are parts of the step `tests`.
+/// Returns the seconds of a part. The programs of tests are parts of the step `tests`.
 fn sum_s(steps: &[(String, f64)]) -> f64 {
     let whole = steps.iter().filter(|(name, _)| !name.starts_with("tests: "));
     whole.map(|(_, seconds)| seconds).sum()

@@ -65,7 +65,7 @@ impl Toolchain {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Whether the user has such a program, or ours is made in this version.
+    /// Returns whether the user has such a program, or ours is made in this version.
     fn is_there(&self, places: &Places) -> bool {
         let script = self.script(places);
         places.programs(self.program).any(|file| !places.is_ours(&file))

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library's folder, which cargo fills before it builds this test.
+/// Returns the library's folder, which cargo fills before it builds this test.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     test.ancestors().nth(2).expect("cargo's folder").to_owned()

@@ -114,7 +114,7 @@ impl Log {
         self.log.survives(sequence).as_str()
     }
 
-    /// The sequence of the next record, unless another thread appends before.
+    /// Returns the sequence of the next record, unless another thread appends before.
     #[getter]
     fn next_sequence(&self) -> u64 {
         self.log.next_sequence()
@@ -275,13 +275,13 @@ impl Ticket {
         Ticket { log, waits, first, sequence, waits_for_durable: true }
     }
 
-    /// The worst event that the record survives now.
+    /// Returns the worst event that the record survives now.
     #[getter]
     fn survives(&self) -> &'static str {
         self.log.survives(self.sequence).as_str()
     }
 
-    /// Whether the record survives a power loss now.
+    /// Returns whether the record survives a power loss now.
     #[getter]
     fn durable(&self) -> bool {
         self.log.survives(self.sequence) == Survives::PowerLoss

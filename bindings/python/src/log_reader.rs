@@ -248,8 +248,8 @@ impl LogReader {
         self.moved(py, |reader| reader.seek_time(time))
     }
 
-    /// How many records the reader has passed over, because retention, a trim or a repair had
-    /// removed them.
+    /// Returns how many records the reader has passed over, because retention, a trim or a repair
+    /// had removed them.
     #[getter]
     fn passed_over(&self, py: Python<'_>) -> u64 {
         self.state(py).reader.passed_over()

@@ -110,7 +110,7 @@ impl Collected {
         Collected { writer: Some(writer), pending: Vec::new(), collects }
     }
 
-    /// Whether the file has not ended.
+    /// Returns whether the file has not ended.
     pub fn is_open(&self) -> bool {
         self.writer.is_some()
     }

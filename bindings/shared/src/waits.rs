@@ -64,7 +64,7 @@ impl<T> Waits<T> {
         }
     }
 
-    /// Whether no task waits.
+    /// Returns whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(VecDeque::is_empty)
     }

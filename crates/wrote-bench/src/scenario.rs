@@ -9,7 +9,7 @@ use wrote_result::document::{Advice, Answer, Finding};
 
 /// A scenario with its settings. To add one, add two lines to the registry (`scenarios.rs`).
 pub trait Scenario {
-    /// The name in results and in `--only`.
+    /// Returns the name in results and in `--only`.
     fn name(&self) -> &'static str;
     /// Returns the rows that a request may name.
     fn catalogue(&self) -> Vec<Listed> {

@@ -121,7 +121,7 @@ pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<
     found
 }
 
-/// The answers of all scenarios, what survives most first.
+/// Returns the answers of all scenarios, what survives most first.
 pub(crate) fn answers(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Answer> {
     let survives = |answer: &Answer| {
         let mut rows = evidence.rows.iter();

@@ -79,9 +79,10 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
     }
 }
 
-/// The exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad usage, 3 to 5
-/// the command's own, 128 and the signal's number when a signal ended the run. A command that had
-/// finished, or that runs until interrupted (`log tail -f`), has no line on a signal.
+/// Returns the exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad
+/// usage, 3 to 5 the command's own, 128 and the signal's number when a signal ended the run. A
+/// command that had finished, or that runs until interrupted (`log tail -f`), has no line on a
+/// signal.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
@@ -103,7 +104,7 @@ pub fn outlive_the_size_limit() -> Result<(), Error> {
         .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
 }
 
-/// The level that something survives, as the end of a line.
+/// Returns the level that something survives, as the end of a line.
 fn promised(survives: Survives) -> &'static str {
     match survives {
         Survives::PowerLoss => "survives a power loss",
@@ -113,7 +114,7 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-/// A path as results show it: one line, without terminal control characters.
+/// Returns a path as results show it: one line, without terminal control characters.
 fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
 }
@@ -156,8 +157,8 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The exit code of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM, 129 for
-    /// SIGHUP. `None` as long as no signal came.
+    /// Returns the exit code of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM, 129
+    /// for SIGHUP. `None` as long as no signal came.
     pub fn exit_code(&self) -> Option<u8> {
         match self.first.load(Ordering::Relaxed) {
             0 => None,
@@ -166,7 +167,7 @@ impl Signals {
     }
 }
 
-/// Whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
+/// Returns whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
 /// (`proc(5)`).
 fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -23,7 +23,7 @@ pub mod ranks;
 pub mod stdio;
 pub mod terminal;
 
-/// The commit that the program was built from; `None` outside a clone.
+/// Returns the commit that the program was built from; `None` outside a clone.
 pub fn commit() -> Option<String> {
     Some(env!("WROTE_COMMIT")).filter(|commit| !commit.is_empty()).map(str::to_owned)
 }

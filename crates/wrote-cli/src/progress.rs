@@ -33,7 +33,7 @@ struct Work {
 }
 
 impl Work {
-    /// The time left, counted down: `45 s left`; nothing where it is unknown.
+    /// Returns the time left, counted down: `45 s left`; nothing where it is unknown.
     fn left(&self) -> String {
         let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         left.map(|left| clock(left) + " left").unwrap_or_default()
@@ -90,7 +90,7 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// The reporter of a rank: rank 0 shows the progress of all.
+    /// Returns the reporter of a rank: rank 0 shows the progress of all.
     pub fn of_rank(peers: Peers) -> Box<dyn Observer> {
         if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
     }
@@ -172,7 +172,7 @@ fn amount(announcement: &Announcement) -> String {
     }
 }
 
-/// The number of the current run and its row; nothing after the last.
+/// Returns the number of the current run and its row; nothing after the last.
 fn measuring(progress: &Progress) -> String {
     if progress.runs_done >= progress.runs {
         return "finishing".into();
@@ -186,7 +186,7 @@ fn measuring(progress: &Progress) -> String {
     }
 }
 
-/// The bar below the text `above`, with the time left counted down between two reports.
+/// Returns the bar below the text `above`, with the time left counted down between two reports.
 fn style(above: &str, current: Current) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         // Writing into a line in memory does not fail.
@@ -195,14 +195,14 @@ fn style(above: &str, current: Current) -> ProgressStyle {
     template(&format!("{above}{{bar:24}} {{left:>10}}  {{wide_msg}}")).with_key("left", left)
 }
 
-/// The style of a bar, in characters that the screen has.
+/// Returns the style of a bar, in characters that the screen has.
 fn template(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .expect("the template is a constant")
         .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
 }
 
-/// A time to wait, in words: `45 s`, `2 min 05 s`.
+/// Returns a time to wait, in words: `45 s`, `2 min 05 s`.
 fn clock(time: Duration) -> String {
     // Rounded up: "0 s" appears only when nothing is left.
     match time.as_millis().div_ceil(1000) {

@@ -65,7 +65,7 @@ impl Group {
         )))
     }
 
-    /// The ranks, or only this process.
+    /// Returns the ranks, or only this process.
     pub fn peers(&self) -> Peers<'_> {
         self.0.as_ref().map_or(Peers::ALONE, Ranks::peers)
     }
@@ -84,7 +84,7 @@ impl Group {
     }
 }
 
-/// The first of these variables that is a number.
+/// Returns the first of these variables that is a number.
 fn number(names: &[&str]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }

@@ -32,7 +32,7 @@ pub enum End {
 }
 
 impl End {
-    /// The meaning of a failed write to standard output.
+    /// Returns the meaning of a failed write to standard output.
     pub fn of_output(error: &io::Error) -> End {
         match error.kind() {
             io::ErrorKind::BrokenPipe => End::NoReader,
@@ -40,7 +40,7 @@ impl End {
         }
     }
 
-    /// The meaning of a failed read of standard input.
+    /// Returns the meaning of a failed read of standard input.
     pub fn of_input(error: &io::Error) -> End {
         End::of("standard input", error)
     }
@@ -76,7 +76,7 @@ impl From<wrote::Error> for End {
     }
 }
 
-/// The exit code of an error of the library.
+/// Returns the exit code of an error of the library.
 pub(crate) fn of_library(error: &wrote::Error) -> Error {
     match error {
         wrote::Error::Interrupted => Error::Interrupted,
@@ -179,7 +179,7 @@ impl<'a> Input<'a> {
 }
 
 impl<'a, F: AsFd> Input<'a, F> {
-    /// The open file, as long as `stop` is not raised.
+    /// Returns the open file, as long as `stop` is not raised.
     pub fn of(file: F, stop: &'a Stop) -> Input<'a, F> {
         Input { file, stop }
     }
@@ -223,7 +223,7 @@ pub struct Kind {
     pub bytes_max: u64,
 }
 
-/// Whether the path means standard input.
+/// Returns whether the path means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }

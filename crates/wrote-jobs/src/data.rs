@@ -189,7 +189,7 @@ mod data_tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// The data of `count` writes of one buffer.
+    /// Returns the data of `count` writes of one buffer.
     fn written(seed: u64, bs_bytes: usize, count: usize) -> Vec<u8> {
         let mut data = Data::new(0, seed);
         let mut buffer = vec![0; bs_bytes];

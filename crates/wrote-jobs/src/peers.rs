@@ -23,13 +23,13 @@ const CLOCK_READS: usize = 10;
 
 /// Carries messages from rank to rank. Messages from one rank to another arrive in order.
 pub trait Post {
-    /// The number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     fn rank(&self) -> u32;
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     fn ranks(&self) -> u32;
 
-    /// The name of the node that this rank is on.
+    /// Returns the name of the node that this rank is on.
     fn node(&self) -> String;
 
     /// Sends a message without waiting for its receiver.
@@ -95,12 +95,12 @@ impl Ranks {
         Ok(())
     }
 
-    /// The ranks, to be passed on.
+    /// Returns the ranks, to be passed on.
     pub fn peers(&self) -> Peers<'_> {
         Peers(Some(self))
     }
 
-    /// Whether a rank did not come, or rank 0 did not answer: not all end by themselves.
+    /// Returns whether a rank did not come, or rank 0 did not answer: not all end by themselves.
     pub fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
@@ -180,7 +180,7 @@ impl Ranks {
         Err(self.missing(&[0], step, began.elapsed()))
     }
 
-    /// How long to wait for others, by the time that this rank needed for the same work.
+    /// Returns how long to wait for others, by the time that this rank needed for the same work.
     fn limit(&self) -> Duration {
         self.hung_after.max(self.met.get().elapsed() * SLOWER_MAX)
     }
@@ -221,27 +221,27 @@ impl<'a> Peers<'a> {
     /// A single process: rank 0 of 1.
     pub const ALONE: Peers<'static> = Peers(None);
 
-    /// The number of this process, from 0.
+    /// Returns the number of this process, from 0.
     pub fn rank(self) -> u32 {
         self.0.map_or(0, |ranks| ranks.post.rank())
     }
 
-    /// The number of processes.
+    /// Returns the number of processes.
     pub fn ranks(self) -> u32 {
         self.0.map_or(1, |ranks| ranks.post.ranks())
     }
 
-    /// Whether several processes measure together.
+    /// Returns whether several processes measure together.
     pub fn are_many(self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether this is the rank that decides, and reports to the user.
+    /// Returns whether this is the rank that decides, and reports to the user.
     pub fn is_first(self) -> bool {
         self.rank() == 0
     }
 
-    /// The node of a rank, if there are several and they have joined.
+    /// Returns the node of a rank, if there are several and they have joined.
     pub fn node(self, rank: u32) -> Option<&'a Node> {
         self.0?.nodes.iter().find(|node| node.ranks.contains(&rank))
     }

@@ -16,7 +16,7 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
     }
 }
 
-/// A place on a disk of this size with `free_bytes` free, as the library examines it.
+/// Returns a place on a disk of this size with `free_bytes` free, as the library examines it.
 pub fn place(capacity_bytes: u64, free_bytes: u64) -> device::Target {
     let mut place = device::Target::default();
     place.path = "/data".into();

@@ -76,8 +76,8 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Whether the job only reads, and checks blocks of an earlier one. It may read bytes that were
-    /// never written, which hold nothing to check.
+    /// Returns whether the job only reads, and checks blocks of an earlier one. It may read bytes
+    /// that were never written, which hold nothing to check.
     pub fn only_verifies(&self) -> bool {
         self.writes.verify.is_some() && !self.order.rw.write
     }

@@ -19,7 +19,7 @@ const NAME_WIDTH_EASY: usize = 28;
 /// The same of saves, whose names are short.
 const SAVE_WIDTHS: (usize, usize) = (12, 16);
 
-/// The table of the rows.
+/// Returns the table of the rows.
 pub fn table(group: &Group) -> Table {
     let best = group.best();
     let best = best.and_then(|best| group.rows.iter().position(|row| ptr::eq(*row, best)));
@@ -27,7 +27,8 @@ pub fn table(group: &Group) -> Table {
     Table { best, bars: bars(group), ..table }
 }
 
-/// The bars of the rows. For saves the latency counts: a longer bar for a worse row would mislead.
+/// Returns the bars of the rows. For saves the latency counts: a longer bar for a worse row would
+/// mislead.
 fn bars(group: &Group) -> Option<Bars> {
     // Compared within its level, because beside the speed of memory every durable row would be a
     // sliver.
@@ -45,8 +46,8 @@ fn bars(group: &Group) -> Option<Bars> {
     }
 }
 
-/// The P99 on a logarithmic scale between the minimum and the maximum of the curve; 0 of a row
-/// without one.
+/// Returns the P99 on a logarithmic scale between the minimum and the maximum of the curve; 0 of a
+/// row without one.
 fn p99_part(group: &Group, row: &Row) -> f64 {
     let logarithm = |row: &Row| Some((row.latency()?.known_p99()?.max(1) as f64).ln());
     let all = || group.rows.iter().filter_map(|row| logarithm(row));
@@ -56,7 +57,7 @@ fn p99_part(group: &Group, row: &Row) -> f64 {
     PART_MIN + (1.0 - PART_MIN) * part
 }
 
-/// The columns of a workload. The first one on a screen names the rows.
+/// Returns the columns of a workload. The first one on a screen names the rows.
 fn columns(group: &Group) -> Vec<Column> {
     let of = Of(group);
     let columns = match group.view() {
@@ -115,7 +116,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// The columns that distinguish the rows.
+/// Returns the columns that distinguish the rows.
 fn names(of: Of) -> Vec<Column> {
     let group = of.0;
     let (least, easy) = match group.view() {

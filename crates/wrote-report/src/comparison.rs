@@ -28,7 +28,7 @@ pub const WARNINGS: &str = "Warnings";
 /// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
 
-/// The title of Markdown.
+/// Returns the title of Markdown.
 pub fn title(comparison: &Comparison) -> String {
     format!("{} against {}", comparison.new.name, comparison.old.name)
 }
@@ -78,7 +78,7 @@ pub struct Line<'a> {
 }
 
 impl Rows<'_> {
-    /// The table of the lines. Its first column has the names, the last the verdicts.
+    /// Returns the table of the lines. Its first column has the names, the last the verdicts.
     pub fn table(&self) -> Table {
         let (lines, always) = (&self.lines, Keep::Always);
         let told = |line: &Line| {
@@ -135,7 +135,7 @@ fn throughput(row: &RowComparison) -> Line<'_> {
     Line { name, old: figure(change.old), new: figure(change.new), change }
 }
 
-/// The latency of a row where it differs, or is more informative than the throughput.
+/// Returns the latency of a row where it differs, or is more informative than the throughput.
 fn latency(row: &RowComparison) -> Option<Line<'_>> {
     let change = row.p99_latency_ns.as_ref()?;
     let differs = matches!(change.verdict, Verdict::Faster | Verdict::Slower);
@@ -148,7 +148,7 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
     })
 }
 
-/// A sentence about the latencies that no table has.
+/// Returns a sentence about the latencies that no table has.
 fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {
@@ -163,7 +163,7 @@ fn other_latencies(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// `0.94..1.01`; empty without an interval.
+/// Returns text such as `0.94..1.01`; empty without an interval.
 fn interval(change: &Change) -> String {
     match (change.ci95_low, change.ci95_high) {
         (Some(low), Some(high)) => format!("{}..{}", significant(low), significant(high)),
@@ -180,13 +180,13 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `before.json, wrote 0.1.0 (abc), 2026-01-31T12:00:00Z`.
+/// Returns text such as `before.json, wrote 0.1.0 (abc), 2026-01-31T12:00:00Z`.
 fn side(side: &Side) -> Vec<String> {
     let known = [side.name.clone(), program(&side.wrote), side.started_at.clone()];
     known.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
-/// The differences of the two documents. A line names its rows unless it is about all rows.
+/// Returns the differences of the two documents. A line names its rows unless it is about all rows.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let of_rows = gathered(comparison.rows.iter().flat_map(|row| {
         row.differences.iter().map(move |difference| (difference, row.name.as_str()))
@@ -198,13 +198,13 @@ fn differences(comparison: &Comparison) -> Vec<String> {
     comparison.differences.iter().map(difference).chain(of_rows).collect()
 }
 
-/// `host.kernel: 6.17.1 | 6.18.5`.
+/// Returns text such as `host.kernel: 6.17.1 | 6.18.5`.
 fn difference(difference: &Difference) -> String {
     let (old, new) = (shown(difference.old.as_ref()), shown(difference.new.as_ref()));
     format!("{}: {old} | {new}", difference.key)
 }
 
-/// The rows that were not compared, one line for each reason.
+/// Returns the rows that were not compared, one line for each reason.
 fn not_compared(comparison: &Comparison) -> Vec<String> {
     let reasons = comparison.not_compared.iter().map(|row| (reason(row), row.name.as_str()));
     let reasons = gathered(reasons).into_iter();
@@ -220,8 +220,8 @@ fn reason(row: &NotCompared) -> String {
     }
 }
 
-/// The warnings of both sides, each with its side. A warning of both has the text of the new side:
-/// the figures in it are each side's own.
+/// Returns the warnings of both sides, each with its side. A warning of both has the text of the
+/// new side: the figures in it are each side's own.
 fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
     let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);

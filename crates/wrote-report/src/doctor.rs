@@ -5,7 +5,7 @@ use crate::target;
 use crate::tree::{Block, Note, On, Remark, Remarks, Role, Section, Style, Weight};
 use wrote_result::doctor::{Check, Examination, State};
 
-/// The title of Markdown.
+/// Returns the title of Markdown.
 pub fn title(examination: &Examination) -> String {
     format!("wrote doctor {}", examination.target.path)
 }
@@ -84,12 +84,12 @@ const CHAPTERS: [(State, &str); 4] = [
     (State::Fine, "Fine"),
 ];
 
-/// The checks of this outcome.
+/// Returns the checks of this outcome.
 fn of(examination: &Examination, state: State) -> Vec<&Check> {
     examination.checks.iter().filter(|check| check.state == state).collect()
 }
 
-/// The number of checks of each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20 fine`.
+/// Returns the number of checks of each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20 fine`.
 pub fn summary(examination: &Examination) -> String {
     let count = |state| of(examination, state).len();
     let counted = |count: usize, one: &str, more: &str| match count {
@@ -105,7 +105,7 @@ pub fn summary(examination: &Examination) -> String {
     .join(", ")
 }
 
-/// The check's name, with its device: `scheduler of vda`.
+/// Returns the check's name, with its device: `scheduler of vda`.
 fn name(check: &Check) -> String {
     match &check.device {
         Some(device) => format!("{} of {device}", check.id),
@@ -121,7 +121,7 @@ mod tests {
     use wrote_result::doctor::{Change, Evidence, SCHEMA};
     use wrote_result::document::{Host, Target};
 
-    /// An examination with a check of each kind.
+    /// Returns an examination with a check of each kind.
     fn sample() -> Examination {
         let check = |id: &str, state, text: &str| Check {
             id: id.into(),

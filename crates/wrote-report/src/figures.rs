@@ -7,7 +7,7 @@ pub fn text(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// The rate that a row is held to, over all of its jobs: `5.00 k/s`, `20.0 MB/s`.
+/// Returns the rate that a row is held to, over all of its jobs: `5.00 k/s`, `20.0 MB/s`.
 pub fn asked_rate(row: &Row) -> String {
     match Reached::of(row) {
         None => String::new(),
@@ -21,28 +21,29 @@ pub fn is_reached(row: &Row) -> bool {
     Reached::of(row).is_none_or(|rate| rate.is_reached)
 }
 
-/// The share of a closed loop's load: `70 %`.
+/// Returns the share of a closed loop's load: `70 %`.
 pub fn load_percent(row: &Row) -> String {
     text(row.settings.asked.load_share.map(|share| format!("{:.0} %", share * 100.0)))
 }
 
-/// The throughput: `2.41 GB/s`.
+/// Returns the throughput: `2.41 GB/s`.
 pub fn throughput(row: &Row) -> String {
     units::rate(row.throughput())
 }
 
-/// The reach of the throughput's interval from its median, in percent. A single run has none.
+/// Returns the reach of the throughput's interval from its median, in percent. A single run has
+/// none.
 pub fn plus_minus(row: &Row) -> String {
     if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
 }
 
-/// The same for operations per second.
+/// Returns the same for operations per second.
 pub fn operations_plus_minus(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     if iops.len() < 2 { String::new() } else { within(&stats::interval(&iops)) }
 }
 
-/// The reach of an interval from its median, in percent: `±3%`.
+/// Returns the reach of an interval from its median, in percent: `±3%`.
 pub fn within(interval: &Interval) -> String {
     let percent = stats::relative_width(interval) * 100.0;
     match percent {
@@ -66,7 +67,7 @@ pub fn has_spread(interval: &Interval) -> bool {
     interval.ci95_low < interval.ci95_high
 }
 
-/// The block size, or the smallest and the largest: `4 KiB`, `4 KiB..64 KiB`.
+/// Returns the block size, or the smallest and the largest: `4 KiB`, `4 KiB..64 KiB`.
 pub fn block_sizes(row: &Row) -> String {
     let effective = &row.settings.effective;
     let largest = effective.bs_bytes;
@@ -78,17 +79,17 @@ pub fn block_sizes(row: &Row) -> String {
     }
 }
 
-/// A figure of the latencies: `1.20 ms`.
+/// Returns a figure of the latencies: `1.20 ms`.
 pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> Option<u64>) -> String {
     text(latency.and_then(figure).map(units::nanoseconds))
 }
 
-/// The 99th percentile, of enough operations.
+/// Returns the 99th percentile, of enough operations.
 pub fn p99(latency: Option<&Latency>) -> String {
     self::latency(latency, Latency::known_p99)
 }
 
-/// The median, and the 99th percentile of enough operations: `P50 1.20 ms, P99 3.40 ms`.
+/// Returns the median, and the 99th percentile of enough operations: `P50 1.20 ms, P99 3.40 ms`.
 pub fn p50_p99(latency: &Latency) -> String {
     let p50 = format!("P50 {}", units::nanoseconds(latency.p50));
     match latency.known_p99() {
@@ -97,17 +98,17 @@ pub fn p50_p99(latency: &Latency) -> String {
     }
 }
 
-/// The number of timed operations.
+/// Returns the number of timed operations.
 pub fn iterations(row: &Row) -> String {
     text(row.latency().map(|latency| latency.count))
 }
 
-/// The time of a run: the median.
+/// Returns the time of a run: the median.
 pub fn run_time(row: &Row) -> String {
     units::seconds(row.median_of(|run| Some(run.elapsed_s)))
 }
 
-/// The peak of memory of a run: the median.
+/// Returns the peak of memory of a run: the median.
 pub fn peak_memory(row: &Row) -> String {
     let peak = |run: &Run| run.max_rss_bytes.map(|bytes| bytes as f64);
     let is_known = row.runs.iter().any(|run| run.max_rss_bytes.is_some());

@@ -44,7 +44,7 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     ))
 }
 
-/// The names of the programs that a result judges: `etcd`.
+/// Returns the names of the programs that a result judges: `etcd`.
 pub fn programs(document: &Document) -> String {
     match document.fit.as_deref() {
         Some([one]) => one.program.clone(),
@@ -81,8 +81,8 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     Some(Section::new(Role::Answer, "The verdict", "", blocks))
 }
 
-/// The verdict with the conditions that it holds under, and the rules that are broken: `fits normal
-/// load, not heavy load (500 appends per second: 326 /s here)`.
+/// Returns the verdict with the conditions that it holds under, and the rules that are broken:
+/// `fits normal load, not heavy load (500 appends per second: 326 /s here)`.
 fn conditions(fit: &Fit) -> String {
     let judged = || fit.rules.iter().filter(|rule| rule.verdict.is_some());
     let neighbours = neighbours(std::slice::from_ref(fit));
@@ -167,7 +167,7 @@ fn rule(heading: &str, title: &str, lines: &[Line]) -> Column {
     rule.titled(title).flexible(13, 13)
 }
 
-/// A rule's name with its load.
+/// Returns a rule's name with its load.
 fn named(rule: &FitRule) -> String {
     std::iter::once(&rule.name).chain(&rule.load).join(", ")
 }
@@ -177,7 +177,7 @@ fn here(lines: &[Line]) -> Column {
     Column::figures("HERE (95 %)", Keep::Always, lines, here).titled("Here (95 %)")
 }
 
-/// The verdict, or these words without a rule.
+/// Returns the verdict, or these words without a rule.
 fn verdict(without: &'static str, lines: &[Line]) -> Column {
     let verdict = |of: &Line| {
         let words = of.verdict.map_or(without, FitVerdict::words);
@@ -247,7 +247,7 @@ fn table(fits: &[Fit]) -> Table {
     Table::of(label, columns)
 }
 
-/// The neighbours, in the order of the measurement.
+/// Returns the neighbours, in the order of the measurement.
 fn neighbours(fits: &[Fit]) -> Vec<&str> {
     let all = fits.iter().flat_map(|fit| &fit.rules).flat_map(|rule| &rule.beside);
     all.map(|beside| beside.neighbour.as_str()).unique().collect()
@@ -266,7 +266,7 @@ fn tone(verdict: Option<FitVerdict>) -> Tone {
     }
 }
 
-/// A figure in its unit.
+/// Returns a figure in its unit.
 fn shown(of: &str, value: f64) -> String {
     match of {
         "iops" => per_second(value),
@@ -297,7 +297,7 @@ fn with_ends(of: &str, interval: &Interval) -> String {
     }
 }
 
-/// A median alone, where there is one.
+/// Returns a median alone, where there is one.
 fn in_short(of: &str, here: &Interval) -> String {
     if here.median > 0.0 { shown(of, here.median) } else { with_ends(of, here) }
 }
@@ -420,8 +420,8 @@ fn ratio(rule: &FitRule, beside: &Beside) -> String {
     format!("{} beside {}: {}{told}", named(rule), beside.neighbour, verdict.unwrap_or_default())
 }
 
-/// A ratio with its interval: `18.8 (9.70-29.1) times that`, and of a rate that falls `480
-/// (400-520) times lower than`.
+/// Returns a ratio with its interval: `18.8 (9.70-29.1) times that`, and of a rate that falls
+/// `480 (400-520) times lower than`.
 fn times(ratio: &Interval) -> String {
     let (of, words) = match ratio.ci95_low > 0.0 && ratio.ci95_high < 1.0 {
         true => {

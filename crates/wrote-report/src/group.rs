@@ -55,12 +55,12 @@ impl<'a> Group<'a> {
         any.then(|| Note::of_mark(Mark::FellBack, "not as asked: see the findings"))
     }
 
-    /// The view of all rows; a mix is shown as operations.
+    /// Returns the view of all rows; a mix is shown as operations.
     pub fn view(&self) -> View {
         self.common(Row::view).unwrap_or(View::Operations)
     }
 
-    /// The fastest of whole files that survive a power loss.
+    /// Returns the fastest of whole files that survive a power loss.
     pub fn best(&self) -> Option<&'a Row> {
         let durable = self.rows.iter().copied().filter(|row| row.is_durable());
         fastest(durable).filter(|_| self.view() == View::Files)
@@ -91,7 +91,7 @@ impl<'a> Group<'a> {
         if self.is_of_jobs() { &row.name } else { row.short_name() }
     }
 
-    /// The title over the number of operations.
+    /// Returns the title over the number of operations.
     pub fn counted(&self) -> &'static str {
         match self.common(|row| row.direction) {
             Some(Direction::Write) => "WRITES/s",
@@ -100,14 +100,14 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The value that all rows have in common.
+    /// Returns the value that all rows have in common.
     pub fn common<T: PartialEq>(&self, value: impl Fn(&Row) -> T) -> Option<T> {
         let first = value(self.rows[0]);
         self.rows.iter().all(|row| value(row) == first).then_some(first)
     }
 
-    /// The work and its repetition, as far as all rows have them in common: `512 KiB writes, 1.07
-    /// GB a run, 3 runs of each`.
+    /// Returns the work and its repetition, as far as all rows have them in common:
+    /// `512 KiB writes, 1.07 GB a run, 3 runs of each`.
     pub fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
@@ -132,8 +132,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The rate that all rows are held to: `open loop: 5.00 k/s, poisson; latency from when each
-    /// was due`.
+    /// Returns the rate that all rows are held to:
+    /// `open loop: 5.00 k/s, poisson; latency from when each was due`.
     fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
@@ -151,12 +151,12 @@ impl<'a> Group<'a> {
         self.common(|row| row.is_open_loop()).is_none()
     }
 
-    /// The mark of a row that is at a rate among rows that are not.
+    /// Returns the mark of a row that is at a rate among rows that are not.
     pub fn loop_mark(&self, row: &Row) -> &'static str {
         if self.mixes_loops() && row.is_open_loop() { "@ " } else { "" }
     }
 
-    /// The operations: `4 KiB random reads`.
+    /// Returns the operations: `4 KiB random reads`.
     fn operations(&self) -> String {
         if let Some(sizes) = self.common(block_sizes).filter(|_| self.view() == View::Messages) {
             return format!("messages of {sizes}");
@@ -183,7 +183,8 @@ impl<'a> Group<'a> {
         format!("{size}{random}{operations}")
     }
 
-    /// The bend of a curve: `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
+    /// Returns the bend of a curve:
+    /// `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
     pub fn knee_line(&self) -> String {
         let row = |knee: &Knee| self.rows.iter().find(|row| row.name == knee.row);
         let Some((knee, row)) = self.knee.and_then(|knee| Some((knee, row(knee)?))) else {
@@ -200,7 +201,8 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// How long flushes took (M11): their part of the latencies, or the one flush at the end.
+    /// Returns how long flushes took (M11): their part of the latencies, or the one flush at the
+    /// end.
     pub fn flushes(&self) -> Vec<String> {
         let slowest = |of: Option<&Latency>| match p99(of) {
             few if few.is_empty() => format!("at most {}", latency(of, |of| Some(of.max))),
@@ -266,8 +268,8 @@ impl<'a> Group<'a> {
         (!all.is_empty()).then(line)
     }
 
-    /// The cost of sync in a workload of saves: `fs-write-fsync is 52.1 times slower than
-    /// fs-write (median: 1.20 ms against 23.0 us)`.
+    /// Returns the cost of sync in a workload of saves:
+    /// `fs-write-fsync is 52.1 times slower than fs-write (median: 1.20 ms against 23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
         let p50 = |row: &Row| latency(row.latency(), |latency| Some(latency.p50));
         let costs = saves::sync_costs(&self.rows);

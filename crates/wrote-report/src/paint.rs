@@ -25,7 +25,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// The tone of an event that a write survives.
+    /// Returns the tone of an event that a write survives.
     pub fn of_survives(survives: Option<Survives>) -> Tone {
         match survives {
             Some(Survives::Nothing) => Tone::Red,

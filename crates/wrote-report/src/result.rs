@@ -25,8 +25,8 @@ const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of
     of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
     the file's name.";
 
-/// The command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`, `wrote
-/// run jobs.fio`.
+/// Returns the command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`,
+/// `wrote run jobs.fio`.
 pub fn title(document: &Document) -> String {
     let path = &document.target.path;
     match document.source {
@@ -37,7 +37,7 @@ pub fn title(document: &Document) -> String {
     }
 }
 
-/// The job files of a result.
+/// Returns the job files of a result.
 pub fn files(document: &Document) -> String {
     document.scenarios.iter().map(|scenario| &scenario.name).join(" ")
 }

@@ -52,12 +52,12 @@ pub enum On {
 }
 
 impl On {
-    /// Whether Markdown and HTML have it.
+    /// Returns whether Markdown and HTML have it.
     pub fn is_of_pages(self) -> bool {
         matches!(self, On::All | On::Pages)
     }
 
-    /// Whether a screen has it, which did or did not take short texts.
+    /// Returns whether a screen has it, which did or did not take short texts.
     pub fn is_of_screen(self, is_short: bool) -> bool {
         match self {
             On::All | On::Screen => true,
@@ -73,8 +73,8 @@ impl Table {
         Table { label: label.into(), columns, ..Table::default() }
     }
 
-    /// The columns of a format that have any text. A single run has no interval; a read survives
-    /// nothing.
+    /// Returns the columns of a format that have any text. A single run has no interval; a read
+    /// survives nothing.
     pub fn shown(&self, format: Format) -> impl Iterator<Item = &Column> {
         let has = move |column: &&Column| {
             column.only.is_none_or(|only| only == format)
@@ -83,18 +83,18 @@ impl Table {
         self.columns.iter().filter(has)
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn height(&self) -> usize {
         self.columns.first().map_or(0, |column| column.cells.len())
     }
 
-    /// The titles for HTML, each with whether its cells are figures.
+    /// Returns the titles for HTML, each with whether its cells are figures.
     pub fn heads(&self) -> Vec<(String, bool)> {
         let columns = self.shown(Format::Markdown);
         columns.map(|column| (column.title.clone(), column.is_of_figures())).collect()
     }
 
-    /// The rows for HTML.
+    /// Returns the rows for HTML.
     pub fn lines(&self) -> Vec<Line> {
         let columns: Vec<&Column> = self.shown(Format::Markdown).collect();
         let line = |row| {

@@ -109,7 +109,7 @@ pub fn program(wrote: &Program) -> String {
     }
 }
 
-/// The time of a measurement, its length, and its program.
+/// Returns the time of a measurement, its length, and its program.
 pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
     let took = units::seconds(elapsed_s);
     format!("Measured in {took} from {started_at} by {}.", program(wrote))

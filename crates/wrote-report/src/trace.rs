@@ -15,7 +15,7 @@ pub const FILES_MAX: usize = 20;
 /// The longest reason of the table, in bytes. The last line has all.
 const REASON_MAX: usize = 24;
 
-/// The title of Markdown.
+/// Returns the title of Markdown.
 pub fn title(trace: &Trace) -> String {
     format!("wrote trace {}", quoted(&trace.command))
 }
@@ -154,13 +154,13 @@ pub fn verdict(trace: &Trace) -> String {
     format!("{files}{because}; {warnings}.")
 }
 
-/// The file with several flushes whose flushes took longest.
+/// Returns the file with several flushes whose flushes took longest.
 fn slowest(trace: &Trace) -> Option<&File> {
     let several = trace.files.iter().filter(|file| file.flushes > 1 && file.writes > 0);
     several.max_by(|one, other| one.flush_s.total_cmp(&other.flush_s))
 }
 
-/// How long the writes to a file took, and its flushes.
+/// Returns how long the writes to a file took, and its flushes.
 fn time_of(trace: &Trace, file: &File) -> String {
     format!(
         "{}: {} took {}, of which {} in {} flushes",
@@ -172,7 +172,7 @@ fn time_of(trace: &Trace, file: &File) -> String {
     )
 }
 
-/// How much faster the advised way is.
+/// Returns how much faster the advised way is.
 fn replayed(trace: &Trace, replay: &Replay) -> String {
     let (traced_s, advised_s) = (replay.as_traced_s.median, replay.advised_s.median);
     let flushed = match replay.advised_writes_per_flush {
@@ -205,7 +205,7 @@ fn replayed(trace: &Trace, replay: &Replay) -> String {
     )
 }
 
-/// A path relative to the program's folder.
+/// Returns a path relative to the program's folder.
 pub fn path<'a>(trace: &Trace, path: &'a str) -> &'a str {
     let below = path.strip_prefix(&trace.folder).and_then(|rest| rest.strip_prefix('/'));
     below.unwrap_or(path)

@@ -222,7 +222,7 @@ impl Figures<'_> {
 }
 
 impl Note {
-    /// A note that explains a mark of a table on a screen.
+    /// Returns a note that explains a mark of a table on a screen.
     pub fn of_mark(mark: Mark, text: &str) -> Note {
         Note { mark: Some(mark), on: On::Screen, ..text.into() }
     }
@@ -235,7 +235,7 @@ impl<T: Into<String>> From<T> for Note {
 }
 
 impl Weight {
-    /// The word for it, which is its class in HTML.
+    /// Returns the word for it, which is its class in HTML.
     pub fn word(self) -> String {
         match self {
             Weight::Finding(severity) => severity.to_string(),
@@ -245,7 +245,7 @@ impl Weight {
 }
 
 impl Card {
-    /// The purpose with a capital letter.
+    /// Returns the purpose with a capital letter.
     pub fn title(&self) -> String {
         let mut title = self.purpose.clone();
         if let Some(first) = title.get_mut(..1) {

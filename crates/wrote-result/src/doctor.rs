@@ -112,7 +112,7 @@ impl Check {
 }
 
 impl Evidence {
-    /// A figure and its source.
+    /// Returns a figure and its source.
     pub fn new(from: impl Into<String>, value: impl Into<String>) -> Evidence {
         Evidence { from: from.into(), value: value.into() }
     }

@@ -319,7 +319,7 @@ impl Document {
         self.source == Some(Source::Fio)
     }
 
-    /// The rows of all scenarios.
+    /// Returns the rows of all scenarios.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.scenarios.iter().flat_map(|scenario| &scenario.rows)
     }
@@ -462,7 +462,7 @@ mod tests {
     use crate::document::{CrashLeaves, Latency, Sustained};
     use crate::sample;
 
-    /// The rows of a document from before the keys, completed.
+    /// Returns the rows of a document from before the keys, completed.
     fn completed(row: Row) -> Document {
         let mut document = sample::document(vec![Row { view: None, cell: None, ..row }]);
         document.source = None;

@@ -5,7 +5,7 @@ use crate::document::{
     SCHEMA, Scenario, Settings, SettingsPair, Source, Target, View,
 };
 
-/// A disk of 1 TB that is half full.
+/// Returns a disk of 1 TB that is half full.
 pub fn target() -> Target {
     Target {
         path: "/data".into(),
@@ -18,7 +18,7 @@ pub fn target() -> Target {
     }
 }
 
-/// A machine of four processors with a quick clock.
+/// Returns a machine of four processors with a quick clock.
 pub fn host() -> Host {
     Host {
         cpus: 4,
@@ -29,7 +29,7 @@ pub fn host() -> Host {
     }
 }
 
-/// A row whose runs of 1 GB each reached these throughputs. The device saw each byte.
+/// Returns a row whose runs of 1 GB each reached these throughputs. The device saw each byte.
 ///
 /// `name` is as in results: its words for direct I/O, the engine and flushes become its
 /// settings.
@@ -71,7 +71,7 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     }
 }
 
-/// A row of the scenario `append` of three runs, each with this rate of messages per second
+/// Returns a row of the scenario `append` of three runs, each with this rate of messages per second
 /// and these `records`.
 pub fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
     let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
@@ -102,7 +102,7 @@ fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
     }
 }
 
-/// The result of a benchmark that measured these rows, as one scenario.
+/// Returns the result of a benchmark that measured these rows, as one scenario.
 pub fn document(rows: Vec<Row>) -> Document {
     Document {
         schema: SCHEMA.into(),

@@ -157,7 +157,7 @@ pub enum Ack {
 }
 
 impl Trace {
-    /// The worst of the findings.
+    /// Returns the worst of the findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }

@@ -63,7 +63,7 @@ impl Port {
         async move { _ = draining.wait_for(|&draining| draining).await }
     }
 
-    /// Whether few connections are free, so that silent clients take other clients' places.
+    /// Returns whether few connections are free, so that silent clients take other clients' places.
     pub(crate) fn is_crowded(&self) -> bool {
         let most = self.descriptors.load(Ordering::Relaxed).min(self.limits.connections) as u64;
         self.totals.connections.load(Ordering::Relaxed) >= most - most / 8

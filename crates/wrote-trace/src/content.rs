@@ -41,7 +41,7 @@ pub const ALL: Range<u64> = 0..u64::MAX;
 const RECENT_MAX: usize = 32;
 
 impl Content {
-    /// A file that was there before, with all of its bytes durable.
+    /// Returns a file that was there before, with all of its bytes durable.
     pub fn found(size_bytes: u64) -> Content {
         let mut found = Content::default();
         if size_bytes > 0 {
@@ -50,7 +50,8 @@ impl Content {
         found
     }
 
-    /// A file with unflushed changes. All that is known of them is whether a flush has lost them.
+    /// Returns a file with unflushed changes. All that is known of them is whether a flush has lost
+    /// them.
     pub fn spoilt(size_bytes: u64, is_lost: bool) -> Content {
         let mut spoilt = Content { is_resized: true, ..Content::found(size_bytes) };
         spoilt.write(0..size_bytes.max(u64::from(is_lost)), How::default(), false, 0);

@@ -126,7 +126,7 @@ pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> 
     }
 }
 
-/// Whether this process ignores a signal, as `nohup` has it.
+/// Returns whether this process ignores a signal, as `nohup` has it.
 fn is_ignored(signal: Signal) -> bool {
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the call only writes to `found`, and zeros are a valid value.

@@ -155,7 +155,7 @@ fn command_of(process: i32) -> Vec<OsString> {
     words.map(|word| OsString::from_vec(word.to_owned())).collect()
 }
 
-/// Whether a file is judged.
+/// Returns whether a file is judged.
 fn is_under(under: &[PathBuf], path: &Path) -> bool {
     under.is_empty() || under.iter().any(|folder| path.starts_with(folder))
 }

@@ -15,7 +15,7 @@ pub type Id = u32;
 /// An entry of a folder. There may be many, each in several lists that share its text.
 pub type Place = (Id, Arc<OsStr>);
 
-/// The entries of one folder.
+/// Returns the entries of one folder.
 fn all_in(folder: Id) -> Range<Place> {
     let first: Arc<OsStr> = OsStr::new("").into();
     (folder, Arc::clone(&first))..(folder + 1, first)

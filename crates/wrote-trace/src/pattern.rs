@@ -83,7 +83,7 @@ fn traced(account: &Account) -> Vec<String> {
     lines
 }
 
-/// The same bytes, durable at their end, with fewer flushes or fewer writes.
+/// Returns the same bytes, durable at their end, with fewer flushes or fewer writes.
 fn advised(account: &Account) -> Vec<String> {
     let flushes = account.flushes_in_all();
     let is_shared = flushes >= SHARED && account.bytes / flushes < SMALL_FLUSH_BYTES;
@@ -100,7 +100,7 @@ fn advised(account: &Account) -> Vec<String> {
     lines
 }
 
-/// The sizes of the writes, each with its share in percent.
+/// Returns the sizes of the writes, each with its share in percent.
 fn sizes(account: &Account) -> String {
     let mut most = account.sizes.clone();
     most.sort_by_key(|(size, count)| (Reverse(*count), *size));
@@ -118,7 +118,7 @@ fn sizes(account: &Account) -> String {
     format!("bssplit={}/{left}{}", first.0, rest.collect::<String>())
 }
 
-/// The mean pause between writes, without the time within writes and flushes.
+/// Returns the mean pause between writes, without the time within writes and flushes.
 fn pauses(account: &Account) -> impl Iterator<Item = String> {
     let idle_us = account.span_ns.saturating_sub(account.busy_ns) / 1000;
     let pause_us = idle_us / account.writes.max(1);

@@ -292,7 +292,7 @@ mod tests {
         Act::Made { file: file(inode), name: Some(name(path)) }
     }
 
-    /// The timeline of calls, each with its time in microseconds.
+    /// Returns the timeline of calls, each with its time in microseconds.
     fn timeline(acts: impl IntoIterator<Item = (u64, Act)>) -> Timeline {
         let (mut disk, mut timelines) = (Disk::default(), Timelines::default());
         for (at_us, act) in acts {

@@ -61,7 +61,7 @@ impl FromStr for Sign {
 }
 
 impl Sign {
-    /// The kind of sign, for the document.
+    /// Returns the kind of sign, for the document.
     pub fn kind(&self) -> Ack {
         match self {
             Sign::Exit => Ack::Exit,
@@ -71,7 +71,7 @@ impl Sign {
         }
     }
 
-    /// The regular expression of a text.
+    /// Returns the regular expression of a text.
     pub fn text(&self) -> Option<String> {
         match self {
             Sign::Text(text) => Some(text.as_str().into()),

@@ -35,7 +35,7 @@ impl ReadAhead {
         self.next_offset = offset;
     }
 
-    /// The place of the piece that [`ReadAhead::next`] returns.
+    /// Returns the place of the piece that [`ReadAhead::next`] returns.
     pub(crate) fn offset(&self) -> u64 {
         self.next_offset - self.pieces.len() as u64 * self.piece_bytes as u64
     }

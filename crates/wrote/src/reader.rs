@@ -113,12 +113,13 @@ impl Reader {
         reader
     }
 
-    /// The file's length at this moment, in bytes; 0 for a pipe, and for most files of `/proc`.
+    /// Returns the file's length at this moment, in bytes; 0 for a pipe, and for most files of
+    /// `/proc`.
     pub fn len(&self) -> Result<u64, Error> {
         self.source.len()
     }
 
-    /// Whether the file has no bytes at this moment.
+    /// Returns whether the file has no bytes at this moment.
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
@@ -129,7 +130,7 @@ impl Reader {
         self.source.effective()
     }
 
-    /// Whether reads bypass the page cache at this place of the file.
+    /// Returns whether reads bypass the page cache at this place of the file.
     pub fn is_direct(&self) -> bool {
         self.source.is_direct()
     }
@@ -154,7 +155,7 @@ impl Reader {
         crate::asynchronous::reader::AsyncReader::start(self)
     }
 
-    /// The bytes in the buffer, which the next reads return. Reads nothing.
+    /// Returns the bytes in the buffer, which the next reads return. Reads nothing.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
         // SAFETY: from `next` to `end` there are bytes of the buffer that `source` holds. It
@@ -162,7 +163,7 @@ impl Reader {
         unsafe { std::slice::from_raw_parts(self.next, self.left()) }
     }
 
-    /// The bytes left in the buffer.
+    /// Returns the bytes left in the buffer.
     #[inline]
     fn left(&self) -> usize {
         self.end as usize - self.next as usize
@@ -181,7 +182,7 @@ impl Reader {
         Some(taken)
     }
 
-    /// The place of the next byte.
+    /// Returns the place of the next byte.
     fn position(&self) -> u64 {
         self.source.place().0 - self.left() as u64
     }

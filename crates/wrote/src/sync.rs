@@ -57,7 +57,8 @@ impl Survives {
         }
     }
 
-    /// The word in results and on the screen: `nothing`, `process-crash`, `os-crash`, `power-loss`.
+    /// Returns the word in results and on the screen: `nothing`, `process-crash`, `os-crash`,
+    /// `power-loss`.
     pub fn as_str(self) -> &'static str {
         match self {
             Survives::Nothing => "nothing",

@@ -250,7 +250,7 @@ impl Writer {
         }
     }
 
-    /// The settings in effect, and each fallback.
+    /// Returns the settings in effect, and each fallback.
     pub fn effective(&self) -> &Effective {
         self.stream.effective()
     }

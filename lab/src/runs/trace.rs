@@ -71,7 +71,7 @@ impl Verdict {
         self.findings.iter().any(|(found, _)| found == id)
     }
 
-    /// Whether the saved content may be lost after the end.
+    /// Returns whether the saved content may be lost after the end.
     fn may_lose(&self) -> bool {
         match self.survives.as_str() {
             "removed" => self.has(REMOVED),
@@ -79,7 +79,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the file may be neither old nor new before the end.
+    /// Returns whether the file may be neither old nor new before the end.
     fn may_tear(&self) -> bool {
         TORN.iter().any(|id| self.has(id))
     }
@@ -102,7 +102,7 @@ struct Left {
 }
 
 impl Left {
-    /// How the verdict is wrong, if it is.
+    /// Returns how the verdict is wrong, if it is.
     fn miss(&self, verdict: &Verdict) -> Option<String> {
         match self {
             Left { lost: 1.., .. } if !verdict.may_lose() => {
@@ -115,7 +115,7 @@ impl Left {
         }
     }
 
-    /// Whether there is a warning that no cut has shown.
+    /// Returns whether there is a warning that no cut has shown.
     fn is_unshown(&self, verdict: &Verdict) -> bool {
         verdict.findings.iter().any(|(_, is_warning)| *is_warning)
             && self.lost == 0

@@ -132,7 +132,7 @@ pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Res
     }
 }
 
-/// Whether every program is installed.
+/// Returns whether every program is installed.
 pub fn are_there(programs: &[&'static str]) -> bool {
     missing(programs).is_empty()
 }

@@ -32,7 +32,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether it tests a package of the product, and not a tool of this repository.
+    /// Returns whether it tests a package of the product, and not a tool of this repository.
     pub fn ships(&self) -> bool {
         self.folder.parent().is_some_and(|parent| parent.ends_with("crates"))
     }

@@ -103,7 +103,7 @@ impl Report {
         self.sum.failed
     }
 
-    /// Whether no step failed so far.
+    /// Returns whether no step failed so far.
     pub fn is_green(&self) -> bool {
         self.failed() == 0
     }

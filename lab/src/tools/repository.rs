@@ -53,7 +53,8 @@ pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     Ok(files)
 }
 
-/// Whether a line of `.gitignore`, a path from the root or the beginning of names, covers `path`.
+/// Returns whether a line of `.gitignore`, a path from the root or the beginning of names, covers
+/// `path`.
 fn is_ignored(line: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match line.strip_suffix('*') {

@@ -30,7 +30,7 @@ impl Figures {
         [self.0.first(), self.0.last()].map(|figure| figure.copied().unwrap_or(f64::NAN))
     }
 
-    /// Whether there is no figure.
+    /// Returns whether there is no figure.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

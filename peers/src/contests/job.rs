@@ -99,12 +99,12 @@ impl Job {
         job
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub fn file_name(&self) -> String {
         format!("{}.fio", self.name)
     }
 
-    /// The content of its file.
+    /// Returns the content of its file.
     pub fn text(&self) -> String {
         format!("[global]\n{}\n\n[job0]\nfilename={}\n", self.keys.join("\n"), self.filename)
     }
@@ -145,7 +145,7 @@ impl Job {
 }
 
 impl Runner {
-    /// The program's name.
+    /// Returns the program's name.
     pub fn name(self) -> &'static str {
         if self == Runner::Wrote { "wrote" } else { "fio" }
     }

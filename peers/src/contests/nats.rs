@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const LOAD: &str = "peers/nats";
 const SERVER: &str = "github.com/nats-io/nats-server/v2";
 
-/// The folder of both programs.
+/// Returns the folder of both programs.
 pub fn folder() -> PathBuf {
     target().join("nats")
 }

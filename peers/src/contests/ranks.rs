@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// The folder of the source of github.com/hpc/ior.
 const SOURCE: &str = "WROTE_IOR_SOURCE";
-/// The folder of the programs, by the names that the commands use.
+/// Returns the folder of the programs, by the names that the commands use.
 pub fn folder() -> PathBuf {
     target().join("mpi/peers")
 }

@@ -126,7 +126,7 @@ pub fn filled(text: &str, words: &Words) -> String {
 }
 
 impl Row {
-    /// Whether the row needs it.
+    /// Returns whether the row needs it.
     pub fn needs(&self, need: Need) -> bool {
         self.needs.contains(&need)
     }

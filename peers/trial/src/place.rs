@@ -27,7 +27,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -80,9 +80,9 @@ fn broken_links(file: &Path, text: &str) -> Vec<String> {
     links(text).into_iter().filter(is_broken).collect()
 }
 
-/// Whether a heading of `text` has the anchor `part`, as viewers of Markdown and mdBook make it:
-/// its text in lower case, with `-` for a space and without signs. A second heading of the same
-/// text has `-1` at its end.
+/// Returns whether a heading of `text` has the anchor `part`, as viewers of Markdown and mdBook
+/// make it: its text in lower case, with `-` for a space and without signs. A second heading of the
+/// same text has `-1` at its end.
 fn has_heading(text: &str, part: &str) -> bool {
     let mut seen = BTreeMap::<String, u32>::new();
     headings(text).iter().any(|heading| {

@@ -170,7 +170,7 @@ impl Kind {
 }
 
 impl Way {
-    /// `append/mutex`, `append/log-no/64`.
+    /// Returns the name, such as `append/mutex`, `append/log-no/64`.
     pub(crate) fn name(&self) -> String {
         match self.producers {
             Some(producers) => format!("{}/{producers}", self.strategy.name),

@@ -171,9 +171,9 @@ impl Kind {
         }
     }
 
-    /// The promise of a text that its way reported as saved. Where the folder of a new file is
-    /// not flushed, its content may survive and its name need not (fsync(2)). The disk is one that
-    /// flushes reach.
+    /// Returns the promise of a text that its way reported as saved. Where the folder of a new file
+    /// is not flushed, its content may survive and its name need not (fsync(2)). The disk is one
+    /// that flushes reach.
     fn acknowledged(self, state: State) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
         Survives::of_write(self.sync() != Flush::None && name_is_there, false)
@@ -205,12 +205,12 @@ impl Kind {
 }
 
 impl SaveRow {
-    /// `latency/new-500`.
+    /// Returns the name, such as `latency/new-500`.
     pub(crate) fn workload(&self) -> String {
         format!("{NAME}/{}-{}", self.state, self.size_bytes)
     }
 
-    /// `latency/new-500/fs-write`.
+    /// Returns the name, such as `latency/new-500/fs-write`.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.workload(), self.way.name)
     }

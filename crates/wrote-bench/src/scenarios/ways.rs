@@ -216,7 +216,8 @@ impl Way {
         (self.workload == CHUNK).then(|| Cell { title, side, head: head.into() })
     }
 
-    /// The level that the file survives once its way returns, on a disk that flushes reach (M3).
+    /// Returns the level that the file survives once its way returns, on a disk that flushes reach
+    /// (M3).
     pub(crate) fn acknowledged(&self) -> Survives {
         // Every way creates a new file, so its blocks are not settled.
         Survives::of_write(self.kind.sync() != Flush::None, false)

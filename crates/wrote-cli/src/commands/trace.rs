@@ -138,7 +138,7 @@ fn time(command: &[OsString], stop: &Stop) -> Result<Option<f64>, Error> {
     }
 }
 
-/// The requested record, of one folder.
+/// Returns the requested record, of one folder.
 fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordRequest>, Error> {
     let Some(path) = &arguments.record else { return Ok(None) };
     let to = &arguments.to;

@@ -93,13 +93,13 @@ fn style(has_length: bool) -> ProgressStyle {
     style.with_key("done", done).with_key("left", left)
 }
 
-/// `1.20 GB of 4.29 GB, 2.26 GB/s`; of an unknown length only what is known.
+/// Returns text such as `1.20 GB of 4.29 GB, 2.26 GB/s`; of an unknown length only what is known.
 fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
     let of = length.map_or(String::new(), |length| format!(" of {}", units::bytes(length)));
     format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))
 }
 
-/// `, 2 min 05 s left`; unknown while no byte moves.
+/// Returns text such as `, 2 min 05 s left`; unknown while no byte moves.
 fn left(per_s: f64, left: Duration) -> String {
     if per_s > 0.0 { format!(", {} left", clock(left)) } else { String::new() }
 }

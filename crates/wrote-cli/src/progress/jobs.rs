@@ -37,7 +37,7 @@ struct Seen {
 }
 
 impl JobReporter {
-    /// A reporter of these jobs.
+    /// Returns a reporter of these jobs.
     pub fn new(jobs: &[JobSpec]) -> JobReporter {
         let mut groups: Vec<u32> = jobs.iter().map(|job| job.group).collect();
         groups.dedup();
@@ -98,7 +98,7 @@ impl Watcher for JobReporter {
     }
 }
 
-/// The number of the group, and its jobs, each name once.
+/// Returns the number of the group, and its jobs, each name once.
 fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     let mut names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
@@ -106,8 +106,8 @@ fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     if groups == 1 { names } else { format!("group {number} of {groups}: {names}") }
 }
 
-/// `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, since the time before; directions without
-/// I/O are left out, and operations where their size varies.
+/// Returns text such as `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, since the time
+/// before; directions without I/O are left out, and operations where their size varies.
 fn rates(before: &Seen, now: &Seen, bs_bytes: Option<u64>) -> String {
     let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;

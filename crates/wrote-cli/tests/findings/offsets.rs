@@ -28,7 +28,7 @@ fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
     });
 }
 
-/// The output of fio for a job that writes through the page cache, imported.
+/// Returns the output of fio for a job that writes through the page cache, imported.
 fn fio(more: &str) -> Result<Document, String> {
     let folder = fixtures::folder();
     let mut fio = Command::new("fio");

@@ -70,20 +70,20 @@ fn ended(mut child: Child) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
 }
 
-/// The processes that `mpirun` has started and not waited for.
+/// Returns the processes that `mpirun` has started and not waited for.
 fn children(starter: u32) -> Vec<i32> {
     let path = format!("/proc/{starter}/task/{starter}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     children.split(' ').filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether a process still runs, and is not only a zombie.
+/// Returns whether a process still runs, and is not only a zombie.
 fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
-/// Whether `mpirun` failed as its ranks did, or hung or crashed after them.
+/// Returns whether `mpirun` failed as its ranks did, or hung or crashed after them.
 fn has_failed(output: &Output) -> bool {
     output.status.code() == Some(1) || output.status.signal().is_some()
 }
@@ -98,7 +98,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one document")
 }
 
-/// The lines of the program itself; the starter has its own.
+/// Returns the lines of the program itself; the starter has its own.
 fn complaints(output: &Output) -> Vec<String> {
     let told = String::from_utf8_lossy(&output.stderr);
     told.lines().filter(|line| line.starts_with("wrote: ")).map(String::from).collect()
@@ -109,7 +109,7 @@ fn rows(document: &Value) -> Vec<&Value> {
     scenarios.iter().flat_map(|scenario| scenario["rows"].as_array().unwrap()).collect()
 }
 
-/// The processes of the ranks, which are children of the starter.
+/// Returns the processes of the ranks, which are children of the starter.
 fn ranks_of(starter: u32) -> Vec<i32> {
     let began = Instant::now();
     loop {

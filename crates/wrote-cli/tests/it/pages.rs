@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A time limit that only a hanging browser reaches.
 const HANG: Duration = Duration::from_secs(900);
 
-/// The folder with the program that checks pages, and the results.
+/// Returns the folder with the program that checks pages, and the results.
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages")
 }

@@ -143,7 +143,7 @@ fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 
     })
 }
 
-/// A job of 1 MiB on the file `x` with more keys, which replace these.
+/// Returns a job of 1 MiB on the file `x` with more keys, which replace these.
 fn job_on_x(keys: &str) -> String {
     format!("[a]\nfilename=x\nrw=write\nsize=1m\nbs=4k\nioengine=psync\n{keys}\n")
 }

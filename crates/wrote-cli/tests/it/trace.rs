@@ -38,7 +38,7 @@ fn traced_there(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) 
     (serde_json::from_str(&text).unwrap(), finished)
 }
 
-/// The document of a script in a folder with a file `a`.
+/// Returns the document of a script in a folder with a file `a`.
 fn trace(script: &str) -> Trace {
     let place = folder();
     fs::write(place.path().join("a"), "old").unwrap();
@@ -220,7 +220,7 @@ fn installed(program: &str) -> Result<(), String> {
     found.map(drop).map_err(|_| format!("{program} is not installed"))
 }
 
-/// The document of a program in Python.
+/// Returns the document of a program in Python.
 fn python(program: &str, more: &[&str]) -> Trace {
     let place = folder();
     fs::write(place.path().join("program.py"), program).unwrap();
@@ -405,7 +405,7 @@ fn our_own_copy_survives_and_uses_io_uring_unseen_where_that_is_asked() {
     assert!(trace.files.iter().all(|file| file.verdict != Verdict::Survives), "{trace:?}");
 }
 
-/// A shell that appends to a file for each line of its input.
+/// Returns a shell that appends to a file for each line of its input.
 fn appender(place: &Path) -> Child {
     let script = "while read line; do printf $line >> b; done";
     let mut command = Command::new("sh");

@@ -164,7 +164,8 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// The finding on rows with runs that other programs disturbed, if these are more than a tenth.
+/// Returns the finding on rows with runs that other programs disturbed, if these are more than a
+/// tenth.
 fn disturbed(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed))?;
     let all: usize = evidence.rows.iter().map(|row| row.runs.len()).sum();

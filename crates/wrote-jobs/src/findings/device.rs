@@ -73,7 +73,7 @@ pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Whether each write of the row reaches the device as one write.
+/// Returns whether each write of the row reaches the device as one write.
 fn reaches_device(row: &Row) -> bool {
     let settings = &row.settings.effective;
     row.direction == Direction::Write
@@ -101,7 +101,7 @@ fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
 }
 
-/// Whether every run of `other`, which differs only in its larger blocks, had clearly more
+/// Returns whether every run of `other`, which differs only in its larger blocks, had clearly more
 /// operations per second than any of `row`.
 fn is_preferred(row: &Row, other: &Row) -> bool {
     let (small, large) = (&row.settings.effective, &other.settings.effective);

@@ -406,7 +406,7 @@ mod tests {
         assert!(found(&evidence(&target, &[]), "throttled").is_none());
     }
 
-    /// A row whose threads ran and waited for a CPU for these parts of the time.
+    /// Returns a row whose threads ran and waited for a CPU for these parts of the time.
     fn busy(name: &str, used_share: f64, waited_share: f64) -> Row {
         each_run(row(name, "process-crash", &PLAIN), |run| {
             run.cpu_user_s = 0.25 * used_share * run.elapsed_s;

@@ -130,7 +130,7 @@ mod tests {
                         0     7276    27302     3791       47   171736      232      539       \
                         18\n";
 
-    /// A made-up `/sys` with a disk and its partition.
+    /// Returns a made-up `/sys` with a disk and its partition.
     fn sys(disk: &str, partition: &str) -> Tree {
         let sys = Tree::new();
         sys.file("devices/vda/stat", disk);

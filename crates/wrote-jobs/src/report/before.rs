@@ -70,8 +70,8 @@ impl Before {
         Ok(before)
     }
 
-    /// A state that is known already: `target` is the disk of all files, and `settled` are those
-    /// whose blocks were written and flushed.
+    /// Returns a state that is known already: `target` is the disk of all files, and `settled` are
+    /// those whose blocks were written and flushed.
     pub fn new(
         first: PathBuf,
         target: Target,

@@ -165,7 +165,7 @@ mod tests {
     use crate::peers::tests::{LONG, ranks};
     use crate::sample;
 
-    /// A run of rank 0 to 3: two parts, the second as many seconds long as its number.
+    /// Returns a run of rank 0 to 3: two parts, the second as many seconds long as its number.
     fn measured(peers: Peers) -> Repeated {
         let rank = f64::from(peers.rank());
         let mut row = sample::row("stream/direct-psync", "power-loss", &[1.0]);

@@ -20,13 +20,13 @@ pub struct Axis {
 const DECADES_MIN: f64 = 0.4;
 
 impl Axis {
-    /// A linear axis from 0, with at most `ticks` ticks.
+    /// Returns a linear axis from 0, with at most `ticks` ticks.
     pub fn from_zero(most: f64, ticks: usize, word: fn(f64) -> String, title: &str) -> Axis {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         Axis::between((0.0, most), ticks, word, title)
     }
 
-    /// A linear axis between two values, with at most `ticks` ticks, at round values.
+    /// Returns a linear axis between two values, with at most `ticks` ticks, at round values.
     pub fn between(
         (from, to): (f64, f64),
         ticks: usize,
@@ -41,8 +41,8 @@ impl Axis {
         Axis { min: from, max, ticks, title: title.into() }
     }
 
-    /// A logarithmic axis around positive values, with ticks at powers of ten, or within them where
-    /// there are few.
+    /// Returns a logarithmic axis around positive values, with ticks at powers of ten, or within
+    /// them where there are few.
     pub fn log(
         values: impl IntoIterator<Item = f64>,
         word: fn(f64) -> String,
@@ -117,27 +117,27 @@ fn round_step(value: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The label of a rate: `500 MB/s`, `2 GB/s`.
+/// Returns the label of a rate: `500 MB/s`, `2 GB/s`.
 pub fn rate(bytes_per_s: f64) -> String {
     if bytes_per_s == 0.0 { "0".into() } else { short(&units::rate(bytes_per_s)) }
 }
 
-/// The label of a tick in bytes: `2 GB`.
+/// Returns the label of a tick in bytes: `2 GB`.
 pub fn bytes(size_bytes: f64) -> String {
     if size_bytes == 0.0 { "0".into() } else { short(&units::bytes(size_bytes.round() as u64)) }
 }
 
-/// The label of a time in nanoseconds: `20 us`, `1 ms`.
+/// Returns the label of a time in nanoseconds: `20 us`, `1 ms`.
 pub fn nanoseconds(elapsed_ns: f64) -> String {
     short(&units::nanoseconds(elapsed_ns.round() as u64))
 }
 
-/// The label of operations per second: `20 k/s`.
+/// Returns the label of operations per second: `20 k/s`.
 pub fn per_second(iops: f64) -> String {
     if iops == 0.0 { "0".into() } else { short(&crate::figures::per_second(iops)) }
 }
 
-/// The label of a ratio: `0.5`, `2`.
+/// Returns the label of a ratio: `0.5`, `2`.
 pub fn ratio(ratio: f64) -> String {
     let text = format!("{ratio:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()

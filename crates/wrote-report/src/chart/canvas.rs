@@ -82,7 +82,7 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// An empty canvas.
+    /// Returns an empty canvas.
     pub fn new(width: u32, height: u32) -> Canvas {
         Canvas { groups: Vec::new(), width, height }
     }

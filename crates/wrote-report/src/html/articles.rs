@@ -87,7 +87,7 @@ pub fn made(document: &Document) -> String {
     )
 }
 
-/// The file's name, without its folder.
+/// Returns the file's name, without its folder.
 pub fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
@@ -119,7 +119,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article
 }
 
-/// The number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
+/// Returns the number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
 fn answer(comparison: &Comparison) -> String {
     let count = |of: Verdict| comparison.rows.iter().filter(|row| row.verdict == of).count();
     let told = [

@@ -70,7 +70,7 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     })
 }
 
-/// The machine and the path.
+/// Returns the machine and the path.
 fn place(document: &Document) -> (&str, &str) {
     (&document.host.hostname, &document.target.path)
 }
@@ -135,7 +135,7 @@ fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }
 
-/// The figure of a row as a number, its interval and its words.
+/// Returns the figure of a row as a number, its interval and its words.
 fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     if !is_counted {
         return (row.throughput(), interval(row), throughput(row));

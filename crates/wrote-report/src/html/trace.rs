@@ -83,7 +83,7 @@ fn mark(row: usize, name: &str, calls: &Calls) -> Mark {
     Mark { row, line, class, from_ns: calls.from_s * 1e9, to_ns: calls.to_s * 1e9, title }
 }
 
-/// The calls in words: `3 writes (12.3 kB), from 1.20 ms to 3.40 ms`.
+/// Returns the calls in words: `3 writes (12.3 kB), from 1.20 ms to 3.40 ms`.
 fn words(calls: &Calls) -> String {
     let [one, many] = match calls.kind {
         CallKind::Make => ["creation", "creations"],

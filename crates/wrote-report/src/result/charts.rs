@@ -64,7 +64,7 @@ fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
     (rows, note)
 }
 
-/// The tooltip of a row's mark.
+/// Returns the tooltip of a row's mark.
 fn title(group: &Group, row: &Row) -> String {
     let rate = match group.is_counted() {
         true => format!("{}, {}", operations_per_s(row), throughput(row)),
@@ -85,7 +85,7 @@ pub fn interval(row: &Row) -> Option<(f64, f64)> {
     (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high))
 }
 
-/// The levels that the rows survive, as a legend.
+/// Returns the levels that the rows survive, as a legend.
 fn survived(rows: &[&Row]) -> Vec<(String, String)> {
     let words = |row: &&Row| match row.survives {
         None => ("read".to_owned(), "reads".to_owned()),

@@ -69,7 +69,7 @@ pub enum Keep {
 }
 
 impl Column {
-    /// A column of figures, made of `rows`.
+    /// Returns a column of figures, made of `rows`.
     pub fn figures<'r, T: 'r, C: Into<Text>>(
         heading: impl Into<String>,
         keep: Keep,
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// A column of words, made of `rows`.
+    /// Returns a column of words, made of `rows`.
     pub fn words<'r, T: 'r, C: Into<Text>>(
         heading: impl Into<String>,
         keep: Keep,
@@ -119,14 +119,14 @@ impl Column {
         Column { is_kept: true, ..self }
     }
 
-    /// Whether its cells end at the right.
+    /// Returns whether its cells end at the right.
     pub fn is_of_figures(&self) -> bool {
         self.kind == Kind::Figures
     }
 }
 
 impl Text {
-    /// Whether a reader sees anything of it.
+    /// Returns whether a reader sees anything of it.
     pub fn is_any(&self) -> bool {
         !self.text.is_empty() || self.mark.is_some_and(|mark| mark != Mark::None)
     }

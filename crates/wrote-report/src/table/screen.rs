@@ -140,7 +140,7 @@ fn narrowed(columns: &[Fitted], width: fn(&Flex) -> usize) -> usize {
     taken(columns) - columns.iter().map(spared).sum::<usize>()
 }
 
-/// The width of the columns, with the gaps between them.
+/// Returns the width of the columns, with the gaps between them.
 fn taken(columns: &[Fitted]) -> usize {
     let widths = columns.iter().map(|column| column.width).sum::<usize>();
     widths + columns.len().saturating_sub(1) * GAP.len()
@@ -171,7 +171,8 @@ impl<'a> Fitted<'a> {
         if self.of.is_of_figures() { pad + &text } else { text + &pad }
     }
 
-    /// The lines of a cell. In the last column, where a reader copies commands, words stay whole.
+    /// Returns the lines of a cell. In the last column, where a reader copies commands, words stay
+    /// whole.
     fn lines(&self, row: usize, is_last: bool) -> Vec<String> {
         let text = &self.cells[row];
         if self.of.flex.is_none() {
@@ -185,8 +186,8 @@ impl<'a> Fitted<'a> {
     }
 }
 
-/// A bar for a part of the whole `width`, in eighths of a column if the screen has them. Any part
-/// above zero is visible.
+/// Returns a bar for a part of the whole `width`, in eighths of a column if the screen has them.
+/// Any part above zero is visible.
 fn bar(part: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if part.is_nan() || part <= 0.0 || width == 0 {

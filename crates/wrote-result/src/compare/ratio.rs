@@ -199,14 +199,14 @@ mod tests {
         assert!(holm(&[]).is_empty());
     }
 
-    /// A value of the normal distribution (Box and Muller).
+    /// Returns a value of the normal distribution (Box and Muller).
     fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
         let mut even = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let (radius, angle) = (even().max(1e-300), even());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// The deviation of a run's throughput from the usual one, as a logarithm.
+    /// Returns the deviation of a run's throughput from the usual one, as a logarithm.
     fn noise(shape: u32, random: &mut Xoshiro256PlusPlus) -> f64 {
         match shape {
             0 => 0.05 * normal(random),

@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// The verdict of runs with P99s beside these shares of foreign I/O.
+    /// Returns the verdict of runs with P99s beside these shares of foreign I/O.
     fn beside_others(runs: &[(u64, f64)]) -> Option<FitVerdict> {
         let mut row = row(&runs.iter().map(|(p99, _)| *p99).collect::<Vec<_>>());
         for (run, (_, share)) in row.runs.iter_mut().zip(runs) {

@@ -132,12 +132,12 @@ const FLUSHES: [(Flush, &str); 9] = [
 ];
 
 impl Flush {
-    /// The flush by `fsync(2)` after each group of `writes` writes.
+    /// Returns the flush by `fsync(2)` after each group of `writes` writes.
     pub fn fsync_after(writes: u32) -> Flush {
         if writes == 1 { Flush::FsyncEach } else { Flush::FsyncEvery(writes) }
     }
 
-    /// The flush by `fdatasync(2)` after each group of `writes` writes.
+    /// Returns the flush by `fdatasync(2)` after each group of `writes` writes.
     pub fn fdatasync_after(writes: u32) -> Flush {
         if writes == 1 { Flush::FdatasyncEach } else { Flush::FdatasyncEvery(writes) }
     }

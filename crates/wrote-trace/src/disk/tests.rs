@@ -168,7 +168,7 @@ fn names_below_a_renamed_folder_follow_it() {
     assert_eq!(disk.path(id(9)), Path::new("/1/2/file"));
 }
 
-/// The level of each name, by path.
+/// Returns the level of each name, by path.
 fn by_name(disk: &Disk) -> Vec<(PathBuf, Survives)> {
     let named = disk.files().flat_map(|(_, known)| disk.names_of(known).map(move |of| (known, of)));
     let level = |(known, (path, named)): (&Node, (PathBuf, &Named))| {

@@ -72,7 +72,7 @@ fn ids(acts: impl IntoIterator<Item = Act>) -> Vec<String> {
     Script::of(acts).findings().into_iter().map(|finding| finding.id).collect()
 }
 
-/// A correct replacement of a file.
+/// Returns a correct replacement of a file.
 fn replaced_well() -> Vec<Act> {
     vec![
         found(OLD, "/data/a"),
@@ -279,7 +279,7 @@ fn an_empty_file_and_a_lock_are_told_as_such() {
     assert_eq!(ids(long), ["never-flushed"]);
 }
 
-/// A commit of SQLite in its default mode.
+/// Returns a commit of SQLite in its default mode.
 fn committed() -> Vec<Act> {
     vec![
         found(OLD, "/data/s.db"),

@@ -111,7 +111,7 @@ impl Script {
         script
     }
 
-    /// A name in a folder that exists.
+    /// Returns a name in a folder that exists.
     fn name(&self, path: &str) -> Option<Name> {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let folder = file(*self.names.get(folder)?);

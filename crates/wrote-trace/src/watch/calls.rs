@@ -336,13 +336,13 @@ impl Reader {
         Some(Begin::Await(begun))
     }
 
-    /// A flush of all bytes of the files that are `meant`.
+    /// Returns a flush of all bytes of the files that are `meant`.
     fn flush(&self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
         Begun::Flush { act, covers: self.mapped.covered(is_meant, tasks) }
     }
 
-    /// Whether a descriptor has not written: if it empties the file, that is as an open with
-    /// `O_TRUNC`. After its writes it ends the file's use, as a journal's.
+    /// Returns whether a descriptor has not written: if it empties the file, that is as an open
+    /// with `O_TRUNC`. After its writes it ends the file's use, as a journal's.
     fn is_new(&mut self, process: pid_t, descriptor: i32) -> bool {
         self.descriptors.get(process, descriptor).is_some_and(|of| !of.is_written)
     }
@@ -458,7 +458,7 @@ impl Reader {
         Some(Begun::Read { descriptor: descriptor as i32, at })
     }
 
-    /// Whether bytes written to a descriptor reach the outside.
+    /// Returns whether bytes written to a descriptor reach the outside.
     fn tell(
         &mut self,
         process: pid_t,
@@ -606,7 +606,7 @@ impl Reader {
     }
 }
 
-/// The position at which a call that has moved `value` bytes started.
+/// Returns the position at which a call that has moved `value` bytes started.
 fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
     match at {
         At::Byte(start) => Some(start),

@@ -141,8 +141,8 @@ impl Descriptors {
         }
     }
 
-    /// Whether a write that continues an earlier one of its descriptor goes over bytes of another
-    /// descriptor, which has written since: neither has seen the other's write.
+    /// Returns whether a write that continues an earlier one of its descriptor goes over bytes of
+    /// another descriptor, which has written since: neither has seen the other's write.
     pub fn has_overwritten(
         &mut self,
         process: pid_t,
@@ -194,8 +194,8 @@ impl Descriptors {
     }
 }
 
-/// Whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any more, or
-/// the kernel does not report it.
+/// Returns whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any
+/// more, or the kernel does not report it.
 fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
     const KCMP_FILE: c_int = 0;
     // SAFETY: the call reads no memory of this process.

@@ -19,7 +19,7 @@ pub enum When {
 }
 
 impl When {
-    /// Whether a call with these arguments is of interest.
+    /// Returns whether a call with these arguments is of interest.
     pub fn is_met(self, arguments: &[u64; 6]) -> bool {
         match self {
             When::Always => true,
@@ -35,7 +35,7 @@ const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TR
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
 
-/// The calls at which a program is stopped.
+/// Returns the calls at which a program is stopped.
 pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     let always = |number: &c_long| (*number, When::Always);
     let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();

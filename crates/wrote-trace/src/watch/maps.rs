@@ -25,7 +25,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Whether it may be of this file.
+    /// Returns whether it may be of this file.
     pub fn may_be_of(&self, file: FileId) -> bool {
         self.file == file || self.inode == file.inode
     }
@@ -114,7 +114,7 @@ pub fn flushed(task: pid_t, memory: Range<u64>) -> Option<Act> {
     })
 }
 
-/// Whether a process has a queue of kernel AIO.
+/// Returns whether a process has a queue of kernel AIO.
 pub fn has_aio(process: pid_t) -> bool {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     maps.lines().any(|line| line.contains("/[aio]"))

@@ -55,26 +55,26 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)).collect()
 }
 
-/// The addresses and lengths of a list of `struct iovec`.
+/// Returns the addresses and lengths of a list of `struct iovec`.
 pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;
     let list = numbers(&read(task, address, count * size_of::<libc::iovec>())?);
     Some(list.chunks_exact(2).map(|piece| (piece[0], piece[1])).collect())
 }
 
-/// The pieces of a `struct msghdr`.
+/// Returns the pieces of a `struct msghdr`.
 pub fn pieces_of_message(task: pid_t, address: u64) -> Option<Vec<(u64, u64)>> {
     let list = number(task, address + offset_of!(libc::msghdr, msg_iov) as u64)?;
     let count = number(task, address + offset_of!(libc::msghdr, msg_iovlen) as u64)?;
     pieces(task, list, count)
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 pub fn text(task: pid_t, address: u64, count: u64) -> Option<Vec<u8>> {
     read(task, address, count.min(TEXT_BYTES_MAX) as usize)
 }
 
-/// The beginning of each piece, one after another.
+/// Returns the beginning of each piece, one after another.
 pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     for (address, count) in pieces {

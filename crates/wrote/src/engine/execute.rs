@@ -200,17 +200,17 @@ impl Engine {
         &self.pool
     }
 
-    /// The number of the engine's buffers, leased or not.
+    /// Returns the number of the engine's buffers, leased or not.
     pub fn buffers(&self) -> u32 {
         self.pool.count()
     }
 
-    /// The buffers that are free.
+    /// Returns the buffers that are free.
     pub fn buffers_free(&self) -> usize {
         self.pool.free()
     }
 
-    /// The length of a buffer.
+    /// Returns the length of a buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.pool.buffer_bytes()
     }

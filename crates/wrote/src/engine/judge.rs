@@ -182,7 +182,7 @@ mod tests {
         Op::Fdatasync { file: ID }
     }
 
-    /// An operation of 8 KiB that this thread has submitted.
+    /// Returns an operation of 8 KiB that this thread has submitted.
     fn tried(op: fn(Buffer) -> Op, file: &OpenFile) -> PendingOp {
         let pool = Pool::new(1, BYTES).expect("memory");
         let buffer = pool.lease().expect("a buffer");

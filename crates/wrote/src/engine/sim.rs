@@ -253,7 +253,7 @@ impl SimDisk {
         }
     }
 
-    /// The same for an engine that may belong to an earlier boot.
+    /// Returns the same for an engine that may belong to an earlier boot.
     fn admit_of(&mut self, boot: u64) -> Result<Permit, Errno> {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }

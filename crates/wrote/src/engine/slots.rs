@@ -76,7 +76,7 @@ impl Slots {
         self.free.push(token);
     }
 
-    /// The operations in flight.
+    /// Returns the operations in flight.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PendingOp> {
         self.ops.iter().filter(|op| op.is_pending())
     }

@@ -89,7 +89,7 @@ mod tests {
     use crate::buffer::Pool;
     use proptest::prelude::*;
 
-    /// The requested bytes of a read that found `pieces`, each in a buffer of its own.
+    /// Returns the requested bytes of a read that found `pieces`, each in a buffer of its own.
     fn read(pool: &Pool, pieces: &[&[u8]]) -> DiskBuffer {
         let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
         let span = Span { skip: 1, len: len as u64, ..Span::around(0, len + 1, 1, 512) };

@@ -72,12 +72,12 @@ impl Ahead {
         (self.len, self.cold_up_to, self.is_stopped, self.taken) = (len, cold_up_to, false, 0);
     }
 
-    /// Whether the byte at `place` was read ahead, or is in flight.
+    /// Returns whether the byte at `place` was read ahead, or is in flight.
     pub(super) fn has(&self, place: u64) -> bool {
         !self.is_stopped && (self.pieces.offset()..self.pieces.queued_up_to()).contains(&place)
     }
 
-    /// The place of the next piece.
+    /// Returns the place of the next piece.
     pub(super) fn offset(&self) -> u64 {
         self.pieces.offset()
     }
@@ -99,7 +99,7 @@ impl Ahead {
         }
     }
 
-    /// Whether everything that was to be read ahead was returned.
+    /// Returns whether everything that was to be read ahead was returned.
     pub(super) fn is_done(&self) -> bool {
         let all = self.pieces.queued_up_to();
         self.is_stopped || self.pieces.offset() == all && all >= self.len.min(self.cold_up_to)

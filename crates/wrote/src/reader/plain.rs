@@ -63,7 +63,7 @@ impl Plain {
         matches!(self.way, Way::Folder)
     }
 
-    /// Whether any place can be read at any time.
+    /// Returns whether any place can be read at any time.
     pub(super) fn is_at(&self) -> bool {
         matches!(self.way, Way::At(_) | Way::Engine(..))
     }
@@ -79,7 +79,7 @@ impl Plain {
         }
     }
 
-    /// The path to reopen the open file, even without its name.
+    /// Returns the path to reopen the open file, even without its name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),
@@ -87,7 +87,7 @@ impl Plain {
         }
     }
 
-    /// The open file's position; 0 if it has none.
+    /// Returns the open file's position; 0 if it has none.
     pub(super) fn place(&self) -> u64 {
         match &self.way {
             Way::At(file) => (&*file).stream_position().unwrap_or(0),
@@ -95,7 +95,7 @@ impl Plain {
         }
     }
 
-    /// The length at this moment, in bytes.
+    /// Returns the length at this moment, in bytes.
     pub(super) fn len(&self) -> Result<u64, Error> {
         let failed = |error| Error::file(&self.path, Action::Examine, None, &error);
         match &self.way {

@@ -89,12 +89,12 @@ impl Source {
         self.plain.len()
     }
 
-    /// The place of the first byte after the buffer, and the bytes of the buffer.
+    /// Returns the place of the first byte after the buffer, and the bytes of the buffer.
     pub(super) fn place(&self) -> (u64, usize) {
         (self.end, self.part.1)
     }
 
-    /// The current buffer's bytes of the file.
+    /// Returns the current buffer's bytes of the file.
     pub(super) fn buffered(&self) -> &[u8] {
         let (start, len) = self.part;
         match &self.current {

@@ -138,7 +138,7 @@ mod tests {
 
     const PIECE_BYTES: usize = 4096;
 
-    /// A file of `len` bytes on a simulated disk, and its content.
+    /// Returns a file of `len` bytes on a simulated disk, and its content.
     fn file(sim: &Sim, len: usize) -> (Engine, FileId, Vec<u8>) {
         let options = Options::new(Ioengine::IoUring, 4, PIECE_BYTES);
         let mut engine = Engine::simulated(sim, &options).unwrap();

@@ -157,12 +157,12 @@ impl Stream {
         self.engine.effective()
     }
 
-    /// Whether its end is to be made: it was not, and this process may.
+    /// Returns whether its end is to be made: it was not, and this process may.
     pub(super) fn is_open(&self) -> bool {
         self.is_open && self.engine.check_process().is_ok()
     }
 
-    /// Whether the file gets its name only at its end.
+    /// Returns whether the file gets its name only at its end.
     pub(super) fn is_replacement(&self) -> bool {
         self.replacement.is_some()
     }
@@ -179,7 +179,7 @@ impl Stream {
         self.base + self.filled() as u64
     }
 
-    /// The length of the file with all writes.
+    /// Returns the length of the file with all writes.
     pub(super) fn len(&self) -> u64 {
         if self.filled() > self.clean { self.len.max(self.position()) } else { self.len }
     }
@@ -205,7 +205,7 @@ impl Stream {
         }
     }
 
-    /// The buffer's bytes that are taken.
+    /// Returns the buffer's bytes that are taken.
     fn filled(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| self.next as usize - buffer.address() as usize)
     }
@@ -224,8 +224,8 @@ impl Stream {
         (self.next, self.last) = (std::ptr::dangling_mut(), std::ptr::dangling_mut());
     }
 
-    /// The buffer's bytes that are used: whole blocks. Only one block if the page cache already has
-    /// a part of it.
+    /// Returns the buffer's bytes that are used: whole blocks. Only one block if the page cache
+    /// already has a part of it.
     fn capacity(&self) -> usize {
         if self.clean > 0 {
             return self.align_bytes as usize;
@@ -298,7 +298,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The buffer's bytes that are whole blocks.
+    /// Returns the buffer's bytes that are whole blocks.
     fn whole(&self) -> usize {
         self.filled() - self.filled() % self.align_bytes as usize
     }

@@ -18,7 +18,7 @@ fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
 }
 
-/// A runtime of one thread: a poll that waits for the disk would stop every task.
+/// Returns a runtime of one thread: a poll that waits for the disk would stop every task.
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }

@@ -27,13 +27,13 @@ trait Subject: Debug {
     /// is `None` where the disk is full, or has no fault.
     fn work(&self, sim: &Sim, fault: Option<Fault>) -> Outcome;
 
-    /// The lengths to which a transfer is cut. A direct read that ends within a sector is at the
-    /// end of its file, so work that reads directly gets whole sectors.
+    /// Returns the lengths to which a transfer is cut. A direct read that ends within a sector is
+    /// at the end of its file, so work that reads directly gets whole sectors.
     fn shorts(&self) -> &'static [u64] {
         &[0, 1, 700, 4095]
     }
 
-    /// Whether the caller hears of each error: steps that only save time may fail unseen.
+    /// Returns whether the caller hears of each error: steps that only save time may fail unseen.
     fn tells(&self) -> bool {
         true
     }
@@ -43,7 +43,7 @@ trait Subject: Debug {
         Vec::new()
     }
 
-    /// How many power losses are tried at each operation.
+    /// Returns how many power losses are tried at each operation.
     fn power_losses(&self) -> u64 {
         10
     }
@@ -72,7 +72,7 @@ impl Kept {
         Kept::prefix(&[])
     }
 
-    /// A file that begins with these bytes.
+    /// Returns a file that begins with these bytes.
     fn prefix(bytes: &[u8]) -> Kept {
         Kept::Prefix { bytes: bytes.to_vec(), len_min: bytes.len(), len_max: usize::MAX }
     }

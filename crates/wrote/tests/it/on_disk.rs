@@ -9,7 +9,7 @@ use wrote::{Disk, FileOptions, Ioengine, Reader, Sim, Writer};
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const LEN: usize = 1_000_777;
 
-/// The bytes of file `number` from `start`.
+/// Returns the bytes of file `number` from `start`.
 fn content(number: usize, start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (number * 31 + place / 7 + place % 251) as u8).collect()
 }

@@ -63,7 +63,7 @@ fn assert_polled_or_told(engine: &Engine, polled: bool) {
     }
 }
 
-/// Whether a fallback of polling has this reason, or there is no io_uring.
+/// Returns whether a fallback of polling has this reason, or there is no io_uring.
 fn told(engine: &Engine, because: &str) -> bool {
     engine.effective().fallbacks.iter().any(|step| {
         step.wanted == "io_uring"

@@ -11,7 +11,7 @@ const FILES: usize = 7;
 /// Names the folder of a test that runs again alone in another process.
 const FOLDER: &str = "WROTE_TEST_MANY";
 
-/// The path of a file. They are in two folders, and every second one has old content.
+/// Returns the path of a file. They are in two folders, and every second one has old content.
 fn path(number: usize) -> PathBuf {
     PathBuf::from(format!("/sim/{}/{number}", number % 2))
 }

@@ -77,7 +77,7 @@ impl StartedOp {
         }
     }
 
-    /// The most buffers that it may hold.
+    /// Returns the greatest number of buffers that it may hold.
     fn buffers(step: &Step) -> usize {
         match step {
             Step::Read { len, .. } => len / BUFFER_BYTES + 2,

@@ -21,7 +21,7 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) {
     log.sync().unwrap();
 }
 
-/// The byte of a segment's header with its version, 1, with the "recycled" bit below it.
+/// Returns the byte of a segment's header with its version, 1, with the "recycled" bit below it.
 fn kind(path: &Path) -> u8 {
     fs::read(path).unwrap()[8]
 }

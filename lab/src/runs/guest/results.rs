@@ -14,7 +14,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// Whether it passed or skipped itself.
+    /// Returns whether it passed or skipped itself.
     pub fn passed(&self) -> bool {
         self.end.as_deref() == Some("0")
     }

@@ -48,9 +48,9 @@ impl FileSystem {
         packages::image(image, SIZE_BYTES, self.kind, self.options)
     }
 
-    /// Whether the kernel may damage the file system itself when it is shut down and recovers.
-    /// ext4 with `data=journal` did so on Linux 6.18: a block of the journal with a wrong checksum,
-    /// and bitmaps that e2fsck finds wrong.
+    /// Returns whether the kernel may damage the file system itself when it is shut down and
+    /// recovers. ext4 with `data=journal` did so on Linux 6.18: a block of the journal with a wrong
+    /// checksum, and bitmaps that e2fsck finds wrong.
     pub fn may_lose_itself(&self) -> bool {
         self.mounted == c"data=journal"
     }

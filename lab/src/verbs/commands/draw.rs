@@ -65,7 +65,7 @@ impl Call {
         smaller
     }
 
-    /// Whether it may change files that exist.
+    /// Returns whether it may change files that exist.
     pub fn may_change_files(&self) -> bool {
         let has = |word: &str| self.words.iter().any(|own| own == word);
         has("--force") || has("-f") || has("--overwrite") || has("run") || has("log")

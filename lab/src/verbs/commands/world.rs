@@ -66,7 +66,7 @@ impl World {
         Ok(World { made, samples, before: Contents::new() })
     }
 
-    /// The working folder of a call; its parent belongs to the world too.
+    /// Returns the working folder of a call; its parent belongs to the world too.
     pub fn folder(&self) -> PathBuf {
         self.made.path().join("calls")
     }

@@ -54,7 +54,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// Whether the line promises that something is safe.
+    /// Returns whether the line promises that something is safe.
     fn is_promise(&self) -> bool {
         !matches!(
             self,

@@ -136,7 +136,7 @@ fn last(said: &[Line]) -> u64 {
     saved.unwrap_or(0)
 }
 
-/// Whether `bytes` are the content of this number.
+/// Returns whether `bytes` are the content of this number.
 fn is(number: u64, bytes: &[u8]) -> bool {
     length(number, LENGTHS) == bytes.len() && content(number, LENGTHS) == bytes
 }

@@ -33,8 +33,8 @@ pub trait Subject {
     /// if it cannot read them.
     fn check(&self, said: &Report) -> io::Result<Vec<String>>;
 
-    /// The most promises that may be made after the power is gone: promises that rest on flushes in
-    /// flight at the cut.
+    /// Returns the greatest number of promises that may be made after the power is gone: promises
+    /// that rest on flushes in flight at the cut.
     fn late_max(&self) -> usize {
         1
     }

@@ -78,18 +78,18 @@ impl Disk {
         operation
     }
 
-    /// The most reads since [`Disk::begin`] that have found the bytes of another place.
+    /// Returns the most reads since [`Disk::begin`] that have found the bytes of another place.
     pub fn misreads(&self) -> u64 {
         let begun = self.begun.get();
         self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun)
     }
 
-    /// Whether a read since [`Disk::begin`] may have found the bytes of another place.
+    /// Returns whether a read since [`Disk::begin`] may have found the bytes of another place.
     pub fn has_misread(&self) -> bool {
         self.misreads() > 0
     }
 
-    /// Whether a read since [`Disk::begin`] may have found other bytes than were written.
+    /// Returns whether a read since [`Disk::begin`] may have found other bytes than were written.
     fn is_disturbed(&self) -> bool {
         let begun = self.begun.get();
         let has_rotted = |planned: &PlannedFault| planned.fault == Fault::Rot;
@@ -97,13 +97,13 @@ impl Disk {
             || self.came(|planned| has_rotted(planned) && planned.operation >= begun) > 0
     }
 
-    /// Whether a flush may have lied about bytes that are not stable yet.
+    /// Returns whether a flush may have lied about bytes that are not stable yet.
     pub fn has_lied(&self) -> bool {
         let from = self.unstable_from.get();
         self.came(|planned| planned.fault == Fault::Lie && planned.operation >= from) > 0
     }
 
-    /// The most bits that have rotted since the log was last mended.
+    /// Returns the greatest number of bits that have rotted since the log was last mended.
     pub fn rotten(&self) -> u64 {
         self.rotten.get() + self.came(|planned| planned.fault == Fault::Rot)
     }
@@ -143,7 +143,7 @@ impl Disk {
         self.limited.set(false);
     }
 
-    /// The faults since the disk was last turned on.
+    /// Returns the faults since the disk was last turned on.
     fn faults(&self) -> Vec<PlannedFault> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
@@ -202,13 +202,13 @@ impl Disk {
         }
     }
 
-    /// Whether a fault cut the power.
+    /// Returns whether a fault cut the power.
     pub fn is_off(&self) -> bool {
         self.came(|planned| planned.fault == Fault::PowerLoss) > 0
     }
 
-    /// Whether an operation failed since the disk was last turned on: it may have been a flush,
-    /// which loses pages of the cache.
+    /// Returns whether an operation failed since the disk was last turned on: it may have been a
+    /// flush, which loses pages of the cache.
     pub fn has_lost_pages(&self) -> bool {
         let is_error = |planned: &PlannedFault| match planned.fault {
             Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(&errno),
@@ -217,8 +217,8 @@ impl Disk {
         self.came(is_error) > 0
     }
 
-    /// Whether a fault that the log notices happened since the disk was last turned on, or the free
-    /// space is limited.
+    /// Returns whether a fault that the log notices happened since the disk was last turned on, or
+    /// the free space is limited.
     pub fn is_troubled(&self) -> bool {
         let is_hidden = |planned: &PlannedFault| {
             matches!(planned.fault, Fault::Lie | Fault::Rot | Fault::Misdirected)
@@ -249,7 +249,7 @@ impl Disk {
         self.segments().last().and_then(|path| self.sim.contents(path))
     }
 
-    /// Whether the log continues in the file of a removed segment.
+    /// Returns whether the log continues in the file of a removed segment.
     pub fn ends_in_recycled(&self) -> bool {
         self.last_segment().is_some_and(|segment| segment.get(VERSION_OFFSET) == Some(&RECYCLED))
     }

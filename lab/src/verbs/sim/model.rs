@@ -218,7 +218,7 @@ impl Model {
         }
     }
 
-    /// Whether a promised end of the log may be lost, or an earlier one be back.
+    /// Returns whether a promised end of the log may be lost, or an earlier one be back.
     pub fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
@@ -393,7 +393,7 @@ impl Model {
         first_of_two.min(gap.max(said_durable))
     }
 
-    /// Whether the slot may hold these bytes, or no record.
+    /// Returns whether the slot may hold these bytes, or no record.
     pub fn may_be(&self, sequence: u64, bytes: Option<&[u8]>) -> bool {
         let takes = |slot: &Slot| bytes.map_or(!slot.is_record(), |bytes| slot.takes(bytes));
         if self.sent.get(sequence as usize).is_some_and(takes) {

@@ -189,7 +189,7 @@ impl Opening {
         self.buffer_bytes - 200
     }
 
-    /// Whether anything is ever removed.
+    /// Returns whether anything is ever removed.
     pub fn removes(&self) -> bool {
         self.retain_bytes.is_some()
     }

@@ -53,20 +53,20 @@ impl Faults {
         self.arguments.short_writes.map_or(length, |most| length.min(most as usize))
     }
 
-    /// Whether the kernel must hand every write of a program to the daemon unchanged, and return
-    /// the daemon's count to the program. Otherwise the kernel's page cache would finish a short
-    /// write.
+    /// Returns whether the kernel must hand every write of a program to the daemon unchanged, and
+    /// return the daemon's count to the program. Otherwise the kernel's page cache would finish a
+    /// short write.
     pub fn bypasses_page_cache(&self) -> bool {
         self.arguments.short_writes.is_some()
     }
 
-    /// Whether bytes written through a file opened with these flags go into the page cache.
+    /// Returns whether bytes written through a file opened with these flags go into the page cache.
     pub fn keeps(&self, flags: i32) -> bool {
         self.arguments.keep_direct && flags & libc::O_DIRECT != 0
     }
 
-    /// Whether the next open of a file finds its pages in the cache. Otherwise the kernel drops
-    /// them at each `open(2)`.
+    /// Returns whether the next open of a file finds its pages in the cache. Otherwise the kernel
+    /// drops them at each `open(2)`.
     pub fn keeps_page_cache(&self) -> bool {
         self.arguments.keep_direct
     }

@@ -148,7 +148,8 @@ fn p50(row: &Row) -> String {
     nanoseconds(latency_p50(row))
 }
 
-/// `P50 1.20 ms, P99 3.40 ms`; without the P99 where saves are too few for one.
+/// Returns text such as `P50 1.20 ms, P99 3.40 ms`; without the P99 where saves are too few for
+/// one.
 fn told(row: &Row) -> String {
     match row.latency_ns.and_then(|of| of.known_p99()) {
         Some(p99) => format!("P50 {}, P99 {}", p50(row), nanoseconds(p99)),
@@ -156,7 +157,7 @@ fn told(row: &Row) -> String {
     }
 }
 
-/// `4.3 times faster`, by median latency.
+/// Returns text such as `4.3 times faster`, by median latency.
 fn faster(row: &Row, than: &Row) -> String {
     let times = latency_p50(than) as f64 / (latency_p50(row) as f64).max(1.0);
     format!("{} times faster", significant(times))

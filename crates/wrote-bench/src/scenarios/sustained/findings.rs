@@ -137,7 +137,7 @@ fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
         .into()
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Returns text such as `a`, `a and b`, `a, b and c`.
 fn joined(parts: &[String]) -> String {
     match parts {
         [] => String::new(),

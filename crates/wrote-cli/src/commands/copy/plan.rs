@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Out,
 }
 
-/// The copies to make, in turn.
+/// Returns the copies to make, in turn.
 ///
 /// # Errors
 ///
@@ -96,8 +96,8 @@ fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     format!("only files are copied; for a folder: cp -a {from} {to} && sync -f {to}")
 }
 
-/// Whether the path stands for standard input or output (`dash`), or for another open file that is
-/// read or written in order, such as `/dev/fd/63` of `<(command)`.
+/// Returns whether the path stands for standard input or output (`dash`), or for another open file
+/// that is read or written in order, such as `/dev/fd/63` of `<(command)`.
 fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
     let Some(descriptor) = stdio::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();
@@ -117,7 +117,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// The plan of a command line. Each `@` is a folder with the file `file` and the folder
+    /// Returns the plan of a command line. Each `@` is a folder with the file `file` and the folder
     /// `folder`.
     fn plan(line: &str) -> Result<Vec<(String, String, Kind)>, String> {
         let place = tempfile::tempdir().unwrap();

@@ -39,7 +39,7 @@ impl Done {
         }
     }
 
-    /// `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
+    /// Returns text such as `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
     pub(super) fn line(&self, elapsed: Duration, survives: Survives) -> String {
         let elapsed_s = elapsed.as_secs_f64();
         let mut line = format!("copied {}", self.what());
@@ -59,7 +59,7 @@ impl Done {
         line
     }
 
-    /// `4.29 GB`, or of more than one file `3 files, 4.29 GB`.
+    /// Returns text such as `4.29 GB`, or of more than one file `3 files, 4.29 GB`.
     fn what(&self) -> String {
         let bytes = units::bytes(self.bytes);
         if self.files == 1 { bytes } else { format!("{}, {bytes}", counted(self.files, "file")) }

@@ -266,7 +266,7 @@ impl Appended {
         ))
     }
 
-    /// `appended 3 records, 5 to 7, 61 B, in 12 ms, survives a power loss`.
+    /// Returns text such as `appended 3 records, 5 to 7, 61 B, in 12 ms, survives a power loss`.
     fn text(&self, target: &Target) -> String {
         let elapsed = units::seconds(self.began.elapsed().as_secs_f64());
         let Some((first, last)) = self.sequences else {

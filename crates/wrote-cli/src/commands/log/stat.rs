@@ -126,7 +126,7 @@ pub(super) fn write_rows<const N: usize>(
     Ok(())
 }
 
-/// `24 sequences have no record: 100 to 122, 300`.
+/// Writes text such as `24 sequences have no record: 100 to 122, 300`.
 pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result<()> {
     if gaps.is_empty() {
         return Ok(());

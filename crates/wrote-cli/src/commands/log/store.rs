@@ -31,7 +31,7 @@ fn open(url: &str) -> Result<SegmentStore, Error> {
     SegmentStore::open(url).map_err(of_store)
 }
 
-/// The exit code of an error of the store.
+/// Returns the exit code of an error of the store.
 fn of_store(error: StoreError) -> Error {
     match error {
         StoreError::Interrupted => Error::Interrupted,
@@ -101,6 +101,7 @@ async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError
     }
 }
 
+/// Returns text such as
 /// `shipped 3 segments, 192 MB; records before 12345 are in s3://bucket/events`.
 fn done(shipped: &Shipped, url: &str) -> String {
     let Shipped { segments, bytes, end_sequence, .. } = *shipped;

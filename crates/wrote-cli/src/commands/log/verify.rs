@@ -131,14 +131,15 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// `3 records in 1 segment, 61 B, whole`; where there is damage, the records besides it.
+/// Returns text such as `3 records in 1 segment, 61 B, whole`; where there is damage, the records
+/// besides it.
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));
     if is_whole { format!("{read}, whole") } else { format!("whole besides: {read}") }
 }
 
-/// The records that damage loses, from the one of this sequence on.
+/// Returns the records that damage loses, from the one of this sequence on.
 pub(super) fn lost(sequence: u64, records: Option<u64>) -> String {
     match records {
         Some(0) => "no record is lost".into(),

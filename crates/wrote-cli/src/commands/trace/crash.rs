@@ -131,7 +131,7 @@ impl Run<'_> {
     }
 }
 
-/// The words of a check, with the word for the folder.
+/// Returns the words of a check, with the word for the folder.
 fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))

@@ -92,12 +92,12 @@ fn replay(
     }))
 }
 
-/// The bytes that a job writes: its whole file by default.
+/// Returns the bytes that a job writes: its whole file by default.
 fn bytes_of(spec: &JobSpec) -> u64 {
     spec.pace.io_bytes.or(spec.files.file_bytes).unwrap_or(0)
 }
 
-/// A job that writes this many bytes at most. One in order writes them once.
+/// Returns a job that writes this many bytes at most. One in order writes them once.
 fn with_bytes(spec: &JobSpec, bytes: u64) -> JobSpec {
     let bytes = bytes_of(spec).min(bytes);
     let mut spec = spec.clone();

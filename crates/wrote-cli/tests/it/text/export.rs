@@ -340,7 +340,7 @@ fn a_result_without_device_findings_or_advice_is_still_a_table() {
     assert!(!text.contains("Findings") && !text.contains("Advice"), "{text}");
 }
 
-/// The sample with this number of operations in each latency.
+/// Returns the sample with this number of operations in each latency.
 fn counted(count: u64) -> Document {
     let mut document = samples::document();
     for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {

@@ -69,7 +69,7 @@ fn words_that_people_try_are_the_options() {
     assert_eq!(answer(&["-V"]).lines().count(), 1);
 }
 
-/// The words of every command that does something itself.
+/// Returns the words of every command that does something itself.
 fn commands() -> Vec<Vec<String>> {
     fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
         for command in command.get_subcommands() {

@@ -20,7 +20,7 @@ fn ext4(options: &str) -> Result<Mounted, String> {
     Mounted::image_with("ext4", 32 * MIB, options)
 }
 
-/// An ext4 on a loop device whose file lies in this tmpfs.
+/// Returns an ext4 on a loop device whose file lies in this tmpfs.
 fn over(memory: &Mounted) -> Result<Mounted, String> {
     let folder = TempDir::new_in(memory.path()).map_err(|error| error.to_string())?;
     Mounted::disks("ext4", vec![Loop::attach_in(folder, 32 * MIB)?])

@@ -14,7 +14,7 @@ use wrote_result::trace::Trace;
 const DAEMON: &str = "setsid -f sh -ec 'until [ -e go ]; do sleep 0.05; done; echo one > t; \
     sync t; echo two >> t; mv t b; sync .; : > done' >/dev/null 2>&1";
 
-/// The number in a document's note on the process that the calls of left processes need.
+/// Returns the number in a document's note on the process that the calls of left processes need.
 fn keeper(trace: &Trace) -> String {
     let note = trace.unseen.iter().find_map(|note| note.split_once(" unwatched; wrote (PID "));
     let (_, rest) = note.unwrap_or_else(|| panic!("no note: {trace:?}"));

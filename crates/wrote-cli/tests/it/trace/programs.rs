@@ -8,7 +8,7 @@ use std::process::Command;
 use wrote_result::document::Survives;
 use wrote_result::trace::Trace;
 
-/// The end of a SQLite commit, by its journal and its pragma `synchronous`.
+/// Returns the end of a SQLite commit, by its journal and its pragma `synchronous`.
 fn committed(pragmas: &str) -> Trace {
     let place = folder();
     let database = place.path().join("db");
@@ -52,7 +52,7 @@ struct Save {
 }
 
 impl Save {
-    /// A save that leaves nothing durable.
+    /// Returns a save that leaves nothing durable.
     const fn of(needs: &'static [&'static str], script: &'static str, findings: Ids) -> Save {
         Save { needs, prepare: "", script, file: "/a", survives: CACHED, findings }
     }

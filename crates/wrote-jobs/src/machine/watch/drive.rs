@@ -208,7 +208,7 @@ mod tests {
 
     const PCI: &str = "sys/devices/pci0000:00/0000:00:1d.0/0000:3b:00.0";
 
-    /// An NVMe drive at 70 degrees with a limit of 82, on 4 lanes of 16 GT/s.
+    /// Returns an NVMe drive at 70 degrees with a limit of 82, on 4 lanes of 16 GT/s.
     fn nvme(celsius: &str) -> Tree {
         let fake = Tree::new();
         let controller = format!("{PCI}/nvme/nvme0");

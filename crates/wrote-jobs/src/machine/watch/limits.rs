@@ -240,7 +240,7 @@ mod tests {
     const ONE: &str = "/sys/fs/cgroup/blkio";
     const CPU: &str = "sys/fs/cgroup/cpu";
 
-    /// A process in `/jail` of version 1, with its own limits.
+    /// Returns a process in `/jail` of version 1, with its own limits.
     fn version_one() -> Tree {
         let fake = Tree::new();
         fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");
@@ -254,7 +254,7 @@ mod tests {
         fake
     }
 
-    /// A process in `/a/b` of version 2.
+    /// Returns a process in `/a/b` of version 2.
     fn version_two() -> Tree {
         let fake = Tree::new();
         fake.file("proc/self/cgroup", "0::/a/b\n");

@@ -309,7 +309,7 @@ mod tests {
         assert!(of("from=1&since=10m").unwrap_err().contains("send one"));
     }
 
-    /// The records of a body that comes in chunks of these lengths.
+    /// Returns the records of a body that comes in chunks of these lengths.
     fn records(by: By, body: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<Reason>) {
         let record = |piece: Piece<'_>| match piece {
             Piece::Record(record) => record.to_vec(),

@@ -132,7 +132,7 @@ impl LogSummary {
         self.records = self.segments.iter().map(|segment| segment.records).sum();
     }
 
-    /// Whether every record is whole, without garbage after any.
+    /// Returns whether every record is whole, without garbage after any.
     pub(in crate::log) fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.garbage.is_empty()
     }

@@ -103,7 +103,7 @@ fn save(sim: &Sim, case: Case) -> Result<(), Error> {
 }
 
 impl Case {
-    /// The outcome of a save that may have failed: the old content or the new, as a whole.
+    /// Returns the outcome of a save that may have failed: the old content or the new, as a whole.
     fn outcome(self, failure: Option<Error>) -> Outcome {
         let (old, new) = (old(self), Some(content(self.new)));
         let (now, stable) = match &failure {

@@ -9,7 +9,7 @@ fn checks(world: &World) -> Vec<Check> {
     checks_of(world, &["dirty-pages", "swap", "cpu-governor", "clock-source"])
 }
 
-/// A machine with 16 GiB of available memory and the kernel's defaults.
+/// Returns a machine with 16 GiB of available memory and the kernel's defaults.
 fn usual() -> Fake {
     let fake = Fake::new();
     for (file, content) in [
