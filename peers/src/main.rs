@@ -1,4 +1,4 @@
-//! `cargo xtask peers`, `picture` and `steady`: measures the command beside others.
+//! `cargo xtask peers`, `picture` and `steady`: measures the command and others.
 //!
 //! It runs the built command and reads its results, and does not use its crates. Only `trial` uses
 //! the library: it does one piece of work, as a program would.

@@ -210,8 +210,8 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
     check_added(&folders, LANGUAGES, &environment)
 }
 
-/// The rows of `wrote langs` by the packages: a folder each, and records of tasks beside what one
-/// writes by hand.
+/// The rows of `wrote langs` by the packages: a folder each, and records of tasks compared with
+/// those that one writes by hand.
 const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
     node-log-by-hand c-wrote";
 
@@ -238,7 +238,7 @@ fn example_over_c(folder: &Path, example: &Example, command: &mut Command) -> Re
     command.envs(libwrote(folder)?);
     let folder = folder.join(example.language);
     std::fs::create_dir(&folder).tried(folder.display())?;
-    // Its standard library is compiled once, beside the programs of `wrote langs`.
+    // Its standard library is compiled once, next to the programs of `wrote langs`.
     example.run(&folder, command.env("XDG_CACHE_HOME", target().join("langs")))
 }
 
@@ -254,7 +254,7 @@ fn require_java() -> Result<(), Failure> {
 /// Programs that build, run and examine the bindings.
 const PROGRAMS: &[&str] = &["cc", "c++", "pkg-config", "valgrind", "python3", "node"];
 
-/// Copies a test beside the installed npm package, and returns its path.
+/// Copies a test next to the installed npm package, and returns its path.
 fn test_of_node(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let to = folder.join(name);
     std::fs::copy(root().join("bindings/node/test").join(name), &to).tried(name)?;

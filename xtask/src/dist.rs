@@ -15,7 +15,7 @@ use lab::tools::run::output;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The list of checksums, beside the files that it lists.
+/// The list of checksums, next to the files that it lists.
 const SUMS: &str = "SHA256SUMS";
 /// The version of every crate of this workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -32,7 +32,7 @@ const FETCHED: &str = include_str!("toolchains.txt");
 
 /// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
 ///
-/// The script is in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
+/// The script is in the toolchain's folder, in `bin` next to `lib`, as in the toolchain's own
 /// distribution: a program that follows the link finds the library. The link's target identifies it
 /// as ours; other programs are never overwritten.
 struct Toolchain {

@@ -49,8 +49,8 @@ impl Drop for Begun {
     }
 }
 
-/// Waits until every call has ended: one that `process.exit()` cuts short would leave a file beside
-/// that which it replaces.
+/// Waits until every call has ended: one that `process.exit()` cuts short would leave a temporary
+/// file next to the file that it replaces.
 #[napi(catch_unwind)]
 pub fn finish_work() {
     let begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
-//! The calibration: half a second that measures the disk's speed. The most bytes of a run and the
-//! announced time follow from it. On a slow disk it continues until what it measures lasts.
+//! The calibration: half a second that measures the disk's speed. The maximum number of bytes of a
+//! run and the announced time follow from it. On a slow disk it continues until what it measures
+//! lasts.
 
 use crate::settings::{
     CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SMALL_BYTES_MAX, Common, STREAM_BS_BYTES,
@@ -23,11 +24,12 @@ const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_m
 const IODEPTH: u32 = 8;
 /// The time of a window of steps: a control group lets through at once what is due in so much.
 const WINDOW: Duration = Duration::from_millis(100);
-/// The most windows.
+/// The maximum number of windows.
 const WINDOWS: u32 = 8;
 /// A window whose steps take longer by more than this factor than the one before ends a burst.
 const SLOWER: u32 = 2;
-/// The most pairs of short runs of a window, its most batches of small files, and the files of one.
+/// The maximum number of pairs of short runs of a window, its most batches of small files, and the
+/// files of one.
 const RUNS: u32 = 16;
 const BATCHES: u32 = 10;
 const FILES: u32 = 50;
@@ -156,7 +158,7 @@ fn lasting<const N: usize>(
 }
 
 /// Makes two short runs on one file. Returns the time of a write with its flush and the time
-/// beside, of the first run, which makes and removes the file, and of the second.
+/// outside, of the first run, which makes and removes the file, and of the second.
 fn short_runs(site: &Site) -> Result<[Duration; 4], Error> {
     let (files, began) = (site.files("calibration", 1), Instant::now());
     let one = Sizes::one(SMALL_BYTES as u64);

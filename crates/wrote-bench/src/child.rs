@@ -20,8 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// The default capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-/// The most reads of a pipe after the child has ended: covers the largest pipe of an ordinary user
-/// (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps writing.
+/// The maximum number of reads of a pipe after the child has ended: covers the largest pipe of an
+/// ordinary user (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps
+/// writing.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
 /// The limits of a child.
@@ -377,7 +378,7 @@ impl Pipe {
     }
 }
 
-/// The most characters of another program's line.
+/// The maximum number of characters of another program's line.
 const CHARS_MAX: usize = 200;
 
 /// Makes a line of another program safe and short for a terminal: trims it, replaces

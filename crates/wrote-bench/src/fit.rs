@@ -29,8 +29,8 @@ pub struct FitRequest {
     pub path: PathBuf,
     /// The time to take; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
     pub time: Option<Duration>,
-    /// Runs of each pattern, alone and beside each neighbour, whatever time they take. If `None`,
-    /// as many as the time allows: [`FitRequest::RUNS`], or a few more where runs end early.
+    /// Runs of each pattern, alone and with each neighbour, whatever time they take. If `None`, as
+    /// many as the time allows: [`FitRequest::RUNS`], or a few more where runs end early.
     pub runs: Option<u32>,
     /// Time to write first, and before each run, to use up the drive's cache and a volume's credit.
     pub sustained: Option<Duration>,
@@ -50,7 +50,7 @@ impl FitRequest {
     /// The usual time for one program, and for several.
     const TIMES: [Duration; 2] = [Duration::from_secs(40), Duration::from_secs(300)];
 
-    /// Returns the usual time: as much beside each neighbour as alone.
+    /// Returns the usual time: as much with each neighbour as alone.
     pub fn usual_time(&self) -> Duration {
         let is_one = self.programs.len() == 1;
         Self::TIMES[usize::from(!is_one)] * (1 + self.neighbours.len() as u32)

@@ -46,7 +46,7 @@ pub fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
 /// (M8).
 pub const RUNS_MIN: u32 = 3;
 
-/// The time of a default run, in which it writes the most bytes of a measurement.
+/// The time of a default run, in which it writes the maximum number of bytes of a measurement.
 const USUAL_TIME: Duration = Duration::from_secs(12);
 
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
@@ -70,7 +70,8 @@ impl Call<'_> {
         self.only.is_empty() && !self.common.has_amount()
     }
 
-    /// Returns the most bytes that a scenario writes, which may be more in a longer time.
+    /// Returns the maximum number of bytes that a scenario writes, which may be more in a longer
+    /// time.
     pub(crate) fn written_bytes_max(&self) -> u64 {
         let bytes = self.common.written_bytes_max(self.target);
         let within = self.within.filter(|_| self.common.wear.is_none());
@@ -109,11 +110,11 @@ pub struct Plan<'a> {
     pub is_judged: bool,
     /// Whether the request has an amount of each run, which then takes no longer slice.
     pub is_sized: bool,
-    /// The most bytes in the folder at any time.
+    /// The maximum number of bytes in the folder at any time.
     pub space_bytes: u64,
-    /// The most bytes that all runs share, written as a stream.
+    /// The maximum number of bytes that all runs share, written as a stream.
     pub prepared_bytes: u64,
-    /// The most bytes of further rounds beyond what all runs may write.
+    /// The maximum number of bytes of further rounds beyond what all runs may write.
     pub spare_bytes: u64,
     /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
     pub shares_files: bool,
@@ -135,13 +136,13 @@ pub struct RowSpec {
     pub time: Duration,
     /// The time that its preparation and its check take besides.
     pub beside: Duration,
-    /// The most bytes that a run writes; `u64::MAX` if only its time ends it.
+    /// The maximum number of bytes that a run writes; `u64::MAX` if only its time ends it.
     pub bytes_max: u64,
     /// Whether [`Work::clear`] removes files of the row.
     pub makes_files: bool,
     /// Whether its runs would disturb the runs of other rows, and come after all of them.
     pub is_last: bool,
-    /// Whether other work on the disk beside it is what is asked about.
+    /// Whether the question is about other work on the disk at the same time.
     pub has_neighbour: bool,
 }
 
@@ -255,7 +256,7 @@ impl<'a> Plan<'a> {
         self.runs_before + self.runs * self.rows.len() as u32
     }
 
-    /// Returns the most bytes written in total; `u64::MAX` if limited only by time.
+    /// Returns the maximum number of bytes written in total; `u64::MAX` if limited only by time.
     pub fn written_bytes_max(&self) -> u64 {
         let round = self.rows.iter().map(|row| row.bytes_max).fold(0, u64::saturating_add);
         let runs = round.saturating_mul(self.runs.into());

@@ -9,9 +9,9 @@ use wrote_result::document::{Answer, Row};
 pub struct Announcement {
     /// The folder that the run created for its files.
     pub folder: PathBuf,
-    /// The most bytes in that folder at any time.
+    /// The maximum number of bytes in that folder at any time.
     pub space_bytes_max: u64,
-    /// The most bytes written in total; `u64::MAX` if limited only by time.
+    /// The maximum number of bytes written in total; `u64::MAX` if limited only by time.
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,

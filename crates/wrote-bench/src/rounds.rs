@@ -53,7 +53,7 @@ struct RowTime {
     /// The total times of its last two runs, and of all.
     took: [Duration; 2],
     spent: Duration,
-    /// The most bytes of a run, and the announced bytes that are not yet written.
+    /// The maximum number of bytes of a run, and the announced bytes that are not yet written.
     bytes_max: u64,
     bytes_left: u64,
     /// Whether there is no time for its fewest runs, or it has ended.
@@ -448,14 +448,14 @@ mod tests {
     /// The announced time, as a multiple of the time of the runs.
     const WITH_SAMPLES: f64 = 1.0 + 1.0 / SAMPLES_PART as f64;
 
-    /// The most bytes of a run.
+    /// The maximum number of bytes of a run.
     const MOST_BYTES: u64 = 1000;
 
     /// The seconds of every run of a row.
     const EACH: [Seconds; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
-    /// Runs that take these seconds, on a clock that only they advance. They write the most bytes,
-    /// or the bytes of a slice.
+    /// Runs that take these seconds, on a clock that only they advance. They write the maximum
+    /// number of bytes, or the bytes of a slice.
     struct MadeUp {
         rows: Vec<Seconds>,
         slice_s: f64,
@@ -626,7 +626,8 @@ mod tests {
         let (runs, measured, took_s) = made_up(&[ENDS[0]; 17], 0.1, within(10, true));
         assert_eq!((&runs[..], measured.shortened), (&[5; 17][..], None));
         assert!(took_s < 3.0, "{took_s}");
-        // Runs of half of the most bytes: 29 of them leave less than the most of another.
+        // Runs of half of the maximum number of bytes: 29 of them leave less than the most of
+        // another.
         let half = (&[ENDS[1]; 3][..], 0.1, MOST_BYTES / 2);
         let (runs, ..) = planned(half, |plan| Plan { within: within(60, true), ..plan });
         assert_eq!(runs.iter().sum::<usize>(), 29);

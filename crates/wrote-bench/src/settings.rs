@@ -1,4 +1,5 @@
-//! The settings that all scenarios have in common, and the most bytes that a measurement writes.
+//! The settings that all scenarios have in common, and the maximum number of bytes that a
+//! measurement writes.
 
 use std::time::Duration;
 use wrote::device::Target;
@@ -7,18 +8,19 @@ use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
-/// The most bytes that a measurement writes unless the request specifies an amount.
+/// The maximum number of bytes that a measurement writes unless the request specifies an amount.
 const WEAR_BYTES: u64 = 10_000_000_000;
-/// The most bytes of a calibration's stream, and of its part that is written once more.
+/// The maximum number of bytes of a calibration's stream, and of its part that is written once
+/// more.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
-/// The most bytes of its short runs and small files.
+/// The maximum number of bytes of its short runs and small files.
 pub(crate) const CALIBRATION_SMALL_BYTES_MAX: u64 = 17 << 20;
 /// The default block size of a stream. The cost of a call is negligible, and latency is still
 /// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
-/// How much drive wear a measurement may cause: the most bytes that it writes.
+/// How much drive wear a measurement may cause: the maximum number of bytes that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wear {
     /// A tenth of `Normal`.
@@ -29,7 +31,7 @@ pub enum Wear {
 }
 
 impl Wear {
-    /// Returns the most bytes that a measurement writes to the disk of `target`.
+    /// Returns the maximum number of bytes that a measurement writes to the disk of `target`.
     ///
     /// The 1 % limit applies only to drives. The size of a loop device or memory disk is unrelated
     /// to wear.
@@ -73,11 +75,11 @@ pub struct Common {
 }
 
 impl Common {
-    /// The most runs of each row.
+    /// The maximum number of runs of each row.
     pub const RUNS_MAX: u32 = 1000;
-    /// The most writes in flight at once.
+    /// The maximum number of writes in flight at once.
     pub const IODEPTH_MAX: u32 = wrote::engine::Options::IODEPTH_MAX;
-    /// The most threads.
+    /// The maximum number of threads.
     pub const NUMJOBS_MAX: u32 = 256;
 
     /// Returns whether the request specifies an amount: bytes, time, runs, or a rate.
@@ -88,8 +90,8 @@ impl Common {
             || self.rate.is_some()
     }
 
-    /// Returns the most bytes that a scenario writes; `u64::MAX` if the request specifies an amount
-    /// but no limit.
+    /// Returns the maximum number of bytes that a scenario writes; `u64::MAX` if the request
+    /// specifies an amount but no limit.
     pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
         match self.wear {
             None if self.has_amount() => u64::MAX,
@@ -101,15 +103,15 @@ impl Common {
         }
     }
 
-    /// Returns the most bytes that a calibration writes: short runs and small files, a block, a
-    /// stream, and its first part once more.
+    /// Returns the maximum number of bytes that a calibration writes: short runs and small files, a
+    /// block, a stream, and its first part once more.
     pub(crate) fn calibrated_bytes_max(&self) -> u64 {
         let first = self.calibration_bytes_max();
         let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
         CALIBRATION_SMALL_BYTES_MAX + 2 * bs_bytes + first + first.min(CALIBRATION_AGAIN_BYTES_MAX)
     }
 
-    /// Returns the most bytes of a calibration's stream.
+    /// Returns the maximum number of bytes of a calibration's stream.
     pub(crate) fn calibration_bytes_max(&self) -> u64 {
         let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
         let bytes = match self.wear {

@@ -28,14 +28,14 @@ const LASTS_NS_MIN: u64 = 100_000_000;
 const SLICE_S: f64 = 0.1;
 /// A stream under a limit reaches between these multiples of it, besides the burst.
 const NEAR: [f64; 2] = [0.7, 1.25];
-/// The most bytes that may be written and discarded before each run.
+/// The maximum number of bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
 /// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
 const DRAINED_SHARE: u64 = 2;
 /// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
 /// rate.
 const DRAINED_TIMES: f64 = 1.25;
-/// The most time to use up a burst. If it takes longer, the burst is used up, and the disk has
+/// The longest time to use up a burst. If it takes longer, the burst is used up, and the disk has
 /// become slower than the calibration found.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// Few writes in flight, so that none remains to slow the next run.

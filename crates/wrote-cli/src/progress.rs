@@ -164,7 +164,7 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the most bytes written.
+/// Returns the maximum number of bytes written.
 fn amount(announcement: &Announcement) -> String {
     match announcement.written_bytes_max {
         u64::MAX => "as fast as it can".into(),

@@ -75,8 +75,8 @@ impl Rate {
         self.part(|whole| (whole * u64::from(percent) / 100).max(1))
     }
 
-    /// Returns about the most operations of `bs_bytes` due within `time`: six standard deviations
-    /// beyond the mean, which a Poisson process practically never exceeds.
+    /// Returns about the maximum number of operations of `bs_bytes` due within `time`: six standard
+    /// deviations beyond the mean, which a Poisson process practically never exceeds.
     pub fn operations_max(&self, bs_bytes: u64, time: Duration) -> u64 {
         let mean = time.as_secs_f64() / self.mean_distance(bs_bytes).as_secs_f64().max(1e-12);
         (mean + 6.0 * mean.sqrt()).ceil() as u64 + 1

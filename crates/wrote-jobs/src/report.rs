@@ -21,7 +21,7 @@ use crate::machine::host;
 use wrote_result::Error;
 use wrote_result::document::{Document, Program, Ranks, SCHEMA, Scenario, Source};
 
-/// Parts of the document beside the jobs.
+/// Parts of the document apart from the jobs.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The command line.

@@ -13,11 +13,11 @@ mod group;
 pub use calls::Counts;
 pub use group::{Done, Running};
 
-/// The most clients of a job.
+/// The maximum number of clients of a job.
 const CLIENTS_MAX: u32 = 256;
-/// The most time of a program's own work between two transactions: a stop waits for it.
+/// The longest time of a program's own work between two transactions: a stop waits for it.
 const THINK_US_MAX: u32 = 1_000_000;
-/// The most files of a job.
+/// The maximum number of files of a job.
 const FILES_MAX: usize = 16;
 
 /// A job of steps. Each transaction makes the steps of `each` in order.
@@ -32,8 +32,8 @@ pub struct Steps {
     /// Clients do not wait for each other: each has its own files, and makes its own steps.
     #[serde(default)]
     pub apart: bool,
-    /// The most transactions per second that all clients together submit. Latency counts from when
-    /// a transaction was due (M5).
+    /// The maximum number of transactions per second that all clients together submit. Latency
+    /// counts from when a transaction was due (M5).
     pub rate: Option<f64>,
     /// The CPU time that a program's own work takes between two transactions of a client, outside
     /// their latency.
@@ -53,7 +53,7 @@ pub struct Steps {
     /// time.
     #[serde(default)]
     pub every: Vec<Every>,
-    /// Steps by another thread, beside the transactions.
+    /// Steps of another thread, concurrent with the transactions.
     #[serde(default)]
     pub beside: Vec<Every>,
     /// Steps at the end, within the clock.
@@ -147,7 +147,7 @@ pub enum Step {
         page: Option<u64>,
         /// The number of writes of `bytes` each, which does not grow with the group.
         times: Option<u32>,
-        /// The most bytes of a call.
+        /// The maximum number of bytes of a call.
         split: Option<u64>,
     },
     /// `fdatasync(2)`.
@@ -258,7 +258,8 @@ impl Steps {
         is_dsync || self.each.iter().any(|step| step.is_flush())
     }
 
-    /// Returns whether transactions or the thread beside flush a file, so that flushes are timed.
+    /// Returns whether transactions or the concurrent thread flush a file, so that flushes are
+    /// timed.
     pub fn has_flushes(&self) -> bool {
         let every = self.every.iter().chain(&self.beside).flat_map(|every| &every.steps);
         self.each.iter().chain(every).any(Step::is_flush)
@@ -269,7 +270,7 @@ impl Steps {
         if self.apart { self.clients } else { 1 }
     }
 
-    /// Returns the most bytes that the files take at once.
+    /// Returns the maximum number of bytes that the files take at once.
     pub fn space_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
     }

@@ -30,8 +30,8 @@ pub fn table(group: &Group) -> Table {
 /// Returns the bars of the rows. For saves the latency counts: a longer bar for a worse row would
 /// mislead.
 fn bars(group: &Group) -> Option<Bars> {
-    // Compared within its level, because beside the speed of memory every durable row would be a
-    // sliver.
+    // Compared within its level, because compared with the speed of memory every durable row would
+    // be a sliver.
     let of_level = |row: &&Row| {
         let level = group.rows.iter().filter(|other| other.survives == row.survives);
         row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)

@@ -9,7 +9,7 @@ use wrote_result::stats::distinguishable;
 use wrote_result::trace::{Advice, End, File, How, Replay, Trace, Verdict};
 use wrote_result::{quoted, units};
 
-/// The most files that a screen shows.
+/// The maximum number of files that a screen shows.
 pub const FILES_MAX: usize = 20;
 
 /// The longest reason of the table, in bytes. The last line has all.
@@ -112,7 +112,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     facts
 }
 
-/// Describes in a sentence what a power cut would leave.
+/// Describes in a sentence what a power loss would leave.
 pub fn verdict(trace: &Trace) -> String {
     let more = &trace.more_files;
     let count = trace.files.len() as u64 + more.count();

@@ -24,7 +24,7 @@ pub fn chapter(id: &str) -> Option<&'static str> {
     Some(rest.split("\n## ").next().unwrap_or(rest))
 }
 
-/// The most rows that a text names.
+/// The maximum number of rows that a text names.
 pub const NAMES_MAX: usize = 3;
 
 /// Sorts `findings`: warnings first, then in the order of [`IDS`].

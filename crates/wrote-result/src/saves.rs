@@ -7,7 +7,7 @@ use crate::document::Row;
 const PAIRS: [(&str, &str); 3] =
     [("fs-write-fsync", "fs-write"), ("rename-fsync", "rename"), ("append-fdatasync", "append")];
 
-/// A way with sync beside the same way without.
+/// A way with sync compared with the same way without.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncCost<'a> {
     /// The row whose saves are flushed.

@@ -34,7 +34,7 @@ const BUFFER_BYTES_MAX: usize = 64 << 20;
 /// The mode of log files before the umask. They may hold data that only the group may read.
 pub(crate) const LOG_MODE: u32 = 0o640;
 
-/// The most bytes of a segment that a shipper puts into a store, in one request.
+/// The maximum number of bytes of a segment that a shipper puts into a store, in one request.
 const SHIPPED_BYTES_MAX: u64 = 128 << 20;
 
 /// The configuration of a server.
@@ -122,8 +122,8 @@ pub struct LogConfig {
     pub sync: SyncPolicy,
     /// How the log is opened, except for its lengths.
     pub options: LogOptions,
-    /// The most bytes of segments before the oldest are removed, and the age at which they are. In
-    /// a log with a store the server removes them, once they are in the store.
+    /// The maximum number of bytes of segments before the oldest are removed, and the age at which
+    /// they are. In a log with a store the server removes them, once they are in the store.
     pub retain_bytes: Option<u64>,
     /// See [`LogConfig::retain_bytes`].
     pub retain_age: Option<Duration>,
@@ -261,20 +261,20 @@ impl FromStr for Listen {
 /// The server's limits. Each refusal is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most open connections.
+    /// The maximum number of open connections.
     pub connections: usize,
     /// The maximum length of a message.
     pub message_bytes: usize,
-    /// The most bytes of unfinished messages, over all connections. Clients that still have to give
-    /// a token share an additional sixteenth.
+    /// The maximum number of bytes of unfinished messages, over all connections. Clients that still
+    /// have to give a token share an additional sixteenth.
     pub in_flight_bytes: usize,
-    /// The most bytes of unsent answers, over all connections.
+    /// The maximum number of bytes of unsent answers, over all connections.
     pub unsent_bytes: usize,
     /// The most HTTP answers that read from logs concurrently, fixed when the server starts. Each
     /// takes up to 6.5 MiB of buffers.
     pub readers: usize,
-    /// The time from accepting a connection to its first byte, once seven eighths of the most
-    /// connections are open. Until then there is no such limit.
+    /// The time from accepting a connection to its first byte, once seven eighths of the maximum
+    /// number of connections are open. Until then there is no such limit.
     pub first_byte: Duration,
     /// The time for a TLS handshake.
     pub handshake: Duration,

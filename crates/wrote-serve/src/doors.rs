@@ -19,12 +19,12 @@ use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The most bytes that are skipped. A larger count is considered wrong.
+/// The maximum number of bytes that are skipped. A larger count is considered wrong.
 const PASSED_BYTES_MAX: usize = 64 << 20;
 
 /// A protocol on a byte stream.
 pub(crate) trait Protocol: Send + Unpin + 'static {
-    /// The most unread bytes that the door leaves beyond one message.
+    /// The maximum number of unread bytes that the door leaves beyond one message.
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = 1024 + 64;
 

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
-/// The most connections. One more replaces the oldest.
+/// The maximum number of connections. One more replaces the oldest.
 const CONNECTIONS_MAX: usize = 16;
 /// The lifetime of a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The most characters of a store's own message: some answer with a whole page.
+/// The maximum number of characters of a store's own message: some answer with a whole page.
 const WORDS_MAX: usize = 300;
 
 /// Why a segment was not shipped, or can't be read.
@@ -86,7 +86,7 @@ pub enum StoreError {
     /// The local log, or a copy of a segment on the local disk, could not be read or written.
     #[error(transparent)]
     Log(#[from] wrote::Error),
-    /// A file beside the log, or a thread, could not be used.
+    /// A file in the same folder as the log, or a thread, could not be used.
     #[error("{what}: {source}")]
     Local {
         /// The file, or the action.

@@ -166,9 +166,9 @@ pub(crate) fn differs(store: &SegmentStore, segment: &Segment, bytes: u64) -> St
     }
 }
 
-/// Fetches a segment into a temporary folder, and compares its checksum with the object's, or
-/// else with the ones that names beside it state: one, unless two logs were shipped to one URL.
-/// Memory holds only what the network delivers at once.
+/// Fetches a segment into a temporary folder, and compares its checksum with the object's, or else
+/// with the ones that names next to it state: one, unless two logs were shipped to one URL. Memory
+/// holds only what the network delivers at once.
 ///
 /// Fails with [`StoreError::Damaged`] if the checksum differs.
 pub(crate) async fn fetch(

@@ -7,8 +7,8 @@ use crate::store::{Listing, SegmentStore};
 use std::path::{Path, PathBuf};
 use wrote::log::Segment;
 
-/// The most bytes of a segment that is shipped: twice the default length of a segment. Each goes to
-/// the store in one request, from memory.
+/// The maximum number of bytes of a segment that is shipped: twice the default length of a segment.
+/// Each goes to the store in one request, from memory.
 pub const SEGMENT_BYTES_MAX: u64 = 128 << 20;
 
 /// The work of a shipper so far, and the end of the store.

@@ -193,7 +193,7 @@ impl SegmentStore {
 }
 
 impl Listing {
-    /// Returns the checksums that names beside a segment state.
+    /// Returns the checksums that names next to a segment state.
     pub(crate) fn checksums_of(&self, number: u64) -> &[Checksum] {
         self.checksums.get(&number).map_or(&[], Vec::as_slice)
     }

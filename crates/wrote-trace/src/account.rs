@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use std::collections::HashMap;
 use wrote_result::trace::How;
 
-/// The most sizes that are counted in a file. Beyond it, near ones are counted as one.
+/// The maximum number of sizes that are counted in a file. Beyond it, near ones are counted as one.
 const SIZES_MAX: usize = 128;
 /// The leading bits of a size that are kept where there are few: sizes below 4096 are exact.
 const KEPT_BITS: u32 = 12;

@@ -37,7 +37,7 @@ pub struct Content {
 
 /// A change of size concerns all bytes.
 pub const ALL: Range<u64> = 0..u64::MAX;
-/// The most latest changes of a file; earlier ones are joined.
+/// The maximum number of latest changes of a file; earlier ones are joined.
 const RECENT_MAX: usize = 32;
 
 impl Content {

@@ -25,14 +25,15 @@ const MANY_FLUSHES: u64 = 100;
 /// Bytes that a flush can carry at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
-/// The most files that are only counted and may turn out to be part of an answer.
+/// The maximum number of files that are only counted and may turn out to be part of an answer.
 const EARLY_MAX: usize = 1 << 13;
 /// The size of content that went with its file.
 const REMOVED: u64 = 0;
-/// The most removed names that are remembered.
+/// The maximum number of removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 13;
 const NAMES_MAX: usize = 3;
-/// The most bytes of a lock file, which may hold the number of a process and its place.
+/// The maximum number of bytes of a lock file, which may hold the number of a process and its
+/// place.
 const LOCK_BYTES_MAX: u64 = 100;
 
 /// Returns the language of the program that made a call, and the call's line in its source.

@@ -66,7 +66,7 @@ pub struct TraceRequest {
     pub command: Vec<OsString>,
     /// A program that runs, in its place.
     pub process: Option<i32>,
-    /// The things that are watched beside the calls that change files.
+    /// The things that are watched in addition to the calls that change files.
     pub wanted: Wanted,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The most files that have jobs: those with the most writes.
+/// The maximum number of files that have jobs: those with the most writes.
 const FILES_MAX: usize = 4;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
-/// The most sizes of writes that a job has.
+/// The maximum number of sizes of writes that a job has.
 const SIZES_MAX: usize = 8;
 /// How many flushes of the program share one in the advised job.
 const SHARED: u64 = 64;

@@ -14,7 +14,7 @@ const SPANS_MAX: u64 = 128;
 const SPANS_IN_ALL_MAX: usize = 1 << 19;
 /// As many spans a file may have on average, however many files there are.
 const SPANS_MEAN: usize = 16;
-/// The most files of a timeline.
+/// The maximum number of files of a timeline.
 const FILES_MAX: usize = 16;
 /// The removed files whose calls are kept: journals come back under their names.
 const REMOVED_MAX: usize = 256;

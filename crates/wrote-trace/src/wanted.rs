@@ -1,12 +1,12 @@
-//! The things that a watch sees beside the calls that change files: reads, and the signs of a
-//! program that something is saved. It is small, and a room of its own because
-//! `watch` and the rooms below it need it alike.
+//! The things that a watch sees in addition to the calls that change files: reads, and the signs of
+//! a program that something is saved. It is small, and a room of its own because `watch` and the
+//! rooms below it need it alike.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
 use wrote_result::trace::Ack;
 
-/// The things that a watch sees beside the calls that change files.
+/// The things that a watch sees in addition to the calls that change files.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// How the program signals that something is saved.

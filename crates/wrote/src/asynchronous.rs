@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The length of the chunks that a task and its thread exchange.
 const CHUNK_BYTES: usize = 128 << 10;
-/// The most jobs at once: one that the thread does, and one after it.
+/// The maximum number of jobs at once: one that the thread does, and one after it.
 const JOBS_MAX: usize = 2;
 
 /// A thread that does jobs for a task, one after another. Dropping this ends the thread after its

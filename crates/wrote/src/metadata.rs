@@ -15,7 +15,7 @@ use std::path::Path;
 /// Permissions of a file that only its owner may see.
 pub(crate) const MODE_PRIVATE: u32 = 0o600;
 
-/// The most bytes of a list of names, and of one value (`xattr(7)`).
+/// The maximum number of bytes of a list of names, and of one value (`xattr(7)`).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
 /// The attribute that holds a file's access control list (`acl(5)`).

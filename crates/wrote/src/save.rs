@@ -1,8 +1,8 @@
 //! Saves whole files: a crash at any moment leaves either the old content or the new.
 //!
 //! `std::fs::write` truncates the old file before it writes: a reader at that time, or after a
-//! crash, finds partial content or none. Here a new file is written beside the old one, and renamed
-//! atomically when complete (`rename(2)`).
+//! crash, finds partial content or none. Here a new file is written next to the old one, and
+//! renamed atomically when complete (`rename(2)`).
 
 mod many;
 mod read;

@@ -1,4 +1,4 @@
-//! Files created under a temporary name beside their place, which they take once complete.
+//! Files created under a temporary name next to their place, which they take once complete.
 
 use crate::engine::{Op, folder_of};
 use crate::metadata::Inherited;
@@ -139,7 +139,7 @@ fn hold(open: BorrowedFd) {
     let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
 
-/// Creates something beside `place`, under a temporary name that no other process uses.
+/// Creates something next to `place`, under a temporary name that no other process uses.
 pub(crate) fn beside<T>(
     place: &Path,
     mut make: impl FnMut(&Path) -> Result<T, Error>,

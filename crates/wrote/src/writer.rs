@@ -125,7 +125,7 @@ impl Writer {
         Writer::options().open(path)
     }
 
-    /// Creates a file beside `path`, which replaces it when [`Writer::finish`] is called: a
+    /// Creates a file next to `path`, which replaces it when [`Writer::finish`] is called: a
     /// streaming [`crate::write`](fn@crate::write), for content of any size.
     ///
     /// After a crash of the process or the kernel or a power loss, at any moment, the file at

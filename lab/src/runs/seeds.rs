@@ -59,7 +59,7 @@ impl SimArguments {
     }
 }
 
-/// Runs one program per seed on a simulated disk, with random faults and power cuts.
+/// Runs one program per seed on a simulated disk, with random faults and power losses.
 pub fn sim(report: &mut Report, arguments: SimArguments) -> Result<(), Failure> {
     let SimArguments { seeds, hidden_faults } = arguments;
     let Seeds { from, count } = seeds.seeds();

@@ -1,4 +1,4 @@
-//! Compares the verdicts of `wrote trace` with power cuts: each way to save a file, on each file
+//! Compares the verdicts of `wrote trace` with power losses: each way to save a file, on each file
 //! system.
 //!
 //! A cut is a copy of the image behind a loop device at a moment between two steps: it has what has

@@ -1,4 +1,4 @@
-//! Clients that tests of the server and of pages call, and peers, beside the build.
+//! Clients that tests of the server and of pages call, and peers, next to the build.
 //!
 //! They are programs of Debian packages that cannot be installed together, clients of Redis in
 //! Python, Go and Node.js, and the modules that look at pages in a browser.
@@ -205,7 +205,7 @@ pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> 
     let root = roots.iter().find(|root| root.join(path).exists()).unwrap_or(&roots[0]);
     let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
     let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
-    // syslog-ng's own stand beside its modules, rsyslog's modules in the architecture's folder.
+    // syslog-ng's own stand next to its modules, rsyslog's modules in the architecture's folder.
     let folders = [libraries[1].clone(), root.join("usr/lib")].map(|folder| folder.join(modules));
     let modules = folders.iter().find(|folder| folder.is_dir());
     let modules = modules.ok_or_else(|| Failure::Failed(format!("no modules of {path}")))?;

@@ -69,7 +69,7 @@ pub fn run(verb: Verb) -> Result<(), Trouble> {
     }
 }
 
-/// Writes until the first error: the power cut.
+/// Writes until the first error: the power loss.
 fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<(), Trouble> {
     let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
     let say = |line: &Line| {

@@ -28,7 +28,7 @@ pub enum Need {
     Mount,
     /// The program `rivals`.
     Rivals,
-    /// Servers unpacked beside the build.
+    /// Servers unpacked next to the build.
     Servers,
     /// nats-server and its load.
     Nats,

@@ -39,7 +39,7 @@ pub struct Server {
     pub name: String,
     /// The shell line that starts it, with `PORT` for its port.
     line: String,
-    /// A program beside the build, and the folder of its `MODULES`.
+    /// A program next to the build, and the folder of its `MODULES`.
     unpacked: Option<(String, String)>,
     /// Its configuration file, with `PORT` and `FOLDER` in `text`.
     file: Option<String>,

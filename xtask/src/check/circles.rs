@@ -42,7 +42,7 @@ fn differences(found: &[Circle], standing: &str) -> Vec<String> {
     new.chain(gone).collect()
 }
 
-/// Modules beside each other that all import each other, if only through others.
+/// Modules at the same level that all import each other, if only through others.
 struct Circle {
     /// Their folder and their names: `wrote-cli: commands, output`.
     name: String,

@@ -4,7 +4,7 @@ use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
 use std::collections::BTreeMap;
 
-/// The most lines of code of all crates: the sum of its lines, each with its reason.
+/// The maximum number of lines of code of all crates: the sum of its lines, each with its reason.
 const ALLOWED: &str = include_str!("lines.txt");
 /// Folders of code. The subfolders of the first are crates.
 const FOLDERS: [&str; 6] = ["crates", "xtask", "lab", "fuzz", "peers", "bindings"];

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::VERSION;
 
-/// Files that every package holds beside its sources.
+/// Files that every package holds in addition to its sources.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Packages every crate, checks for its licences, and builds the command only from the packages, as

@@ -84,7 +84,7 @@ pub const FILES: [(&[&str], &str); 4] = [
     (&["completions", "fish"], "share/fish/vendor_completions.d/wrote.fish"),
 ];
 
-/// Makes the files beside `program`. Debian wants the manual page compressed too.
+/// Makes the files that go with `program`. Debian wants the manual page compressed too.
 pub fn make_files(program: &Path) -> Result<(), Failure> {
     let folder = folder();
     for (words, path) in FILES {

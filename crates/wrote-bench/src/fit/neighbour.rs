@@ -62,7 +62,7 @@ impl Neighbour {
         Neighbour::ALL.iter().find(|(_, _, of)| *of == self).map_or("", |(name, ..)| name)
     }
 
-    /// Returns the most bytes that its files take.
+    /// Returns the maximum number of bytes that its files take.
     pub(super) fn space_bytes(self) -> u64 {
         match self {
             Neighbour::Unlink => u64::from(REMOVED_FILES) * BLOCK_BYTES,

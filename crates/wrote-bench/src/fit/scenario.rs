@@ -1,4 +1,4 @@
-//! The scenario of `wrote fit`: a row for each pattern, alone and beside each neighbour.
+//! The scenario of `wrote fit`: a row for each pattern, alone and with each neighbour.
 
 use super::FitRequest;
 use super::neighbour::Neighbour;
@@ -40,7 +40,7 @@ const DRAIN_BYTES: u64 = 1 << 30;
 
 pub(super) struct Suits(pub FitRequest);
 
-/// Returns the name of a pattern's row, alone or beside a neighbour: `etcd/wal`, `etcd/wal+copy`.
+/// Returns the name of a pattern's row, alone or with a neighbour: `etcd/wal`, `etcd/wal+copy`.
 pub(super) fn row_name(
     program: &Program,
     pattern: &Pattern,
@@ -106,7 +106,7 @@ impl Runs {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
-                // Alone and beside a neighbour in turn (M8).
+                // Alone and with a neighbour in turn (M8).
                 rows.push((program, pattern, None));
                 let beside = request.neighbours.iter();
                 rows.extend(beside.map(|neighbour| (program, pattern, Some(*neighbour))));
@@ -173,7 +173,7 @@ impl Runs {
             },
             ..Row::default()
         };
-        // Rows alone are the most important, then those beside the first neighbour.
+        // Rows alone are the most important, then those with the first neighbour.
         let place = self.request.neighbours.iter().position(|of| Some(*of) == neighbour);
         RowSpec {
             row,
@@ -200,7 +200,7 @@ impl Runs {
         self.request.runs.unwrap_or(FitRequest::RUNS)
     }
 
-    /// Returns the most bytes that a neighbour's files take.
+    /// Returns the maximum number of bytes that a neighbour's files take.
     fn beside_bytes(&self) -> u64 {
         self.request.neighbours.iter().map(|of| of.space_bytes()).max().unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use crate::child::shown;
 use serde::Deserialize;
 use wrote_result::units;
 
-/// The most characters shown of an invalid line.
+/// The maximum number of characters shown of an invalid line.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
 /// A program's clock may run faster than ours by this fraction: clocks are adjusted by at most 0.05
 /// % (adjtimex(2)), and a program may use an unadjusted one.

@@ -1,5 +1,5 @@
 //! The scenario of `wrote langs`: a row for each program in each of its workloads, and one for the
-//! drive beside them.
+//! drive to compare with.
 
 use super::Request;
 use super::answer::{self, Answer};
@@ -232,7 +232,7 @@ impl Programs {
         self.rows[row].program.map_or(DRIVE, |number| &self.of.chosen[number].variant.id)
     }
 
-    /// Returns the most bytes of files that programs read, and of the others, at once.
+    /// Returns the maximum number of bytes of files that programs read, and of the others, at once.
     fn file_bytes(&self) -> [u64; 2] {
         let longest = |is_read: bool| {
             let of = self.rows.iter().map(|row| row.table);

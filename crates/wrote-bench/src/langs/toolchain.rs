@@ -12,7 +12,8 @@ use wrote_result::{Error, Stop};
 /// The time limit for printing a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION_CHARS: usize = 80;
-/// The most bytes kept of either output. A compiler's first error may be far from the end.
+/// The maximum number of bytes kept of either output. A compiler's first error may be far from the
+/// end.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -268,8 +268,8 @@ impl Table {
         if self.cold { SourceCache::Dropped } else { SourceCache::Warm }
     }
 
-    /// Returns the most bytes that a run writes, with the file before it. A file to read is written
-    /// once for all runs, unless a program damages it.
+    /// Returns the maximum number of bytes that a run writes, with the file before it. A file to
+    /// read is written once for all runs, unless a program damages it.
     pub(super) fn written_bytes_max(&self) -> u64 {
         let before = self.before().map_or(0, |before| in_blocks(&before));
         let times = if self.task.is_save() { self.count } else { 1 };

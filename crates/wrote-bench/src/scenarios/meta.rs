@@ -32,7 +32,7 @@ pub struct Meta {
     pub meta_files: Option<u32>,
 }
 
-/// The most files of a run.
+/// The maximum number of files of a run.
 #[cfg(feature = "cli")]
 const FILES_MAX: u32 = 1_000_000;
 

@@ -23,7 +23,7 @@ const BS_BYTES: u64 = 4 << 10;
 /// From one operation at a time to more than most devices serve at once.
 const IODEPTHS: [u32; 4] = [1, 4, 16, 64];
 const TIME: Duration = Duration::from_millis(400);
-/// The most bytes of one run: more than most devices transfer in its time.
+/// The maximum number of bytes of one run: more than most devices transfer in its time.
 const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 

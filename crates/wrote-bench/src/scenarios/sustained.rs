@@ -86,7 +86,7 @@ impl Scenario for Long {
 pub(crate) struct Run {
     bs_bytes: u64,
     iodepth: u32,
-    /// The most bytes written before the pause.
+    /// The maximum number of bytes written before the pause.
     size_bytes: u64,
     /// The size of the file, which is overwritten from its start when full.
     file_bytes: u64,
@@ -94,7 +94,7 @@ pub(crate) struct Run {
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,
-    /// The most bytes of both measurements; `u64::MAX` without a limit.
+    /// The maximum number of bytes of both measurements; `u64::MAX` without a limit.
     wear_bytes: u64,
     /// The rate that was asked for, to which a control group limits the disk, or of a calibration.
     known_bytes_per_s: Option<f64>,
@@ -212,7 +212,7 @@ impl Run {
         }
     }
 
-    /// Returns the most bytes that the second measurement writes.
+    /// Returns the maximum number of bytes that the second measurement writes.
     fn recovered_bytes_max(&self) -> u64 {
         let most = (self.size_bytes / 2).min(self.wear_bytes - self.size_bytes);
         if self.idle.is_zero() { 0 } else { most / self.bs_bytes * self.bs_bytes }

@@ -5,7 +5,7 @@
 //! page or completions.
 //!
 //! Its tasks stand in `program.rs`, which is a link to the file in `langs/wrote`: what is measured
-//! is what a reader finds there beside the other languages. So the two are never one room.
+//! is what a reader finds there next to the other languages. So the two are never one room.
 
 mod program;
 

@@ -1,9 +1,9 @@
 //! Tests the findings of `docs/findings.md`: the built program reports each where it applies.
 //!
 //! A test of a finding `an-id` is called `an_id_is_said..`; one test here compares their names with
-//! the catalogue. Unit tests beside the code prove where a finding is absent. Most tests need
-//! root, for their own devices. Tests that judge rates and times need an idle machine: `cargo xtask
-//! nightly`.
+//! the catalogue. Unit tests next to the code prove where a finding is absent. Most tests need
+//! root, for their own devices. Tests that judge rates and times need an idle machine:
+//! `cargo xtask nightly`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -10,7 +10,7 @@ pub struct Library {
     _folder: TempDir,
 }
 
-/// Compiles a C file that lies beside this one.
+/// Compiles a C file that lies next to this one.
 pub fn library(source: &str) -> Result<Library, String> {
     // The loader splits the list of libraries at blanks, which the path of the tests' folder may
     // have.

@@ -12,7 +12,7 @@ use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
 
-/// The most tries of a test about time.
+/// The maximum number of tries of a test about time.
 const TRIES: u32 = 5;
 
 /// Runs a test of findings about time, without other such tests. Another program may disturb one

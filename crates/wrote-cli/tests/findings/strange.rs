@@ -1,4 +1,4 @@
-//! The file system of `lab strange-fs` beside the command.
+//! The file system of `lab strange-fs` under the command.
 
 use crate::support;
 use fixtures::{finish, names, or_skip};

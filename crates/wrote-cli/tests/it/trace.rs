@@ -22,7 +22,7 @@ use wrote_result::document::{Document, Survives};
 use wrote_result::quoted;
 use wrote_result::trace::{File, How, Trace, Verdict};
 
-/// Traces a script in a folder, which is judged as one on a disk; the document is in a file beside
+/// Traces a script in a folder, which is judged as one on a disk; the document is in a file next to
 /// it.
 fn traced(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
     traced_there(place, script, &[&["--on-disk"], more].concat())

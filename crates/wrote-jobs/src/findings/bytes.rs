@@ -1,4 +1,4 @@
-//! Findings about a row's bytes: written to the device or to memory, or beside other traffic.
+//! Findings about a row's bytes: written to the device or to memory, or during other traffic.
 
 use super::Evidence;
 use crate::machine::watch::CachedLoop;

@@ -15,8 +15,9 @@ pub const SAMPLE: Duration = Duration::from_millis(50);
 /// Samples take at most this part of the time.
 pub const SAMPLES_PART: u32 = 20;
 
-/// The most bytes of journal and metadata that the device writes for one write that is flushed. A
-/// flush also writes the pages that others left in the page cache, and the disk is idle afterwards.
+/// The maximum number of bytes of journal and metadata that the device writes for one write that is
+/// flushed. A flush also writes the pages that others left in the page cache, and the disk is idle
+/// afterwards.
 const FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// How often a sample looks at the tasks that can run.
@@ -44,7 +45,7 @@ impl Between {
             *self = Between::new(device);
         }
         for row in rows {
-            // The number of others' writes tells nothing beside few long ones.
+            // The number of others' writes means nothing if there are few long writes.
             let is_seldom = row.settings.effective.sync.is_seldom();
             for run in &mut row.runs {
                 let writes_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;

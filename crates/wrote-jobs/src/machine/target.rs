@@ -109,7 +109,7 @@ pub fn check_file_system(folder: &Path) -> io::Result<()> {
 /// A file system is nearly full above this used share.
 pub const USED_SHARE_MAX: f64 = 0.85;
 
-/// The most space to keep free on any file system.
+/// The maximum space to keep free on any file system.
 const KEPT_BYTES_MAX: u64 = 5 << 30;
 
 /// Returns the bytes that stay free: 10 % of the capacity or 5 GiB, whichever is smaller.

@@ -123,7 +123,7 @@ fn effective(jobs: &[JobReport], asked: &Settings) -> Settings {
     }
 }
 
-/// Returns the most operations of one job that were in flight at once.
+/// Returns the maximum number of operations of one job that were in flight at once.
 pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
     jobs.iter().map(|job| job.effective.iodepth_reached).max().unwrap_or_default()
 }

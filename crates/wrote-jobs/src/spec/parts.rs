@@ -158,7 +158,7 @@ impl Data {
 pub struct Pacing {
     /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
-    /// The most operations of each repetition, which ends early with them.
+    /// The maximum number of operations of each repetition, which ends early with them.
     pub number_ios: Option<u64>,
     /// Times that the job repeats its transfers.
     pub loops: u32,

@@ -18,7 +18,7 @@ use wrote_result::Error;
 
 /// The alignment of memory for direct I/O.
 const ALIGN_BYTES: usize = 4096;
-/// The most bytes of one write; a longer one is several calls, with the same bytes.
+/// The maximum number of bytes of one write; a longer one is several calls, with the same bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// The number of calls of a run, by kind.

@@ -31,7 +31,7 @@ pub struct Done {
     /// The time of each transaction, from its start until its steps are done. Where they flush, it
     /// is durable then (M11).
     pub latencies_ns: Histogram<u64>,
-    /// The time of each flush of a file; of the thread beside, where transactions flush none.
+    /// The time of each flush of a file; of the concurrent thread, where transactions flush none.
     pub flushes_ns: Histogram<u64>,
     /// Transactions.
     pub transactions: u64,
@@ -246,7 +246,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Makes the steps beside, each when it is due, until the clients have ended.
+/// Makes the concurrent steps, each when it is due, until the clients have ended.
 fn work_beside(
     steps: &Steps,
     calls: &mut Calls,

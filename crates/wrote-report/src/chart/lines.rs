@@ -10,7 +10,7 @@ const SMALL_PX: u32 = 200;
 /// The marks of a chart, in the coordinates of its axes.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// One of many beside each other.
+    /// One of many side by side.
     pub is_small: bool,
     pub bars: Vec<Bar>,
     /// Upright lines.

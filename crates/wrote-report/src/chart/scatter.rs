@@ -53,7 +53,7 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
 /// A rectangle of pixels: left, top, right, bottom.
 type Box = (i32, i32, i32, i32);
 
-/// Writes each dot's number at a free place beside it. In a crowd there is none; the tooltip and
+/// Writes each dot's number at a free place next to it. In a crowd there is none; the tooltip and
 /// the table name the dot.
 fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
     let around = |(x, y): (i32, i32), reach: i32| (x - reach, y - reach, x + reach, y + reach);

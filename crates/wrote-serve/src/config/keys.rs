@@ -63,7 +63,7 @@ impl Key {
     }
 
     /// Finds the key of this name in a section, or says which was meant. `others` are names that
-    /// the section has beside the table's.
+    /// the section has in addition to the table's.
     pub(super) fn find(
         section: &str,
         name: &str,

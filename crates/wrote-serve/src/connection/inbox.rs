@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::ReadBuf;
 
-/// The most bytes read at once.
+/// The maximum number of bytes read at once.
 pub(super) const READ_BYTES: usize = 128 << 10;
 /// A kept message longer than this is not copied on each read.
 const COPIED_BYTES_MAX: usize = 16 << 10;

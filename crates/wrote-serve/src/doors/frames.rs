@@ -6,7 +6,7 @@ use crate::doors::Intake;
 use crate::refusals::Refusal;
 use memchr::{memchr, memchr2};
 
-/// The most digits of a count: more than any message length has.
+/// The maximum number of digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
 /// The first bytes of TLS: a handshake record of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
@@ -67,7 +67,7 @@ enum Rest {
     Until(Ends),
 }
 
-/// The most messages appended at once.
+/// The maximum number of messages appended at once.
 const RUN_MAX: usize = 64;
 
 /// Consecutive messages, without empty ones.

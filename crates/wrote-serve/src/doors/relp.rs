@@ -13,7 +13,7 @@ use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
 
 const COMMAND_BYTES_MAX: usize = 32;
-/// The most data of a command that carries no message; an `open` has about 100 bytes.
+/// The maximum amount of data in a command that carries no message; an `open` has about 100 bytes.
 const OFFERS_BYTES_MAX: usize = 1024;
 /// The highest protocol version supported. librelp offers 0, and ends the session if the answer
 /// exceeds its offer (`src/relpsess.c`).

@@ -18,7 +18,7 @@ use webpki::{EndEntityCert, KeyUsage};
 /// The year 9999, after the end of every certificate.
 const LATER: Duration = Duration::from_secs(253_370_764_800);
 
-/// The most unsent bytes that a session buffers.
+/// The maximum number of unsent bytes that a session buffers.
 const BUFFER_BYTES: usize = 16 << 10;
 
 pub(crate) type Sessions = Arc<ServerConfig>;

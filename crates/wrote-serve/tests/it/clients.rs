@@ -1,7 +1,7 @@
 //! Real clients: each delivers its messages byte for byte.
 //!
 //! `cargo xtask nightly clients` provides the clients that are not Debian packages or conflict with
-//! each other, in folders beside the build, and runs their tests, which are marked `nightly`.
+//! each other, in folders next to the build, and runs their tests, which are marked `nightly`.
 
 mod curl;
 mod logger;

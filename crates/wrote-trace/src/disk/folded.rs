@@ -19,7 +19,7 @@ use wrote_result::trace::{MoreFiles, Verdict};
 const WHOLE_MAX: usize = 1 << 13;
 /// An unknown file: no other has this number.
 const UNKNOWN: Id = 0;
-/// The most ranges of folded files, of about 50 bytes each.
+/// The maximum number of ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
 
 /// The rest that is kept of a counted file.

@@ -14,11 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-/// The most descriptors of a file whose writes are compared.
+/// The maximum number of descriptors of a file whose writes are compared.
 const WRITERS_MAX: usize = 16;
-/// The most open `fdinfo`s: the kernel has a page of memory for each.
+/// The maximum number of open `fdinfo`s: the kernel has a page of memory for each.
 const INFOS_MAX: usize = 1 << 14;
-/// The open files that this process needs beside them.
+/// The open files that this process needs in addition to them.
 const OTHER_FILES: usize = 64;
 
 /// A descriptor's file.

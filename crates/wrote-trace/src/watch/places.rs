@@ -27,13 +27,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most frames of a stack that are examined.
+/// The maximum number of frames of a stack that are examined.
 const FRAMES_MAX: usize = 64;
 /// The words of a stack that a repeated call is recognised by: its innermost frames.
 const WORDS_MAX: usize = 8;
-/// The most stacks that are remembered to recognise repeated calls.
+/// The maximum number of stacks that are remembered to recognise repeated calls.
 const KNOWN_MAX: usize = 1 << 12;
-/// The most places. Calls from others have none.
+/// The maximum number of places. Calls from others have none.
 const PLACES_MAX: usize = 1 << 13;
 /// Sources of languages' own libraries, and of packages: the program's line is further out.
 const FOREIGN: [&str; 8] = [

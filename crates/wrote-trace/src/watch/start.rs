@@ -33,7 +33,7 @@ impl Limit {
         Ok(Limit { before, now: if is_raised { before.1 } else { before.0 } })
     }
 
-    /// Returns the most files that this process can have open.
+    /// Returns the maximum number of files that this process can have open.
     pub fn files_max(&self) -> usize {
         usize::try_from(self.now).unwrap_or(usize::MAX)
     }

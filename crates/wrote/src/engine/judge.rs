@@ -7,8 +7,8 @@ use super::slots::{PendingOp, ThreadMark};
 use crate::error::{Error, errno_of};
 use std::io;
 
-/// The most tries of one operation that move nothing. A disk that returns EINTR, EAGAIN or 0 bytes
-/// forever must not block its caller forever.
+/// The maximum number of tries of one operation that move nothing. A disk that returns EINTR,
+/// EAGAIN or 0 bytes forever must not block its caller forever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
 #[derive(Debug, PartialEq)]

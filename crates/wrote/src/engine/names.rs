@@ -154,7 +154,7 @@ pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// The most symbolic links followed (`path_resolution(7)`).
+/// The maximum number of symbolic links followed (`path_resolution(7)`).
 const LINKS_MAX: u32 = 40;
 
 /// Where a write to a name goes.

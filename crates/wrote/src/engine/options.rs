@@ -61,11 +61,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// The most files that an engine has open at once. The kernel allows fewer if `RLIMIT_NOFILE`
-    /// is lower (`getrlimit(2)`).
+    /// The maximum number of files that an engine has open at once. The kernel allows fewer if
+    /// `RLIMIT_NOFILE` is lower (`getrlimit(2)`).
     pub const FILES_MAX: u32 = 1 << 20;
-    /// The most files registered with a ring at once. Later ones are used by descriptor, which is
-    /// recorded as a fallback.
+    /// The maximum number of files registered with a ring at once. Later ones are used by
+    /// descriptor, which is recorded as a fallback.
     pub const REGISTERED_FILES_MAX: u32 = 64;
     /// The maximum `iodepth`; a greater one is reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
@@ -242,9 +242,9 @@ impl Fallback {
 pub struct Effective {
     /// How operations reach the kernel.
     pub ioengine: Ioengine,
-    /// The most operations in flight at once.
+    /// The maximum number of operations in flight at once.
     pub iodepth: u32,
-    /// The most operations that were queued and not yet reaped.
+    /// The maximum number of operations that were queued and not yet reaped.
     pub iodepth_reached: u32,
     /// The ring's set-up flags accepted by the kernel, named as in `io_uring_setup(2)` without the
     /// prefix `IORING_SETUP_`.

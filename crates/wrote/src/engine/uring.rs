@@ -1,4 +1,4 @@
-//! io_uring: a plain ring, and a polled one beside it if that works.
+//! io_uring: a plain ring, and a polled ring in addition if that works.
 //!
 //! A ring with `IORING_SETUP_IOPOLL` finds its completions by polling the device, which saves the
 //! interrupt. It supports only reads and writes of direct files, on a device with poll queues

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// except MIPS, which has no call of this number (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The most consecutive reads without a check. A check costs 0.3 to 1 us, a read of 4 KiB with many
-/// in flight 2 us.
+/// The maximum number of consecutive reads without a check. A check costs 0.3 to 1 us, a read of 4
+/// KiB with many in flight 2 us.
 const UNASKED_MAX: u32 = 63;
 
 /// A second open file through the page cache, for a file that is read directly.

@@ -25,7 +25,7 @@ pub(super) struct Repaired {
     pub torn: Option<PathBuf>,
 }
 
-/// Flushes the file, and moves its torn end to a file beside it. Returns `None` if the path does
+/// Flushes the file, and moves its torn end to a file next to it. Returns `None` if the path does
 /// not lead to the `locked` file any more. A simulated disk has no descriptor, nor other programs.
 pub(super) fn repair(
     files: &LogFiles,

@@ -192,7 +192,7 @@ impl PlainFile {
         Ok(())
     }
 
-    /// Returns another descriptor of the open file, to flush it beside the turns.
+    /// Returns another descriptor of the open file, to flush it concurrently with the turns.
     pub(super) fn copy(&self) -> Result<OwnedFd, Error> {
         let descriptor = self.engine.descriptor(self.file).expect("a simulated disk has no thread");
         descriptor.try_clone_to_owned().tried(&self.path, Action::Open)

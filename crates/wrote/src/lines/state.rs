@@ -36,7 +36,7 @@ pub(super) struct State {
     pub lack: Option<(Error, Instant)>,
     pub lacks: u64,
     pub gathering: Gathering,
-    /// Since when the background thread flushes, beside the turns.
+    /// Since when the background thread flushes, concurrently with the turns.
     pub flushes_since: Option<Instant>,
     pub reopens: bool,
     pub ends: bool,

@@ -1,4 +1,4 @@
-//! Files beside the segments that keep what recovery cuts off and repair replaces. Apart, because
+//! Files next to the segments that keep what recovery cuts off and repair replaces. Apart, because
 //! both do so.
 
 use super::input::Input;
@@ -6,7 +6,7 @@ use crate::metadata::{Metadata, mode_at_first};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is then on
+/// Copies a range of a segment into a new file next to it, named `.KIND-N`. The copy is then on
 /// stable storage; its name is once the folder is synced. After an error, such as a full disk,
 /// there is no copy.
 pub(crate) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {

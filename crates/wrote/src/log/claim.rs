@@ -38,7 +38,7 @@ const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
 /// until its thread sees the closed batch: one per thread, for which three quarters of the range
 /// are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
-/// The most records appended atomically: one thread at a time may overshoot by this.
+/// The maximum number of records appended atomically: one thread at a time may overshoot by this.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The maximum length of a batch: a thousand threads may each overshoot by this.

@@ -403,9 +403,9 @@ impl LogOptions {
         LogOptions(Settings { segment_age: Some(age), ..self.0 })
     }
 
-    /// Sets the most bytes that the log uses on disk; beyond them it removes its oldest segments.
-    /// It never removes the current segment, so the log can exceed the limit by one segment, and by
-    /// the next while that is prepared. By default it removes none.
+    /// Sets the maximum number of bytes that the log uses on disk; beyond them it removes its
+    /// oldest segments. It never removes the current segment, so the log can exceed the limit by
+    /// one segment, and by the next while that is prepared. By default it removes none.
     ///
     /// With [zeros](LogOptions::zeros) an open log keeps the file of one removed segment, under a
     /// temporary name, for a later segment. Until that one is full, the bytes of removed records

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) const USER_DATA: u64 = 1 << 63;
 
 /// Zeros written in steps end at multiples of this. A concurrent flush takes longer by a step's
-/// bytes and its write: with 64 KiB every flush had a step beside it.
+/// bytes and its write: with 64 KiB every flush ran concurrently with a step.
 const STEP_BYTES: u64 = 256 << 10;
 
 /// Opens through the page cache if direct transfers need a larger alignment than its blocks.

@@ -49,7 +49,7 @@ pub(super) struct ActiveSegment {
     /// The sequence after its last record, and the time of its last batch.
     pub end_sequence: u64,
     pub written_at_ns: u64,
-    /// The most bytes of a batch in it; 0 for any number.
+    /// The maximum number of bytes of a batch in it; 0 for any number.
     pub longest_bytes: u32,
 }
 

@@ -30,7 +30,7 @@ struct Known {
 
 #[derive(Debug)]
 struct Search {
-    /// The most bytes of a batch, in whole blocks.
+    /// The maximum number of bytes of a batch, in whole blocks.
     reach_bytes: u64,
     /// The segment's first batch, and its end: it is the only one that begins at no block.
     first: BatchHeader,

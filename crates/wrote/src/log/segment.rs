@@ -283,7 +283,7 @@ impl OpenSegment {
 /// How a log lies in its segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// The most bytes of a batch, with headers.
+    /// The maximum number of bytes of a batch, with headers.
     pub capacity: u64,
     /// Batches begin at multiples of this.
     pub block_bytes: u64,

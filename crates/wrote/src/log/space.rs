@@ -24,8 +24,8 @@ use crate::{Action, Completion, Engine, Error, FileId};
 use std::io;
 use std::time::Duration;
 
-/// The most full segments that are not durable: each keeps its file open, and
-/// opening after a crash reads them all.
+/// The maximum number of full segments that are not durable: each keeps its file open, and opening
+/// after a crash reads them all.
 const FULL_MAX: usize = 64;
 
 pub(super) struct Space {

@@ -147,7 +147,7 @@ pub(super) fn two_segments() -> SampleLog {
         .batch(5, &[b"eight", b"nine"])
 }
 
-/// The most bytes of a batch of [`long_segment`], as its first batch states.
+/// The maximum number of bytes of a batch of [`long_segment`], as its first batch states.
 pub(super) const LONGEST_BYTES: u32 = 2048;
 
 /// Makes a record that holds these headers at the blocks after the one in which its batch begins.

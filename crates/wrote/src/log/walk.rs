@@ -6,9 +6,9 @@ use super::record::{self, Frame};
 use super::segment::{self, SegmentHeader};
 use crate::Error;
 
-/// The most bytes of a believable batch: more than the largest buffer.
+/// The maximum number of bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
-/// The most bytes of a batch that is held in memory while its records are checked.
+/// The maximum number of bytes of a batch that is held in memory while its records are checked.
 const JOINED_BYTES_MAX: u32 = 4 << 20;
 
 #[derive(Debug)]
@@ -288,7 +288,8 @@ pub(super) fn end_sequence(batch: &BatchHeader) -> u64 {
     batch.first_sequence + u64::from(batch.count)
 }
 
-/// Returns the most bytes that a batch of a segment has, if the segment's first batch states it.
+/// Returns the maximum number of bytes that a batch of a segment has, if the segment's first batch
+/// states it.
 pub(super) fn longest_bytes(first: &BatchHeader) -> Option<u32> {
     // Behind a cut, a batch with other bytes may have stood before it.
     let is_stated = !first.after_cut && (1..=BATCH_BYTES_MAX).contains(&first.longest_bytes);

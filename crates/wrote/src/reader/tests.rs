@@ -1,4 +1,4 @@
-//! Random programs of reads and seeks, on each way to a file, beside the bytes that it has.
+//! Random programs of reads and seeks, on each way to a file, compared with the bytes that it has.
 
 use super::{Reader, ReaderOptions};
 use crate::{Ioengine, Sim};

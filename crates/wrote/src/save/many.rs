@@ -15,9 +15,10 @@ const IODEPTH: u32 = 128;
 const BUFFERS: u32 = 64;
 const BS_BYTES: usize = 64 << 10;
 
-/// The most files of a group that are flushed one by one. Each is open until all of them are.
+/// The maximum number of files of a group that are flushed one by one. Each is open until all of
+/// them are.
 const FLUSHED_FILES: usize = 256;
-/// The most files and bytes of a group whose file system is flushed.
+/// The maximum number of files and bytes of a group whose file system is flushed.
 const SYNCED_FILES: usize = 4096;
 const SYNCED_BYTES: usize = 64 << 20;
 /// Files that come slowly do not wait longer for their names.
@@ -26,7 +27,7 @@ const SYNCED_TIME: Duration = Duration::from_secs(1);
 /// other programs, and the group would wait for it.
 const DIRTY_BYTES_MAX: u64 = 32 << 20;
 
-/// The most folders that wait for their flush.
+/// The maximum number of folders that wait for their flush.
 const FOLDERS_MAX: usize = 256;
 
 /// Saves each file like [`write()`](super::write()), with few waits for the device in total: when
@@ -86,7 +87,7 @@ impl Flushed {
     }
 }
 
-/// Files written beside their places, on one file system.
+/// Files written next to their places, on one file system.
 pub(super) struct Group {
     engine: Engine,
     flushed: Flushed,

@@ -114,7 +114,7 @@ impl WriterOptions {
         WriterOptions { mode: Some(mode), ..self }
     }
 
-    /// Sets whether the file is written beside its place, and takes it at the end, as described at
+    /// Sets whether the file is written next to its place, and takes it at the end, as described at
     /// [`Writer::replace`]. With [`WriterOptions::create_new`] an existing name is an error, as for
     /// [`crate::write_new`].
     pub fn replace(self, replace: bool) -> WriterOptions {

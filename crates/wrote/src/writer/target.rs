@@ -50,7 +50,7 @@ impl Target {
         Ok(Target { file, path, folder, begin: None, replacement: None, given: None, is_new })
     }
 
-    /// Creates a file beside `path`, which takes its place at the end.
+    /// Creates a file next to `path`, which takes its place at the end.
     pub(super) fn stage(
         engine: &mut Engine,
         path: &Path,
@@ -128,7 +128,7 @@ fn absolute_folder(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(folder_of(path)).tried(path, Action::Examine)
 }
 
-/// A file beside its place, and the metadata of the one that it replaces.
+/// A file next to its place, and the metadata of the one that it replaces.
 #[derive(Debug)]
 pub(super) struct Replacement {
     staged: StagedFile,

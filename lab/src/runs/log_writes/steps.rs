@@ -27,7 +27,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Counts the possible power cuts: at the end of the step, and before that if anything was in
+    /// Counts the possible power losses: at the end of the step, and before that if anything was in
     /// the cache.
     pub fn moments(&self) -> usize {
         1 + usize::from(!self.volatile.is_empty())

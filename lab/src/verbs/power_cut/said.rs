@@ -73,7 +73,7 @@ impl Line {
     }
 }
 
-/// All lines of a subject, with the places of the power cut among them.
+/// All lines of a subject, with the places of the power loss among them.
 ///
 /// A promise made before the cut began must hold. A promise made during the cut may be older than
 /// it or not. One made after the cut was complete need not hold either: a flush in flight may

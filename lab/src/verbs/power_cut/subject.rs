@@ -1,4 +1,4 @@
-//! The subjects that write during a power cut: their trait and names.
+//! The subjects that write during a power loss: their trait and names.
 
 use crate::verbs::power_cut::copies::Copies;
 use crate::verbs::power_cut::lines;

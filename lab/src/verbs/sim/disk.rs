@@ -78,7 +78,8 @@ impl Disk {
         operation
     }
 
-    /// Returns the most reads since [`Disk::begin`] that have found the bytes of another place.
+    /// Returns the maximum number of reads since [`Disk::begin`] that have found the bytes of
+    /// another place.
     pub fn misreads(&self) -> u64 {
         let begun = self.begun.get();
         self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun)

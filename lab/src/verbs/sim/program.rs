@@ -57,7 +57,8 @@ pub struct Opening {
     pub buffer_bytes: usize,
     /// The approximate length of a segment, in buffers.
     pub segment_buffers: u64,
-    /// The most bytes that are kept. With 0 every segment is removed as soon as it may be.
+    /// The maximum number of bytes that are kept. With 0 every segment is removed as soon as it may
+    /// be.
     pub retain_bytes: Option<u64>,
     /// The bytes that the opening prepares.
     pub prepared_bytes: u64,

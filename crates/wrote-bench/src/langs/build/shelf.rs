@@ -1,7 +1,7 @@
 //! The cache of built programs: one folder each, complete when it appears, removed when another
 //! build of its language is wanted.
 //!
-//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` beside it and renames it
+//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` next to it and renames it
 //! at the end. A process that uses the cache holds a shared lock on it (flock(2)); only one that is
 //! alone removes something. On a file system without locks nothing is removed.
 

@@ -19,7 +19,7 @@ const CHECKSUM_AT: usize = 16;
 /// The shortest message that can be identified.
 pub(crate) const BYTES_MIN: u32 = 32;
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
-/// The most producers: what a stamp can encode, and more than any machine has threads.
+/// The maximum number of producers: what a stamp can encode, and more than any machine has threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
 /// The message lengths of the load test that the scenario reproduces.
 const SIZES_USUAL: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };

@@ -1,4 +1,4 @@
-//! The rows of the requested ways, the most messages of a run, and the space for them.
+//! The rows of the requested ways, the maximum number of messages of a run, and the space for them.
 
 use super::message::{Append, Sizes};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
@@ -29,7 +29,8 @@ const CHECK: Duration = Duration::from_millis(50);
 const OPENING_FLUSHES: u32 = 8;
 /// The messages of a run of a usual way, which takes them all from its queue before it ends.
 const USUAL_MESSAGES: u64 = 10_000;
-/// The most messages of a log's run, where a producer waits for each, and where none waits.
+/// The maximum number of messages of a log's run, where a producer waits for each, and where none
+/// waits.
 const LOG_MESSAGES_MAX: [u64; 2] = [100_000, 400_000];
 /// The fewest messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 1000;
@@ -62,7 +63,7 @@ pub(crate) struct Amounts {
     messages: Option<u64>,
     /// The maximum size of one run's files.
     budget_bytes: u64,
-    /// The most bytes that one run writes.
+    /// The maximum number of bytes that one run writes.
     share_bytes: u64,
     /// The burst to use up before runs of logs, if the disk has one.
     pub(super) burst: Option<Burst>,
@@ -216,7 +217,8 @@ impl Amounts {
         most.min(share.max(MESSAGES_MIN)).min(self.messages_that_fit(way))
     }
 
-    /// Returns the most bytes that a run writes at first, and with each message, including zeros.
+    /// Returns the maximum number of bytes that a run writes at first, and with each message,
+    /// including zeros.
     fn written(&self, way: &Way) -> (u64, u64) {
         let bytes = self.message_bytes_max(way);
         match way.promise() {

@@ -281,7 +281,7 @@ impl Amounts {
         self.overwritten().map(|workload| self.sizes_of(workload).size_bytes).sum()
     }
 
-    /// Returns the most bytes of coexisting files.
+    /// Returns the maximum number of bytes of coexisting files.
     fn files_bytes(&self) -> u64 {
         let sizes = self.ways.iter().map(|way| self.sizes_of(way.workload).size_bytes);
         self.overwritten_bytes() + sizes.max().unwrap_or(0)
@@ -312,7 +312,7 @@ impl Amounts {
         (wanted / least).max(1) * least
     }
 
-    /// Returns the most bytes due within a run at a rate.
+    /// Returns the maximum number of bytes due within a run at a rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
         let due = self.common.rate?.operations_max(bs_bytes, self.time(workload));

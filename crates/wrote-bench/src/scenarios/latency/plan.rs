@@ -20,7 +20,7 @@ const QUESTION: &str = "How long does it take to save a small text, with and wit
 /// The time of a run, unless the request has a number of saves, and the fewest saves of one.
 const SLICE: Duration = Duration::from_millis(250);
 pub(super) const SAVES_MIN: u32 = 10;
-/// The most bytes of the texts that are made before a run (W8).
+/// The maximum number of bytes of the texts that are made before a run (W8).
 const READY_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;

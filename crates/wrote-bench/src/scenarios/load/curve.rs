@@ -27,7 +27,7 @@ const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
 /// The rest after each run, so that one beyond the device's speed does not slow the next.
 const REST: Duration = Duration::from_millis(50);
-/// The most bytes that a run writes at closed-loop speed; longer runs are shortened.
+/// The maximum number of bytes that a run writes at closed-loop speed; longer runs are shortened.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 /// Operations in flight while the files are filled.
 const IODEPTH_FILL: u32 = 8;

@@ -12,8 +12,8 @@ const QUESTION: &str = "How many files does this place create, find, read, renam
 /// A run ends after this time, once it has had the fewest files. It has as many as this place
 /// makes, writes to the device, and removes in so much.
 pub(super) const RUN: Duration = Duration::from_millis(300);
-/// The most files of a run by default. On ext4 without a journal, each removed file slows creations
-/// for some minutes, also in the next benchmark.
+/// The maximum number of files of a run by default. On ext4 without a journal, each removed file
+/// slows creations for some minutes, also in the next benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
 pub(super) const FILES_MIN: u32 = 50;
 /// The blocks of a file and its directory entry.
@@ -26,7 +26,7 @@ pub(super) struct Files {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub asked: Option<u32>,
-    /// The most files of a run.
+    /// The maximum number of files of a run.
     pub count: u32,
     /// Folders that the plan created or found.
     pub folders: Vec<PathBuf>,
@@ -83,8 +83,8 @@ impl Files {
         [true, false].into_iter().filter(|is_shared| has(*is_shared)).count() as u64
     }
 
-    /// Returns the most bytes in the folder at any time. A run of `unlink` that ends early leaves
-    /// files until the end.
+    /// Returns the maximum number of bytes in the folder at any time. A run of `unlink` that ends
+    /// early leaves files until the end.
     pub fn space_bytes(&self) -> u64 {
         let last = self.removed();
         let empty = self.folders_of(is_of_round) * u64::from(self.runs);
@@ -92,7 +92,8 @@ impl Files {
         each * u64::from(self.count)
     }
 
-    /// Returns the most bytes written: once in persistent folders, and in each round for `unlink`.
+    /// Returns the maximum number of bytes written: once in persistent folders, and in each round
+    /// for `unlink`.
     pub fn written_bytes(&self) -> u64 {
         (self.staying() + self.removed()) * u64::from(self.count) * FILE_BYTES
     }

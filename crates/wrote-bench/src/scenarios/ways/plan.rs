@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The minimum on any disk: less would disappear in its caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
-/// The most bytes of a chunk row: enough to distinguish sizes.
+/// The maximum number of bytes of a chunk row: enough to distinguish sizes.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
 /// The writing time of all runs together at the measured speed.
 const ALL_RUNS_S: f64 = 60.0;

@@ -166,7 +166,7 @@ fn failures(document: &Document) -> Vec<String> {
 }
 
 /// Returns the failures of a program that runs `first` and `last` around the well-behaved one.
-/// Well-behaved programs beside it must have a row in every workload.
+/// Well-behaved programs that run with it must have a row in every workload.
 fn rogue(kind: Kind, first: &str, last: &str) -> Vec<String> {
     of_rogue(&Lab::new(kind).honest("before").with("rogue", first, last).honest("after"))
 }

@@ -1,4 +1,4 @@
-//! `wrote trace crash`: a check of each folder that a power cut could have left.
+//! `wrote trace crash`: a check of each folder that a power loss could have left.
 
 use super::shown;
 use crate::args::TraceCrashArgs;
@@ -23,7 +23,7 @@ use wrote_trace::{Bytes, Entry, Record, State, states};
 const FOLDER: &str = "DIR";
 /// The environment variable with the number of answers.
 const ANSWERS: &str = "WROTE_ANSWERS";
-/// The most failed states shown; the rest is counted.
+/// The maximum number of failed states shown; the rest is counted.
 const SHOWN_MAX: u64 = 5;
 /// The kept bytes of each of a check's streams; one line is shown.
 const STREAM_BYTES_MAX: usize = 4096;

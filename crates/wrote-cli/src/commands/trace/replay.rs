@@ -1,5 +1,5 @@
-//! `wrote trace --replay`: the writes of a traced program run again on its disk, beside the advised
-//! way, in turn.
+//! `wrote trace --replay`: the writes of a traced program run again on its disk, in turn with the
+//! advised way.
 
 use super::shown;
 use crate::commands::run::parse;
@@ -18,10 +18,10 @@ use wrote_trace::Jobs;
 const RUNS: u32 = 5;
 /// The time of the trial run as traced; it determines the bytes of the other runs.
 const TRIAL_MAX: Duration = Duration::from_secs(1);
-/// The most bytes of a run.
+/// The maximum number of bytes of a run.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Replays the writes to each file in a folder beside it. A file that cannot be replayed is noted
+/// Replays the writes to each file in a folder next to it. A file that cannot be replayed is noted
 /// on standard error. Ends early if the user asks to stop: the trace is worth its report.
 ///
 /// # Errors

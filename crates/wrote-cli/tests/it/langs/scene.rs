@@ -51,7 +51,7 @@ impl Scene {
         self.folder.path().join("home")
     }
 
-    /// Returns a path beside the target, for files of the test.
+    /// Returns a path next to the target, for files of the test.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -22,7 +22,7 @@ fn rule(name: &str, of: &str, here: Interval, beside: Interval, times: f64) -> F
     }
 }
 
-/// Makes a result of etcd beside a copy: a rule of each verdict, and a figure.
+/// Makes a result of etcd during a copy: a rule of each verdict, and a figure.
 pub(super) fn etcd() -> Document {
     let mut document = samples::document();
     document.source = Some(Source::Fit);

@@ -1,4 +1,5 @@
-//! The reason beside a level, where the file system below keeps less of a flush than a disk does.
+//! The reason shown with a level, where the file system below keeps less of a flush than a disk
+//! does.
 
 use super::{CACHED, SAFE, file, traced, traced_there};
 use crate::support::wrote;
@@ -9,7 +10,7 @@ use wrote_result::trace::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The most columns that a line of a report has.
+/// The maximum number of columns that a line of a report has.
 const COLUMNS: usize = 80;
 
 fn tmpfs() -> Result<Mounted, String> {

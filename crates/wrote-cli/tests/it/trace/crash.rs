@@ -1,4 +1,4 @@
-//! `wrote trace crash`: the states that a power cut could have left.
+//! `wrote trace crash`: the states that a power loss could have left.
 
 use super::{NAMES, installed, is_one_line};
 use crate::support::wrote;
@@ -6,7 +6,7 @@ use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Records a script in a folder with a file `a`; the record is beside the folder.
+/// Records a script in a folder with a file `a`; the record is next to the folder.
 fn recorded(place: &Path, script: &str) -> PathBuf {
     let folder = place.join("data");
     fs::create_dir_all(&folder).unwrap();

@@ -95,7 +95,7 @@ const DUMP: &str = "python3 -SEc 'import json; json.dump([1], open(\"a\", \"w\")
 /// Debian's programs.
 const INSTALLED: [Save; 10] = [
     Save::of(&["sed"], "sed -i s/old/new/ a", NOTHING_FLUSHED),
-    // `:help backupcopy`: it overwrites the file beside a copy, which it does not flush.
+    // `:help backupcopy`: it overwrites the file, and keeps a copy, which it does not flush.
     Save::of(&["vim"], "vim -u NONE -es -c s/old/new/ -c wq a", &["only-copy-overwritten"]).safe(),
     Save::of(&["rsync"], "rsync s a", NOTHING_FLUSHED).prepared("printf newer > s"),
     Save::of(&["rsync"], "rsync --fsync s a", NO_FOLDER).prepared("printf newer > s"),

@@ -18,7 +18,7 @@ use std::time::Instant;
 use tokio::time::{Instant as Moment, timeout_at};
 use wrote::Log;
 
-/// The most line numbers that an answer lists.
+/// The maximum number of line numbers that an answer lists.
 const NAMED_LINES_MAX: usize = 100;
 
 /// Answers a request to append.

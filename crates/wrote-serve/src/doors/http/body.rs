@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
-/// The most decompressed bytes of a body: gzip can expand by a factor of a thousand.
+/// The maximum number of decompressed bytes of a body: gzip can expand by a factor of a thousand.
 const BYTES_MAX: u64 = 1 << 30;
 const BROKEN: Refusal = Refusal::Malformed("the body is not gzip");
 

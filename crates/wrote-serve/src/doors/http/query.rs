@@ -36,7 +36,7 @@ pub(super) enum Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub begin: Begin,
-    /// The most records to return.
+    /// The maximum number of records to return.
     pub limit: u64,
     /// Continues with new records as they arrive.
     pub follows: bool,

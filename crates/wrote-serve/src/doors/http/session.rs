@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// The most bytes that hyper buffers per connection, and the longest request head.
+/// The maximum number of bytes that hyper buffers per connection, and the longest request head.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
 /// How long a refused client may keep sending. Without this time the kernel would send a reset, and
 /// the client might never read the refusal.

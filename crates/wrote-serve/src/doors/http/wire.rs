@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The most bytes of a request's first read.
+/// The maximum number of bytes of a request's first read.
 const READ_BYTES: usize = 16 << 10;
 
 thread_local! {

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 use wrote::{Error, Log, LogReader};
 
-/// The most record bytes of one answer, which is built completely before it is sent.
+/// The maximum number of record bytes of one answer, which is built completely before it is sent.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Limits concurrent reads, as each takes a reader's buffers and its answer (W8). An answer waiting
 /// for its client counts as bytes in flight.

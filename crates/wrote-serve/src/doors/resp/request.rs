@@ -10,7 +10,8 @@ use crate::refusals::Refusal;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The most words of a request; a client that pushes many values at once sends thousands.
+/// The maximum number of words of a request; a client that pushes many values at once sends
+/// thousands.
 const WORDS_MAX: usize = 1 << 20;
 pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
 const LINE_BYTES_MAX: usize = 64 << 10;

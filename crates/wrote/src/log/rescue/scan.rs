@@ -15,7 +15,8 @@ use crate::log::walk::{self, Identity, Walk, end_sequence, valid_frame};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The most bytes examined at once. Batches start at multiples of a block, which may be smaller.
+/// The maximum number of bytes examined at once. Batches start at multiples of a block, which may
+/// be smaller.
 const STEP_BYTES: u64 = 64 << 10;
 /// The smallest block of a segment.
 const BLOCK_BYTES_MIN: u64 = 512;
@@ -456,7 +457,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Returns the most records that fit between two offsets.
+/// Returns the maximum number of records that fit between two offsets.
 fn most_records(from: u64, to: u64) -> u64 {
     to.saturating_sub(from) / record::HEADER_BYTES as u64
 }

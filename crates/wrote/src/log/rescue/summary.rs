@@ -52,7 +52,7 @@ pub struct LogSummary {
     pub garbage: Vec<(PathBuf, Range<u64>)>,
     /// The segments that had another's name, and got their own by a repair.
     pub put_back: Vec<PathBuf>,
-    /// Copies of the damaged files, beside the log, which a repair made.
+    /// Copies of the damaged files, next to the log, which a repair made.
     pub kept_aside: Vec<PathBuf>,
 }
 
