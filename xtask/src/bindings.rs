@@ -211,7 +211,7 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
 }
 
 /// The rows of `wrote langs` by the packages: a folder each, and records of tasks compared with
-/// those that one writes by hand.
+/// records that are written by hand.
 const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
     node-log-by-hand c-wrote";
 
