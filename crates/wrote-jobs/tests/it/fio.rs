@@ -225,7 +225,12 @@ fn fio_takes_the_example_of_every_key_that_is_taken() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut text = String::from("[before]\nsize=1m\n");
-    for (number, example) in include_str!("../../src/fio/tests/examples.txt").lines().enumerate() {
+    // fio has these since 3.38.
+    let newer = |example: &&str| {
+        !["uncached", "dontcache", "atomic"].iter().any(|key| example.starts_with(key))
+    };
+    let examples = include_str!("../../src/fio/tests/examples.txt").lines().filter(newer);
+    for (number, example) in examples.enumerate() {
         let libaio = example.starts_with("userspace_reap");
         let engine = if libaio { "libaio" } else { "io_uring" };
         text += &format!("[job{number}]\nioengine={engine}\nsize=1m\n{example}\n");
