@@ -48,6 +48,9 @@ pub fn run(
     check(specs, permissions, watcher)?;
     let (mut made, mut reports) = (Made::default(), Vec::new());
     for group in check::groups(specs) {
+        if watcher.is_over() {
+            break;
+        }
         reports.push(group::run_group(&group, &mut made, permissions, stop, watcher, peers)?);
         let unlinked = group.iter().map(|spec| &spec.files).filter(|files| files.unlink);
         unlinked.flat_map(|files| &files.paths).try_for_each(|path| made.remove(path))?;
@@ -212,6 +215,10 @@ pub trait Watcher {
     /// the group begins.
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+    /// Returns whether the jobs end now, with what they have done as their result.
+    fn is_over(&mut self) -> bool {
+        false
     }
     /// Called with a remark that is not part of the result.
     fn note(&mut self, _text: &str) {}

@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 use wrote_jobs::fio_report::{self, Form};
+use wrote_jobs::jobs::Watcher;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::spec::Log;
@@ -61,9 +62,12 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
+    let (mut until, never) = (Until(stop), Stop::new());
     let done =
-        jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut ())?;
-    stop.check()?;
+        jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, &never, command, &mut until)?;
+    if done.groups.is_empty() {
+        stop.check()?;
+    }
     let of_files = jobs_of::with_groups(&plan.files, &done.groups);
     let result = report::document(&of_files, &done.before, &done.about, Peers::ALONE, None)?;
     let fios = done.fios(&plan.files, Some(&result), asked.idle_prof);
@@ -80,6 +84,15 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         result.findings.iter().for_each(|finding| terminal::complain(&finding.text));
     }
     Ok(())
+}
+
+/// Ends jobs at a signal, as fio does: what they have done is the result.
+struct Until<'a>(&'a Stop);
+
+impl Watcher for Until<'_> {
+    fn is_over(&mut self) -> bool {
+        self.0.is_requested()
+    }
 }
 
 /// Writes a file that may exist, as fio does.

@@ -1,9 +1,10 @@
 //! `wrote fio`, and a link named `fio`: scripts that call fio run as they are.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Runs the program by a link named `fio` in a folder.
 fn fio(folder: &Path, words: &str) -> Output {
@@ -85,6 +86,25 @@ fn a_job_with_exitall_ends_the_others_and_a_steady_one_itself() {
                  --ss_dur=2 --output-format=json";
     let job = &json(&printed(folder.path(), words))["jobs"][0];
     assert_eq!(job["steadystate"]["attained"], 1, "{job}");
+}
+
+#[test]
+fn a_signal_ends_the_jobs_and_what_they_did_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words =
+        "--name=a --rw=write --bs=4k --size=64k --time_based --runtime=600 --fallocate=none";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wrote"));
+    let child = child.arg("fio").args(words.split(' ')).current_dir(folder.path());
+    let child = child.stdout(Stdio::piped()).spawn().expect("the program runs");
+    while fs::metadata(folder.path().join("a.0.0")).map_or(0, |file| file.len()) == 0 {
+        std::thread::yield_now();
+    }
+    let pid = Pid::from_raw(child.id() as i32).expect("a process");
+    kill_process(pid, Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(130));
+    assert!(text.contains("\n  WRITE: bw="), "{text}");
 }
 
 #[test]

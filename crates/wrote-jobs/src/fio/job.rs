@@ -346,6 +346,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     job.samples = !(draft.gtod_reduce || draft.disable_bw);
 
     (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
+    job.order.cut = draft.as_fio;
     job.order.streak.iter_mut().for_each(|streak| streak.identical = draft.identical);
 
     let io = &mut *job.io;

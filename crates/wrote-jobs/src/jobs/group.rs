@@ -17,7 +17,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
@@ -59,7 +59,11 @@ pub fn run_group(
         let far = specs.iter().zip(&totals).zip(&moved);
         let far = far.map(|((spec, total), moved)| fraction(spec, *total, *moved, begin.elapsed()));
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
-        watcher.borrow_mut().progress(sum(0), sum(1), far.fold(1.0, f64::min));
+        let mut watcher = watcher.borrow_mut();
+        watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
+        if watcher.is_over() {
+            over.store(true, Ordering::Relaxed);
+        }
     };
     let run = |number, gate: &Gate| crew.run(number, gate);
     let timed = gates::together(specs.len(), failed, run, &mut watch, |go| {

@@ -21,6 +21,9 @@ pub struct Order {
     pub write_bs: BlockSizes,
     /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
+    /// Operations of several sizes end where a block was used before, as fio's do, so that each
+    /// block of the smallest size is used once.
+    pub cut: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
     /// The percentage of a random job's operations that are at a random offset; the others follow

@@ -38,13 +38,19 @@ impl Outline {
     }
 
     /// Returns whether each block comes once before any repeats. Blocks of several sizes have no
-    /// numbers to check that by.
+    /// numbers to check that by, unless they are cut.
     pub fn maps(&self) -> bool {
         self.spec.order.rw.random
             && !self.spec.order.norandommap
             && self.spec.order.percentage_random.is_none()
-            && self.spec.one_size().is_some()
+            && (self.spec.one_size().is_some() || self.spec.order.cut)
             && self.spec.order.random_distribution == Distribution::Uniform
+    }
+
+    /// Returns the block of a map of used ones, where operations of several sizes are cut.
+    fn cut_unit(&self) -> Option<u64> {
+        let least = self.spec.used_sizes().map(BlockSizes::least_bytes).min();
+        least.filter(|_| self.maps() && self.spec.one_size().is_none())
     }
 
     /// Returns whether an operation may overlap another one shortly before it.
@@ -97,11 +103,23 @@ struct Place {
     /// The order of the blocks of a random job that uses each once, and how many were taken.
     order: Option<Permutation>,
     taken: u64,
+    /// Where operations are cut at used blocks: for each block itself, or one on the way to the
+    /// next unused one, which is the number of blocks behind the last.
+    unused: Vec<u32>,
     /// The blocks of a random job without such an order, of reads and of writes.
     spreads: [Spread; 2],
 }
 
 impl Place {
+    /// Returns the first unused block from here on.
+    fn unused_from(&mut self, mut block: usize) -> usize {
+        while self.unused[block] as usize != block {
+            self.unused[block] = self.unused[self.unused[block] as usize];
+            block = self.unused[block] as usize;
+        }
+        block
+    }
+
     /// Returns the start of the operation after `position`; the first one begins at the start.
     /// Nothing follows an operation that ended at the file's end.
     fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
@@ -166,6 +184,7 @@ impl Sequence {
             positions: [0; 2],
             order: None,
             taken: 0,
+            unused: Vec::new(),
             spreads: spreads(number, region),
         });
         let places = places.collect();
@@ -237,12 +256,16 @@ impl Sequence {
 
     /// Returns to the start of each file; another pass has another order.
     fn begin_pass(&mut self) {
-        let one = self.outline.spec.one_size().filter(|_| self.maps);
+        let cut = self.outline.cut_unit();
+        let one = self.outline.spec.one_size().filter(|_| self.maps).or(cut);
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
             let key = self.outline.spec.seed ^ (self.passes << 20) ^ number as u64;
             let key = SplitMix64::seed_from_u64(key).next_u64();
+            if let Some(unit) = cut {
+                place.unused = (0..=(place.len_bytes / unit) as u32).collect();
+            }
             place.order = one.map(|bytes| Permutation::new(place.len_bytes / bytes, key));
         }
         self.passes += 1;
@@ -312,6 +335,9 @@ impl Sequence {
         let place = &mut self.places[file];
         let (start, len_bytes) = (place.start, place.len_bytes);
         if let Some(order) = &place.order {
+            if !place.unused.is_empty() {
+                return self.cut(write, file);
+            }
             if place.taken == order.count() {
                 return None;
             }
@@ -328,6 +354,31 @@ impl Sequence {
         let offset = start
             + self.places[file].spreads[usize::from(write)].draw(&mut self.chance, blocks) * least;
         Some(Next { write, file, offset, len: len as usize })
+    }
+
+    /// Returns an operation of a drawn size from an unused block on, up to a used one. As in fio
+    /// that is the first one behind a random place.
+    fn cut(&mut self, write: bool, file: usize) -> Option<Next> {
+        let unit = self.outline.cut_unit()?;
+        let place = &mut self.places[file];
+        let count = place.unused.len() - 1;
+        let drawn = below(&mut self.chance, count as u64) as usize;
+        let first = [drawn, 0].into_iter().map(|from| place.unused_from(from));
+        let first = first.into_iter().find(|first| *first < count)?;
+        let room = (place.len_bytes - first as u64 * unit).min(self.loop_left_bytes).max(unit);
+        let wanted = self.size(write, room);
+        let place = &mut self.places[file];
+        let mut end = first;
+        while end < count
+            && end - first < wanted.div_ceil(unit) as usize
+            && place.unused[end] as usize == end
+        {
+            place.unused[end] += 1;
+            end += 1;
+        }
+        let offset = place.start + first as u64 * unit;
+        let len = wanted.min((end - first) as u64 * unit) as usize;
+        Some(Next { write, file, offset, len })
     }
 
     /// Returns an operation at a random offset or, if there is room, after the previous one.
