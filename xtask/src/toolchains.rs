@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
+/// Install the compilers and interpreters that `wrote langs` runs, if they are missing.
 ///
 /// apt-get installs Debian's packages, as root or by sudo without a password. mvn and pip3 fetch
 /// the rest into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME if set), with links in

@@ -71,7 +71,7 @@ impl Records {
 
 #[napi]
 impl Records {
-    /// Returns the next records. There are none where the bell rings later.
+    /// Returns the next records. There are none if the bell rings later.
     #[napi(catch_unwind)]
     pub fn take<'env>(&self, env: &'env Env) -> napi::Result<Batch<'env>> {
         self.bell.clear();

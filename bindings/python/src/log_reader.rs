@@ -28,7 +28,7 @@ pub struct Record {
     /// Its bytes.
     data: Py<PyBytes>,
     /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. None
-    /// where that is not known: after a repair.
+    /// if that is not known: after a repair.
     written_at_ns: Option<u64>,
 }
 
@@ -198,7 +198,7 @@ impl LogReader {
         LogReader::since(py, since, follow, None, open)
     }
 
-    /// Returns the next record, or None where there is none within `timeout` seconds. A reader that
+    /// Returns the next record, or None if there is none within `timeout` seconds. A reader that
     /// does not follow does not wait.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Record>> {
@@ -225,7 +225,7 @@ impl LogReader {
         py.detach(|| state.look(SIGNALS));
     }
 
-    /// Takes a record that was read ahead: None where there is none yet, False where there will be
+    /// Takes a record that was read ahead: None if there is none yet, False where there will be
     /// none.
     fn _take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state(py);

@@ -79,7 +79,7 @@ fn signal_name(signal: Option<i32>) -> String {
 /// The result of a child.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the child ended.
     pub status: End,
     /// The first bytes of its standard output.
     pub stdout: Vec<u8>,

@@ -127,7 +127,7 @@ pub struct Plan<'a> {
 /// A row as it stands in the result, but for what its runs measure.
 #[derive(Clone, Debug, Default)]
 pub struct RowSpec {
-    /// Its name, workload, words, view, and what it survives.
+    /// The row's name, workload, words and view, and the event that its writes survive.
     pub row: Row,
     /// 0 is the most important. Where time is short, the others are left out first.
     pub importance: usize,
@@ -214,7 +214,7 @@ pub trait Work {
 /// The outcome of [`Work::prepare`].
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The bytes that it wrote.
+    /// The bytes that the run wrote.
     pub written_bytes: u64,
     /// The rows that can't be measured here, by number, with reasons.
     pub left_out: Vec<(usize, String)>,
@@ -319,7 +319,7 @@ pub struct Within {
     pub asked: Duration,
     /// The end of the last run, from the program's start.
     pub until: Duration,
-    /// Whether the least important rows are left out where the fewest rounds don't fit either.
+    /// Whether the least important rows are left out if the fewest rounds don't fit either.
     pub leaves_out: bool,
 }
 

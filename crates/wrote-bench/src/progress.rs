@@ -17,7 +17,7 @@ pub struct Announcement {
     pub runs: u32,
     /// The time of all runs.
     pub estimated: Duration,
-    /// Whether they take no more than that.
+    /// Whether the runs take no longer than this time.
     pub is_limited: bool,
 }
 

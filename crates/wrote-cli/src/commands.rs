@@ -128,7 +128,7 @@ const EXIT_SIGNAL_BASE: i32 = 128;
 /// the program at once, without cleaning up, for a user who will not wait.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// The first signal; 0 before it.
+    /// The first signal; 0 before any signal.
     first: Arc<AtomicI32>,
 }
 

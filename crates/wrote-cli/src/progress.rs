@@ -33,14 +33,14 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the time left, counted down: `45 s left`; nothing where it is unknown.
+    /// Returns the time left, counted down: `45 s left`; nothing if it is unknown.
     fn left(&self) -> String {
         let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         left.map(|left| clock(left) + " left").unwrap_or_default()
     }
 }
 
-/// The current work, for the thread that shows it.
+/// The current work, for the thread that shows the progress.
 #[derive(Clone, Debug, Default)]
 struct Current(Arc<Mutex<Work>>);
 

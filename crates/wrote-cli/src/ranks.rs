@@ -27,7 +27,7 @@ impl Group {
     /// Joins the ranks under `mpirun`, where the command measures and there are several. Returns
     /// the group also after an error: it must be ended.
     ///
-    /// The error is [`Error::Usage`] where there are several ranks, and the command measures by a
+    /// The error is [`Error::Usage`] if there are several ranks, and the command measures by a
     /// single process, or this program was built without MPI; else it is one of [`Ranks::join`].
     pub fn join(command: &Command, stop: &Stop) -> (Group, Result<(), Error>) {
         let mut group = Group::default();

@@ -15,8 +15,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The maximum number of bytes of one write where the kernel can't write without waiting: the room
-/// of a pipe that is ready (`PIPE_BUF`, `pipe(7)`).
+/// The maximum number of bytes of one write if the kernel can't write without waiting: the room of
+/// a pipe that is ready (`PIPE_BUF`, `pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 4096;
 
 /// The offset that means the current position (`pwritev2(2)`).
@@ -233,7 +233,7 @@ pub fn is_stdin(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] where there is no such file, or it can't be read or is too long;
+/// [`Error::Usage`] if there is no such file, or it can't be read or is too long;
 /// [`Error::Interrupted`].
 pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();

@@ -13,7 +13,7 @@ use wrote_result::document::Run;
 /// The device whose counters belong to a timed part of a run, and the ranks that began it together.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer<'a> {
-    /// The block device below, where there is one.
+    /// The block device below, if there is one.
     pub device: Option<&'a BlockDevice>,
     /// The ranks.
     pub peers: Peers<'a>,

@@ -111,7 +111,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the selected rows; `None` where there are none.
+    /// Returns the selected rows; `None` if there are none.
     pub fn rows_where(&self, is_selected: impl Fn(&Row) -> bool) -> Option<Vec<&'a Row>> {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| is_selected(row)).collect();
         (!rows.is_empty()).then_some(rows)

@@ -12,7 +12,7 @@ pub mod target;
 pub mod usage;
 pub mod watch;
 
-/// Returns a file's text without blanks and NUL at its ends; `None` where it is missing, empty or
+/// Returns a file's text without blanks and NUL at its ends; `None` if it is missing, empty or
 /// unreadable.
 pub(crate) fn text(path: &Path) -> Option<String> {
     let bytes = std::fs::read(path).ok()?;

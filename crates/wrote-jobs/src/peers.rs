@@ -272,7 +272,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Returns when every rank has called it.
+    /// Returns when every rank has called `barrier`.
     ///
     /// # Errors
     ///

@@ -45,7 +45,7 @@ pub struct About {
 ///
 /// # Errors
 ///
-/// As [`of_all_ranks`]; none where `peers` is a single process.
+/// As [`of_all_ranks`]; none if `peers` is a single process.
 pub fn document(
     files: &[(&str, &[GroupReport])],
     before: &Before,

@@ -51,7 +51,7 @@ pub struct JobSpec {
     pub group_reporting: bool,
     /// Its operations.
     pub order: Part<Order>,
-    /// How they reach the kernel.
+    /// How the operations reach the kernel.
     pub io: Part<Io>,
     /// Its files.
     pub files: Part<Files>,

@@ -130,7 +130,7 @@ pub struct Every {
 pub enum Step {
     /// Opens a file, and makes it if it does not exist.
     Open { file: String },
-    /// Closes it.
+    /// Closes a file.
     Close { file: String },
     /// Writes `bytes` at the file's write position, or at the place that a key names.
     Write {

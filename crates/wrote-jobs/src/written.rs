@@ -10,8 +10,8 @@ use std::ops::Range;
 /// Returns the first bytes of `range` that were never written: a hole, blocks that were only
 /// allocated, or bytes after the file's end.
 ///
-/// It reads the file system's own map (`FS_IOC_FIEMAP`) or, where there is none, uses `SEEK_DATA`
-/// and `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
+/// It reads the file system's own map (`FS_IOC_FIEMAP`) or, if there is none, uses `SEEK_DATA` and
+/// `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
 /// since their zeros are in the page cache. A file system without both counts everything as
 /// written. Flush the file first: unflushed data in new blocks looks written only on some file
 /// systems.
@@ -31,7 +31,7 @@ const LAST: u32 = 1;
 /// Allocated, and reads as zeros.
 const UNWRITTEN: u32 = 0x800;
 
-/// `struct fiemap` of `linux/fiemap.h`, without the extents after it.
+/// `struct fiemap` of `linux/fiemap.h`, without the extents that follow the struct.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct MapHead {

@@ -297,7 +297,7 @@ fn with_ends(of: &str, interval: &Interval) -> String {
     }
 }
 
-/// Returns a median alone, where there is one.
+/// Returns a median alone, if there is one.
 fn in_short(of: &str, here: &Interval) -> String {
     if here.median > 0.0 { shown(of, here.median) } else { with_ends(of, here) }
 }

@@ -23,7 +23,7 @@ pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts f
 /// The rows of one scenario compared with each other.
 #[derive(Clone)]
 pub struct Group<'a> {
-    /// The name that they share: `stream`.
+    /// The name that the rows share: `stream`.
     pub workload: &'a str,
     /// Never empty.
     pub rows: Vec<&'a Row>,

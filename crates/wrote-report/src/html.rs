@@ -105,7 +105,7 @@ pub struct Article<'a> {
     pub title: String,
     /// Sentences below the title.
     pub ledes: Vec<String>,
-    /// The command that made the document; empty where unknown.
+    /// The command that made the document; empty if unknown.
     pub command: String,
     /// The document, to be saved.
     pub saved: Option<Saved>,

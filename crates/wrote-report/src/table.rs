@@ -17,7 +17,7 @@ pub struct Table {
     /// Its name for screen readers.
     pub label: String,
     pub columns: Vec<Column>,
-    /// The formats that have it.
+    /// The formats that have the table.
     pub on: On,
     /// The row that an answer names.
     pub best: Option<usize>,
@@ -31,7 +31,7 @@ pub struct Bars {
     pub heading: &'static str,
     /// The part of the whole width for each row.
     pub parts: Vec<f64>,
-    /// Whether columns are dropped to make room for them.
+    /// Whether columns are dropped to make room for the bars.
     pub is_reserved: bool,
 }
 

@@ -24,7 +24,7 @@ pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
     facts
 }
 
-/// Returns the facts about a measurement: the path, the machine, and the ranks where there were
+/// Returns the facts about a measurement: the path, the machine, and the ranks if there were
 /// several.
 pub fn facts_of(document: &Document) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = facts(&document.target, &document.host);

@@ -89,7 +89,7 @@ pub enum Style {
 #[derive(Debug, Default)]
 pub struct Note {
     pub text: String,
-    /// The mark that it explains.
+    /// The mark that the note explains.
     pub mark: Option<Mark>,
     /// The colour of the mark, or of all.
     pub tone: Tone,
@@ -112,9 +112,9 @@ pub struct Remark {
     /// The id of the chapter that explains it; empty if there is none.
     pub chapter: String,
     pub text: String,
-    /// Labels and the facts after them.
+    /// Labels, each with the fact that follows it.
     pub facts: Vec<(String, String)>,
-    /// Commands that change it.
+    /// Commands that change the setting.
     pub commands: Vec<String>,
     /// Labels and facts about the commands.
     pub after: Vec<(String, String)>,
@@ -140,7 +140,7 @@ pub struct Card {
     pub spread: String,
     /// The ends of its interval, and further figures.
     pub more: String,
-    /// The class and the words of the level that it survives; empty where unknown.
+    /// The class and the words of the level that it survives; empty if unknown.
     pub survives: String,
     /// The advised action.
     pub action: String,
@@ -155,7 +155,7 @@ pub struct Code {
     pub title: &'static str,
     /// The title in the margin of a screen.
     pub label: &'static str,
-    /// The language, as a fence of Markdown has it.
+    /// The language, in the word that a fence of Markdown uses.
     pub language: String,
     pub text: String,
 }
@@ -166,13 +166,13 @@ pub struct Figures<'a>(Box<dyn Fn() -> Vec<Figure> + 'a>);
 /// A chart with its question.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// The question that it answers.
+    /// The question that the chart answers.
     pub question: String,
     /// The chart.
     pub picture: Picture,
     /// The classes of the chart and their meanings.
     pub legend: Vec<(String, String)>,
-    /// How to read it.
+    /// How to read the chart.
     pub note: String,
 }
 

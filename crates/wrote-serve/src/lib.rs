@@ -70,7 +70,7 @@ pub enum Error {
     Runtime(io::Error),
 }
 
-/// Explains why a socket could not be bound, with the way out where there is one.
+/// Explains why a socket could not be bound, with the way out if there is one.
 fn unbound(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {

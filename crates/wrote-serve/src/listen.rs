@@ -26,7 +26,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Bound {
     kind: Kind,
-    /// A service manager keeps it open.
+    /// A service manager keeps the socket open.
     is_kept: bool,
 }
 

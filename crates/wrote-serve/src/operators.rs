@@ -43,13 +43,13 @@ const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4
 #[derive(Debug)]
 pub(crate) struct Operators {
     listener: TcpListener,
-    /// Other hosts can reach it, so a token is required.
+    /// Other hosts can reach the listener, so a token is required.
     asks_for_token: bool,
     /// The configured name or address.
     host: Arc<str>,
 }
 
-/// The data that it reports.
+/// The data that the listener reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub totals: Arc<Totals>,

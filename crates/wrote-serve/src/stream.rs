@@ -16,7 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A client's stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Returns the socket below it.
+    /// Returns the socket below the stream.
     fn socket(&self) -> BorrowedFd<'_>;
 
     /// Returns whether unread bytes exist here or in the kernel. The runtime may not know of them

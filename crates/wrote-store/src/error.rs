@@ -46,7 +46,7 @@ pub enum StoreError {
         url: String,
         /// The local log.
         folder: PathBuf,
-        /// The first and the last of them.
+        /// The numbers of the first and the last segment.
         numbers: (u64, u64),
     },
     /// An object no longer holds its records.

@@ -15,7 +15,7 @@ pub const SEGMENT_BYTES_MAX: u64 = 128 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shipped {
-    /// Segments that it has created.
+    /// The number of segments that were created in the store.
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -35,7 +35,7 @@ pub struct ShipProgress {
     pub shipped: Shipped,
     /// Bytes that this pass has shipped.
     pub bytes_done: u64,
-    /// Bytes that it has found to ship.
+    /// The bytes that were found to ship.
     pub bytes_total: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct ShipProgress {
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
-    /// The log that was found there last.
+    /// The log that was last found in the folder.
     log_id: Option<u64>,
     /// The number of the first segment that may be missing in the store; `None` before the store
     /// was listed.

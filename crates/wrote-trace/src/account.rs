@@ -7,7 +7,7 @@ use wrote_result::trace::How;
 
 /// The maximum number of sizes that are counted in a file. Beyond it, near ones are counted as one.
 const SIZES_MAX: usize = 128;
-/// The leading bits of a size that are kept where there are few: sizes below 4096 are exact.
+/// The leading bits of a size that are kept if there are few: sizes below 4096 are exact.
 const KEPT_BITS: u32 = 12;
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub struct Account {
     pub is_resized: bool,
     /// Whether it was open to be written before the trace began.
     pub was_open: bool,
-    /// The last thread that changed it or its name.
+    /// The last thread that changed the file or its name.
     pub changed_by: u32,
     /// Set if a rename gave the file its name: whether it replaced another file.
     pub renamed: Option<bool>,

@@ -24,7 +24,7 @@ impl FileId {
 /// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
-    /// The folder that contains it.
+    /// The folder that contains the name.
     pub folder: FileId,
     /// The full path.
     pub path: PathBuf,
@@ -41,7 +41,7 @@ pub struct Call {
     /// Its place in the program's source, if that is known.
     #[serde(skip)]
     pub place: Option<PlaceId>,
-    /// The thread that made it.
+    /// The thread that made the call.
     #[serde(skip)]
     pub task: u32,
     /// Its effect.
@@ -93,7 +93,7 @@ impl Call {
         self.at_ns.saturating_add(self.took_ns)
     }
 
-    /// Returns when and where it was made.
+    /// Returns when and where the call was made.
     pub fn point(&self) -> Point {
         Point { at_ns: self.at_ns, place: self.place }
     }
@@ -265,7 +265,7 @@ pub enum Act {
     },
     /// A name was removed.
     Unlink {
-        /// The file it referred to.
+        /// The file to which the name referred.
         file: FileId,
         /// The removed name.
         name: Name,

@@ -10,7 +10,7 @@ pub const STORES: &str =
 pub const BEFORE: &str =
     "what was written before the trace began, and not flushed since, is not known";
 
-/// The bytes of a file, by what became of them.
+/// The bytes of a file, by their fate: written, flushed or lost.
 #[derive(Debug, Default)]
 pub struct Content {
     /// Whether it had a writable mapping, whose writes are not observed.
@@ -181,12 +181,12 @@ impl Content {
         }
     }
 
-    /// Changes the size. Bytes behind it are gone.
+    /// Changes the size. Bytes after the new end are gone.
     pub fn resize(&mut self, to_bytes: u64) {
         self.erase(to_bytes..u64::MAX);
     }
 
-    /// Makes these bytes zeros, or cuts them off.
+    /// Makes these bytes zeros, or truncates the file before them.
     pub fn erase(&mut self, bytes: Range<u64>) {
         self.mix();
         self.is_resized = true;

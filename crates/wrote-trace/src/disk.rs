@@ -98,14 +98,14 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub struct Named {
     place: Place,
-    /// How it got the name.
+    /// How the file got the name.
     pub by: By,
 }
 
 /// How a file got a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// It had it before.
+    /// The file had the name before the program started.
     Found,
     Made,
     Linked,
@@ -562,7 +562,7 @@ impl Disk {
         });
     }
 
-    /// Gives names to files, or takes them.
+    /// Gives names to files, or removes names.
     fn change(&mut self, names: Vec<(&Name, Option<Id>)>, by: By, removal: Option<Point>) {
         let names: Vec<(Place, Option<Id>)> =
             names.into_iter().map(|(name, file)| (self.place(name), file)).collect();
@@ -620,7 +620,7 @@ impl Disk {
     }
 
     /// Handles the flush of a file: the names that it got when it was made or linked are kept, with
-    /// the new folders above them. ext4 does nothing where `fdatasync` meets a link alone.
+    /// the new folders above them. ext4 does nothing if `fdatasync` meets a link alone.
     fn keep_names(&mut self, file: Id, is_data: bool) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {

@@ -98,7 +98,7 @@ pub struct Traced {
     pub trace: Trace,
     /// Why the requested record was not made.
     pub record: Result<(), String>,
-    /// Its writes as jobs; `None` where it wrote nothing.
+    /// The program's writes as jobs; `None` if it wrote nothing.
     pub jobs: Option<Jobs>,
 }
 
@@ -197,7 +197,7 @@ impl Desk {
         gone
     }
 
-    /// Where there are many files, keeps only the number of some.
+    /// If there are many files, keeps only the number of some.
     fn fold(&mut self) -> Vec<FileId> {
         /// The writes from which a file is of interest.
         const BUSY_WRITES: u64 = 100;

@@ -60,7 +60,7 @@ impl Entry {
 #[derive(Debug)]
 struct Change {
     names: Vec<Place>,
-    /// The folders; a flush of either keeps it.
+    /// The two folders; a flush of either makes the change durable.
     folders: [Id; 2],
     /// When its call had ended. A flush that began before that may miss it.
     ended_ns: u64,
@@ -246,9 +246,9 @@ impl Names {
         }
     }
 
-    /// Forgets changes that later ones have superseded, and removed names, where there are many.
-    /// Returns whether it did. States made after that lack moments; statements about names that
-    /// are there stay true.
+    /// Forgets changes that later ones have superseded, and removed names, if there are many.
+    /// Returns whether it did. States made after that lack moments; statements about names that are
+    /// there stay true.
     pub fn forget(&mut self) -> bool {
         if self.changes.len() < self.changes_max.max(CHANGES_MIN) {
             return false;

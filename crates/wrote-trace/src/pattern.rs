@@ -14,7 +14,7 @@ const SIZES_MAX: usize = 8;
 const SHARED: u64 = 64;
 /// A flush for less than this should be shared.
 const SMALL_FLUSH_BYTES: u64 = 64 << 10;
-/// The size of writes where no flush sets it.
+/// The size of writes where no flush determines it.
 const BUFFER_BYTES: u64 = 64 << 10;
 /// A shorter pause between writes is due to the tracing.
 const PAUSE_MIN_US: u64 = 200;
@@ -68,7 +68,7 @@ fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
     }
 }
 
-/// The writes as they were.
+/// Returns the writes as the program made them.
 fn traced(account: &Account) -> Vec<String> {
     let mut lines = vec![sizes(account)];
     lines.extend(pauses(account));

@@ -370,7 +370,7 @@ impl Error {
         self
     }
 
-    /// Replaces the path if it is `path`.
+    /// Replaces the error's path, if that is `path`.
     pub(crate) fn renamed(mut self, path: &Path, named: &Path) -> Error {
         if let Some(own) = self.path_mut().filter(|own| *own == path) {
             *own = named.to_owned();

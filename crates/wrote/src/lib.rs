@@ -40,7 +40,7 @@
 //! A child process has copies of its parent's handles, but can't use them, because it has neither
 //! their threads nor their rings. Every call on such a handle that can fail fails with
 //! [`Error::Forked`], and dropping one does nothing: it waits for no thread, flushes nothing, and
-//! takes no lock or file from the parent. A call that can't fail returns zero or nothing where it
+//! takes no lock or file from the parent. A call that can't fail returns zero or nothing if it
 //! would need a lock. A [`Writer`] accepts what fits into its buffer, and fails after that. The
 //! child opens its own handles. This applies to forks through the C library, whose handlers report
 //! it (`pthread_atfork(3)`), not to a raw `clone(2)`.

@@ -454,7 +454,7 @@ pub struct ReaderOptions {
     bs_bytes: usize,
     iodepth: u32,
     ioengine: Ioengine,
-    /// The disk that it is on.
+    /// The disk that the file is on.
     disk: Option<Disk>,
 }
 

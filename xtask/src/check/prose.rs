@@ -33,7 +33,7 @@ pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
     links::check_paths()
 }
 
-/// Checks every file below `paths`, or all files where there are no `paths`.
+/// Checks every file below `paths`, or all files if there are no `paths`.
 pub fn check(paths: &[&str]) -> Result<(), Failure> {
     let files = files(paths)?;
     let mut faults = printed(&files)?;

@@ -31,7 +31,7 @@ pub struct Program {
     pub about: String,
     /// The client whose CPU time rates include.
     pub client: Option<String>,
-    /// How it writes.
+    /// How the program writes.
     #[serde(rename = "pattern")]
     pub patterns: Vec<Pattern>,
     /// The rules for its disk.
@@ -81,7 +81,7 @@ pub struct Rule {
     pub kind: Option<String>,
     /// When the source was read: `2026-11`.
     pub date: Option<String>,
-    /// The load that it is for, where it is not the normal one: `heavy load`.
+    /// The load that it is for, if it is not the normal one: `heavy load`.
     pub load: Option<String>,
 }
 

@@ -97,7 +97,7 @@ struct Runs {
     /// The runs so far, and the bytes that they wrote.
     past: Vec<Past>,
     written_bytes: u64,
-    /// The neighbours' folder, if it is a different one.
+    /// The neighbours' folder, if they write to another folder than the program.
     elsewhere: Option<Scratch>,
 }
 
@@ -314,8 +314,8 @@ impl Work for Runs {
     }
 }
 
-/// Refuses a folder on a disk with too little space, where that is known (some FUSE report a
-/// capacity of 0).
+/// Refuses a folder on a disk with too little space, if that is known (some FUSE report a capacity
+/// of 0).
 fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
     if target.capacity_bytes == 0 || needs <= target.free_bytes {
         return Ok(());

@@ -247,7 +247,7 @@ impl Candidate {
         is_named || (tasks.is_empty() && task != Task::Log)
     }
 
-    /// Returns how it does a task.
+    /// Returns how the language does a task.
     pub(super) fn way_of(&self, task: Task) -> &str {
         let own = match task {
             Task::BytesRead => &self.variant.reads,

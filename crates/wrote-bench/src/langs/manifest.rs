@@ -21,13 +21,13 @@ pub(crate) struct Manifest {
     /// How the program writes bytes, without variants: `BufWriter, 8 KiB`.
     #[serde(default, deserialize_with = "checked::text")]
     pub way: String,
-    /// How it reads them, if different from `way`.
+    /// How the program reads bytes, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// How it appends lines, if different.
+    /// How the program appends lines, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// The command or hint to install it, one line.
+    /// The command that installs the language, or a hint; one line.
     #[serde(deserialize_with = "checked::text")]
     pub install: String,
     /// Ways to run it in order of preference; the first with all programs installed is used.
@@ -47,13 +47,13 @@ pub(crate) struct Toolchain {
     /// Prints the version; exits with 0 if the toolchain is installed.
     #[serde(deserialize_with = "checked::some")]
     pub version: Vec<String>,
-    /// Other programs that it needs: `java` besides `javac`.
+    /// Other programs that the language needs: `java` in addition to `javac`.
     #[serde(default)]
     pub needs: Vec<String>,
     /// Builds the program; empty if there is no build.
     #[serde(default)]
     pub build: Vec<String>,
-    /// Runs it; the workload's arguments follow.
+    /// Runs the program; the workload's arguments follow.
     #[serde(deserialize_with = "checked::some")]
     pub run: Vec<String>,
 }
@@ -68,13 +68,13 @@ pub(crate) struct Variant {
     /// The display name: `C++ get/put`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// How it writes bytes.
+    /// How the program writes bytes.
     #[serde(deserialize_with = "checked::text")]
     pub way: String,
-    /// How it reads them, if different from `way`.
+    /// How the program reads bytes, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// How it appends lines, if different.
+    /// How the program appends lines, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
     /// Arguments after the workload's that select this variant.

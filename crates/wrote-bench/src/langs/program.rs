@@ -30,7 +30,7 @@ pub(super) struct ProgramOutput {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     pub table: &'a Table,
-    /// The file that it writes or reads.
+    /// The file that the program writes or reads.
     pub path: &'a Path,
     /// Its working folder, where runtimes leave crash reports.
     pub folder: &'a Path,

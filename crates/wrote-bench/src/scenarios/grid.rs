@@ -45,7 +45,7 @@ pub(crate) struct Grid {
 pub(crate) struct GridCell {
     /// Unique in the result: `peak/write/512k-64-registered`.
     pub name: String,
-    /// The group in which it is compared: `peak/write`.
+    /// The group of cells that are compared: `peak/write`.
     pub workload: &'static str,
     /// Its row, with a description of at most 25 columns.
     row: Row,

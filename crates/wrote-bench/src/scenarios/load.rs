@@ -19,7 +19,7 @@ const MIX: &str = "rand/mix";
 /// Operations in flight: enough to make the device the limit instead of the queue.
 const IODEPTH: u32 = 64;
 
-/// The workloads of a grid, and how it is made.
+/// The workloads of a grid, and the function that makes the grid.
 type NamedGrid = (&'static [GridWorkload], fn(&Call) -> Result<Grid, Error>);
 
 /// The grids, in the order of measurement.

@@ -134,7 +134,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// Creates a folder as a killed run leaves it.
+    /// Creates a folder like one that a killed run leaves.
     fn dead(parent: &Path, name: &str) -> PathBuf {
         let path = parent.join(name);
         fs::create_dir(&path).unwrap();

@@ -12,7 +12,7 @@ mod program;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The word that selects it, before all other arguments.
+/// The word that selects the language program, before all other arguments.
 pub const LANGUAGE_PROGRAM: &str = "language-program";
 
 /// Does one task, and prints the answer by the protocol in `langs/README.md`. Signals end it like

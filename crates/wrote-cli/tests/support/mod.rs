@@ -23,7 +23,7 @@ pub fn wrote<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Returns the command as an argument of another one; the command itself where there is none.
+/// Returns the command as an argument of another one; the command itself if there is none.
 pub fn run_through<S: AsRef<OsStr>>(through: &[S], command: Command) -> Command {
     let [program, arguments @ ..] = through else { return command };
     let mut whole = Command::new(program);

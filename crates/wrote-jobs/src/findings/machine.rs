@@ -92,7 +92,7 @@ fn device_writes_per_s(run: &Run, direction: Direction) -> f64 {
 /// A figure of a run in one direction that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
 
-/// Returns the device's rate, or the file's where the device does not count.
+/// Returns the device's rate, or the file's if the device does not count.
 fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     let moved = match direction {
         Direction::Read => run.device_read_bytes,

@@ -22,7 +22,7 @@ const SPARE_PART: u64 = 50;
 pub struct Longer {
     /// The command, quoted for a shell.
     pub command: String,
-    /// The bytes that it writes into one file.
+    /// The bytes that the job writes into one file.
     pub size_bytes: u64,
 }
 

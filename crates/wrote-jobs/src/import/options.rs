@@ -66,7 +66,7 @@ impl<'a> Options<'a> {
         fio::bytes(self.of_direction("blocksize_range", direction)?.split('-').next()?)
     }
 
-    /// Returns the largest size of operations, and all sizes where there are several.
+    /// Returns the largest size of operations, and all sizes if there are several.
     pub(super) fn block_sizes(&self, direction: Direction) -> (u64, Option<Vec<BlockShare>>) {
         let split = self.of_direction("bssplit", direction).and_then(split);
         let largest = split.iter().flatten().map(|share| share.bytes).max();
@@ -102,7 +102,7 @@ impl<'a> Options<'a> {
         all.into_iter().flatten().next().unwrap_or_default()
     }
 
-    /// Describes the data, where it is not random.
+    /// Describes the data, if it is not random.
     pub(super) fn data(&self) -> Option<String> {
         if self.text("buffer_pattern").is_some() {
             return Data::Pattern(Vec::new()).words();

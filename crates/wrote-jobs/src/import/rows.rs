@@ -201,7 +201,7 @@ pub(super) struct OutputJob {
     pub jobname: String,
     #[serde(default)]
     pub groupid: u32,
-    /// An errno, if it failed.
+    /// An errno, if the job failed.
     #[serde(default)]
     pub error: i64,
     #[serde(default, rename = "job options")]

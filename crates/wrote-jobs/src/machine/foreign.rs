@@ -37,7 +37,7 @@ impl Between {
     }
 
     /// Marks a run that just ended, in its rows, with other programs' part by the samples before
-    /// and after it. The one after is left out where the one before was just taken, unless each run
+    /// and after it. The one after is left out if the one before was just taken, unless each run
     /// `is_sampled`.
     pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
         let before = self.last;

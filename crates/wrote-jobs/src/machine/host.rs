@@ -16,7 +16,7 @@ pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refine
 pub struct Memory {
     /// Its bytes.
     pub bytes: u64,
-    /// The one that limits it.
+    /// The owner of the limit, in words.
     pub whose: &'static str,
 }
 

@@ -42,7 +42,7 @@ impl Before {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where there is no job or no file, [`Error::Failed`] in the kernel's words
+    /// [`Error::Usage`] if there is no job or no file, [`Error::Failed`] in the kernel's words
     /// where a path cannot be examined.
     pub fn examine(jobs: &[JobSpec], permissions: Permissions) -> Result<Before, Error> {
         let no_file = || Error::Usage("there is no job with a file".into());
@@ -82,7 +82,7 @@ impl Before {
         Before { first, target, others, settled, device_counts, limits, watch }
     }
 
-    /// Returns the kernel's name of the device below the first job's files, where there is one.
+    /// Returns the kernel's name of the device below the first job's files, if there is one.
     pub fn device(&self) -> Option<&str> {
         device_of(&self.target).map(|device| device.name.as_str())
     }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use wrote_result::document::{Latency, RankRun, Row, Run, Sample, Spread, Sustained};
 use wrote_result::{Error, stats};
 
-/// A run as one rank knows it: its rows, its timed parts, each begun by all ranks together, and the
-/// block device whose counters the rows have; empty without one.
+/// A run from the view of one rank: its rows, its timed parts, which all ranks begin together, and
+/// the name of the block device whose counters the rows have. The name is empty if there is no
+/// device.
 type Facts = (Repeated, Vec<Part>, String);
 
 /// Returns the rows of one run of all ranks on rank 0, and this rank's own elsewhere.

@@ -113,7 +113,7 @@ pub struct Zone {
 }
 
 impl Distribution {
-    /// Returns fio's words for it; `None` for a uniform one.
+    /// Returns fio's words for the distribution; `None` if it is uniform.
     pub fn words(&self) -> Option<String> {
         let of = |word: &str, shape: f64, center: Option<f64>| {
             let center = center.map_or(String::new(), |center| format!(":{center}"));

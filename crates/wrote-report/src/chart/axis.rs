@@ -42,7 +42,7 @@ impl Axis {
     }
 
     /// Returns a logarithmic axis around positive values, with ticks at powers of ten, or within
-    /// them where there are few.
+    /// them if there are few.
     pub fn log(
         values: impl IntoIterator<Item = f64>,
         word: fn(f64) -> String,

@@ -131,7 +131,7 @@ fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (
 pub struct Spread {
     /// The row.
     pub name: String,
-    /// The class that colours it.
+    /// The class that colours the mark.
     pub class: String,
     /// Bins in their order: the least latency and its end, in nanoseconds, and the operations.
     pub bins: Vec<(f64, f64, u64)>,
@@ -176,7 +176,7 @@ pub struct Mark {
     pub row: usize,
     /// The line within the row's lane, from its top.
     pub line: u32,
-    /// The class that colours it.
+    /// The class that colours the mark.
     pub class: &'static str,
     /// Its beginning, in nanoseconds.
     pub from_ns: f64,

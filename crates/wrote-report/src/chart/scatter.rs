@@ -9,7 +9,7 @@ use super::plot::{Picture, Plot, field};
 pub struct Point {
     /// The number that the legend explains.
     pub number: usize,
-    /// The class that colours it.
+    /// The class that colours the dot.
     pub class: String,
     /// Operations per second: the median.
     pub iops: f64,

@@ -33,7 +33,7 @@ struct Across<'a> {
     rows: Vec<Option<&'a Row>>,
 }
 
-/// Returns the article about all results; `None` where there is only one.
+/// Returns the article about all results; `None` if there is only one.
 pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let results = documents.iter().filter_map(|named| match &named.content {
         Content::Result(document) => Some((named, document.as_ref())),

@@ -27,11 +27,11 @@ pub struct Column {
 #[derive(Debug, Default)]
 pub struct Text {
     pub text: String,
-    /// The sign in front of it on a screen.
+    /// The sign in front of the cell on a screen.
     pub before: &'static str,
     /// The text for a screen without room for the whole.
     pub short: Option<String>,
-    /// The mark after it on a screen.
+    /// The mark after the cell on a screen.
     pub mark: Option<Mark>,
     /// Its colour on a screen.
     pub tone: Tone,
@@ -40,9 +40,9 @@ pub struct Text {
 /// The widths of a column broken into lines before others are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flex {
-    /// It never becomes narrower.
+    /// The smallest width of the column.
     pub least: usize,
-    /// Columns are dropped before it becomes narrower.
+    /// The width below which other columns are dropped before this one becomes narrower.
     pub easy: usize,
 }
 
@@ -58,7 +58,7 @@ pub enum Kind {
 /// The rank of a column on a narrow screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keep {
-    /// Every screen has it.
+    /// Every screen has the column.
     Always,
     /// Every screen has it: below the row where the row's line has no room for it.
     Below,
@@ -114,7 +114,7 @@ impl Column {
         Column { flex: Some(Flex { least, easy }), ..self }
     }
 
-    /// Shows the column even without any text in it.
+    /// Shows the column even if none of its cells has text.
     pub fn kept(self) -> Column {
         Column { is_kept: true, ..self }
     }

@@ -31,7 +31,7 @@ pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     differences
 }
 
-/// Returns whether this is a key's value where it is unknown.
+/// Returns whether this is a key's value if it is unknown.
 fn is_unknown(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),

@@ -43,9 +43,9 @@ impl Rest {
     const RENAMED: u8 = 16;
     /// It had several names.
     const SEVERAL: u8 = 32;
-    /// The program made it.
+    /// The program made the file.
     const NEW: u8 = 64;
-    /// A report counts it.
+    /// A report counts the file.
     const LISTED: u8 = 128;
 
     fn has(self, bits: u8) -> bool {
@@ -146,8 +146,8 @@ impl Disk {
         self.folded.get(file).is_some_and(|rest| rest.has(Rest::NEW))
     }
 
-    /// Returns the files that should be folded; `None` where there are few files and folders. The
-    /// ones for which `is_busy` holds come late.
+    /// Returns the files that should be folded; `None` if there are few files and folders. The ones
+    /// for which `is_busy` holds come late.
     pub fn surplus(&self, is_busy: impl Fn(FileId) -> bool) -> Option<Vec<FileId>> {
         let whole_max = self.folded.whole_max;
         if self.nodes.len() < self.folded.due.max(whole_max) {
@@ -273,7 +273,8 @@ impl Disk {
         }
     }
 
-    /// Drops folders that no known name needs, where there are many: safe ones, then all.
+    /// If there are many folders, drops those that no known name needs: first the safe ones, then
+    /// all.
     fn drop_folders(&mut self) {
         for is_any in [false, true] {
             let folders =

@@ -70,9 +70,9 @@ pub enum At {
 /// How to handle the start of a call.
 #[derive(Debug)]
 pub enum Begin {
-    /// Ignore it.
+    /// Ignore the call.
     Pass,
-    /// Examine it again when it returns.
+    /// Examine the call again when it returns.
     Await(Begun),
     /// Make it fail as if the kernel did not support it.
     Refuse,

@@ -28,7 +28,7 @@ pub struct Descriptor {
     pub file: FileId,
     /// Its kind.
     pub kind: Kind,
-    /// How it is written.
+    /// How the file is written.
     pub how: How,
     /// Whether it may write.
     pub is_writable: bool,

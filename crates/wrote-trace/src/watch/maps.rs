@@ -15,9 +15,9 @@ pub struct Mapping {
     pub memory: Range<u64>,
     /// The file.
     pub file: FileId,
-    /// The path that leads to it.
+    /// The path that leads to the file.
     pub path: PathBuf,
-    /// Where in the file it begins.
+    /// Where in the file the mapping begins.
     pub at_byte: u64,
     /// The inode as the kernel lists it. Btrfs and old overlays list another device than
     /// `stat(2)`.

@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 pub enum Event {
     /// It ended with this exit code.
     Exited(i32),
-    /// A signal killed it.
+    /// A signal killed the process.
     Killed(i32),
     /// At the start of a call selected by the filter.
     Call,
@@ -24,7 +24,7 @@ pub enum Event {
     Exec(pid_t),
     /// It has created this task.
     Spawned(pid_t),
-    /// Its whole process was stopped, or it was just created.
+    /// The thread's whole process was stopped, or the thread was just created.
     Stopped(i32),
     /// A signal is to be delivered.
     Signal(i32),
@@ -48,7 +48,7 @@ pub struct Entry {
     pub number: c_long,
     /// Its arguments.
     pub arguments: [u64; 6],
-    /// The instruction that makes it.
+    /// The instruction that makes the call.
     pub instruction: u64,
     /// The stack pointer.
     pub stack: u64,

@@ -16,7 +16,7 @@ enum Then {
     End,
 }
 
-/// A chunk, and what the thread does after writing it.
+/// A chunk, and the thread's next action after writing it.
 type Work = (Vec<u8>, Then);
 
 /// The writer that [`Writer::into_async`](crate::Writer::into_async) returns.

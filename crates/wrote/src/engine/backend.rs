@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The two halves, which know each other only by slots and descriptors.
 pub(super) struct Backend {
-    /// Dropped first: it may still refer to the files.
+    /// Dropped first, because the queue may still refer to the files.
     pub queue: Box<dyn Queue>,
     pub files: Box<dyn Files>,
 }

@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// The default permissions of new files, minus the umask.
 const MODE_OF_FILES: u32 = 0o666;
 
-/// A folder, held open where the kernel has it: paths below its path are resolved relative to it,
-/// even after a rename or a change of the working directory. Clones share the descriptor.
+/// A folder, held open if the kernel has it: paths below its path are resolved relative to it, even
+/// after a rename or a change of the working directory. Clones share the descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// `None` of a folder that is known by its path alone: not there yet, or on a simulated disk.
     held: Option<Arc<OwnedFd>>,
-    /// The permissions of files created in it.
+    /// The permissions of files that are created in the folder.
     mode: u32,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -
 pub(super) struct PlaceOfName<'a> {
     pub folder: BorrowedFd<'a>,
     pub name: &'a Path,
-    /// The permissions of a file created there.
+    /// The permissions of a file that is created at the path.
     pub mode: u32,
 }
 

@@ -1,4 +1,5 @@
-//! The operations of an engine and their completions, and their tries with the kernel's replies.
+//! The operations of an engine, their completions, and the attempts at them with the kernel's
+//! replies.
 
 use crate::buffer::Buffer;
 use crate::{Action, Error};

@@ -191,7 +191,7 @@ struct SimDisk {
     refuse_direct_at_open: bool,
     refuse_direct_at_transfer: bool,
     off: bool,
-    /// Counts how often it was turned on.
+    /// Counts how often the disk was turned on.
     boot: u64,
     /// Counts its engines, and has their open files by engine and slot.
     engines: u64,
@@ -355,7 +355,8 @@ struct SimSlot {
 #[derive(Clone)]
 struct View {
     sim: Sim,
-    /// The boot that it belongs to: an engine of an earlier boot is gone with its system.
+    /// The boot to which the engine belongs. An engine of an earlier boot ended with that boot's
+    /// system.
     boot: u64,
     engine: u64,
 }

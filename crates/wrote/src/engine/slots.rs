@@ -104,7 +104,7 @@ impl Slots {
 pub(super) struct Requests<'a> {
     ops: &'a [PendingOp],
     queued: std::slice::Iter<'a, u32>,
-    /// The files that they refer to, by slot.
+    /// The files that the operations refer to, by slot.
     pub files: &'a [Option<OpenFile>],
 }
 
@@ -167,7 +167,7 @@ impl Work {
         self.offset.saturating_add(self.len) > i64::MAX as u64
     }
 
-    /// Completes it with the error of its refusal.
+    /// Completes the operation with the error of its refusal.
     #[cold]
     pub(super) fn refuse(self, user_data: u64, file: &OpenFile) -> Completion {
         let (path, action, offset) = (file.path.clone(), self.kind.action(), self.offset);

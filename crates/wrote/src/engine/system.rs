@@ -16,8 +16,8 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// Holds the folder of a log open, after `make` has made it where it is missing. A simulated
-    /// disk has only names of folders, so nothing is made there.
+    /// Holds the folder of a log open, after `make` has made it if it is missing. A simulated disk
+    /// has only names of folders, so nothing is made there.
     #[cfg(feature = "log")]
     pub(crate) fn hold(
         &self,

@@ -202,7 +202,7 @@ impl Queue for Uring {
 /// The polled ring, created for the first suitable file.
 pub(super) struct PolledRing {
     pub ring: Ring,
-    /// For each slot the longest transfer that is polled; 0 for none.
+    /// For each slot, the length of the longest transfer that is polled; 0 if none is polled.
     bytes_max: Vec<u64>,
 }
 

@@ -24,7 +24,7 @@ impl Turns {
     }
 }
 
-/// Wakes the thread that made it from its sleep.
+/// Wakes the thread that made the alarm.
 pub(super) struct Alarm {
     thread: Thread,
     /// Other code on the thread may use up the call that ends a sleep, but not this.

@@ -12,12 +12,12 @@ use std::task::Waker;
 
 /// An operation from its start until its owner has taken the result.
 pub(super) struct Entry {
-    /// The number of operations started before it.
+    /// The number of operations that were started before this one.
     pub number: u64,
     /// The file's key in the schedule; a lease has none.
     pub file: Option<usize>,
     pub touch: Touch,
-    /// The number of unfinished operations that it must follow.
+    /// The number of unfinished operations that this one must follow.
     pub waits_for: u32,
     pub work: Work,
     /// Its engine operations that are not complete.
@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// Returns the buffers that it must lease before it starts.
+    /// Returns the number of buffers that the operation must lease before it starts.
     pub fn buffers_needed(&self) -> usize {
         match &self.work {
             Work::Lease(None) => 1,

@@ -47,7 +47,7 @@ enum Flush {
 pub(super) struct Reached {
     pub records: u64,
     pub bytes: u64,
-    /// When the last batch of them was started.
+    /// When the last of the batches was started.
     pub last_begun_at: Instant,
 }
 

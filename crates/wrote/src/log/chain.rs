@@ -13,7 +13,7 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-/// A segment, as its first bytes show it.
+/// A segment, as described by its first bytes.
 #[derive(Debug)]
 pub(super) struct SegmentHead {
     pub path: PathBuf,

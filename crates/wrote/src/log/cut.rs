@@ -25,7 +25,7 @@ const BEGIN: u64 = segment::HEADER_BYTES as u64;
 /// The position in a segment at which a log is cut, and what stays of the batch there.
 #[derive(Debug)]
 pub(super) struct CutPlace {
-    /// The header of the segment that starts there.
+    /// The header of the segment that starts at the cut.
     pub header: SegmentHeader,
     /// The batch that contains the cut.
     batch: BatchHeader,

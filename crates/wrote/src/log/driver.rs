@@ -47,7 +47,7 @@ pub(super) struct LogDriver {
     visitors: AtomicU32,
     /// The last thread that drove left work behind.
     has_left_work: AtomicBool,
-    /// The number of [`super::Log`]s that share it.
+    /// The number of [`super::Log`]s that share the driver.
     handles: AtomicUsize,
     /// The background thread is to end.
     stop: AtomicBool,

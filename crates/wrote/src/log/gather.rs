@@ -41,7 +41,7 @@ struct Wait {
     expected: u64,
     longest: Duration,
     until: Instant,
-    /// The records as the wait began, once there are any.
+    /// The number of records when the wait began, once there are any.
     first: Option<u64>,
 }
 

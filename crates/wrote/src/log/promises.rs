@@ -42,7 +42,7 @@ pub(crate) struct Aim {
 /// The registration of a task that waits.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    /// Its number among the waiting ones, once it is one.
+    /// The task's number among the waiting tasks, once it waits.
     pub number: Option<u64>,
     /// The attempts that had found the disk full when it began to wait.
     pub lacks: u64,

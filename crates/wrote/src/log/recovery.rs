@@ -44,7 +44,7 @@ pub(super) struct ActiveSegment {
     pub created_at_ns: u64,
     /// The checksum in the header of its last batch.
     pub last_checksum: u32,
-    /// Recovery has cut something off. The next batch states it.
+    /// Recovery has removed bytes at the end. The next batch states that.
     pub after_cut: bool,
     /// The sequence after its last record, and the time of its last batch.
     pub end_sequence: u64,

@@ -92,7 +92,7 @@ pub struct Damage {
     pub path: PathBuf,
     /// The first damaged byte.
     pub offset_bytes: u64,
-    /// The first record lost there.
+    /// The first record that was lost at this place.
     pub sequence: u64,
     /// The number of lost records, if known.
     pub records: Option<u64>,

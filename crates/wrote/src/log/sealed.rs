@@ -48,7 +48,7 @@ pub struct Segment {
     pub records: u64,
     /// The bytes of these records, where all of it was read.
     pub record_bytes: u64,
-    /// The folder in which it was listed.
+    /// The folder in which the segment was listed.
     pub(super) folder: Option<Folder>,
 }
 

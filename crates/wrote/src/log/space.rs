@@ -39,9 +39,9 @@ pub(super) struct Space {
     full: Vec<OpenSegment>,
     pub(super) ahead: Ahead,
     retention: Retention,
-    /// Names in the folder have changed since it was synced.
+    /// Names in the folder have changed since the folder was synced.
     is_folder_dirty: bool,
-    /// Segments were removed since it was synced.
+    /// Segments were removed since the folder was synced.
     has_removed: bool,
 }
 

@@ -17,9 +17,9 @@ pub(super) struct LogState {
     pub process: Process,
     pub terms: Terms,
     pub claims: Claims,
-    /// All records before it were passed to the kernel.
+    /// All records before this sequence were passed to the kernel.
     pub written: Frontier,
-    /// All records before it are durable.
+    /// All records before this sequence are durable.
     pub durable: Frontier,
     /// The buffers freed for a batch since the opening.
     pub freed: Frontier,
@@ -27,7 +27,7 @@ pub(super) struct LogState {
     pub gates: Box<[Gate]>,
     /// The figures that are counted; [`LogState::stats`] adds the other figures.
     counted: Mutex<LogStats>,
-    /// The first error; nothing is written after it (W2).
+    /// The first error; the log writes nothing after an error (W2).
     failed: OnceLock<Error>,
     /// The log was closed: every record is written.
     is_closed: AtomicBool,
@@ -66,7 +66,7 @@ pub(super) struct Terms {
     pub sync: SyncPolicy,
     pub dsync: bool,
     pub zeros: bool,
-    /// Whether zeros are left out where flushes are long.
+    /// Whether zeros are left out if flushes are long.
     pub may_omit_zeros: bool,
     pub promise: Promise,
 }
@@ -343,7 +343,7 @@ pub struct LogStats {
     pub late_batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
-    /// The time that they took; they never overlap.
+    /// The time that flushes took; they never overlap.
     pub flush_time: Duration,
     /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
     pub written_bytes: u64,

@@ -19,7 +19,7 @@ pub(super) struct Ahead {
     engine: Engine,
     file: FileId,
     taken: usize,
-    /// The file's length when it was examined.
+    /// The length of the file at the time of its last examination.
     len: u64,
     /// The end of the part of the file that is not cached, as far as it was examined.
     cold_up_to: u64,

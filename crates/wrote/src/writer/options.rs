@@ -44,7 +44,7 @@ pub struct WriterOptions {
     replace: bool,
     mode: Option<u32>,
     abandon_on_drop: bool,
-    /// The disk that it is on.
+    /// The disk that the file is on.
     disk: Option<Disk>,
 }
 

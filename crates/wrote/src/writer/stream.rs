@@ -35,7 +35,7 @@ pub(super) struct Stream {
     engine: Engine,
     file: FileId,
     path: PathBuf,
-    /// The folder that holds its name, if it has one.
+    /// The folder that holds the file's name, if it has a name.
     folder: Option<PathBuf>,
     /// The way to its place, if it is not there yet.
     replacement: Option<Replacement>,

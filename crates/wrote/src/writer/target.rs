@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Target {
     pub file: FileId,
-    /// The name that the caller gave to it, for errors.
+    /// The path that the caller gave, for errors.
     pub path: PathBuf,
     /// The folder that holds its name, as an absolute path because the process may change its own
     /// (`chdir(2)`). The engine has entered it, so renaming the folder does not matter. `None` if

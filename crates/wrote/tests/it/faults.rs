@@ -59,11 +59,11 @@ struct Outcome {
 /// The contents that a file may have.
 #[derive(Clone)]
 enum Kept {
-    /// One of these as a whole; `None` where there is none.
+    /// One of these as a whole; `None` if there is none.
     OneOf(Vec<Option<Vec<u8>>>),
     /// The beginning of these bytes, or all of them and others after; and the bounds of the length.
     Prefix { bytes: Vec<u8>, len_min: usize, len_max: usize },
-    /// Bytes where they are known, and the bounds of the length.
+    /// Bytes if they are known, and the bounds of the length.
     Bytes { known: Vec<Option<u8>>, len_min: usize, len_max: usize },
 }
 

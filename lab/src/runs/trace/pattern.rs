@@ -87,7 +87,7 @@ impl Pattern {
     }
 }
 
-/// Returns the file's content, or its backup's if it is empty; `None` where it is not there.
+/// Returns the file's content, or its backup's if it is empty; `None` if it is not there.
 pub fn content(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let read = |name| match fs::read(folder.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -38,7 +38,7 @@ impl Copies {
         self.folder.join(format!("copy-{number}"))
     }
 
-    /// Compares copy `number` with its source; `None` where there is no copy.
+    /// Compares copy `number` with its source; `None` if there is no copy.
     fn compare(&self, number: u64, faults: &mut Vec<String>) -> Option<()> {
         let bytes = read(&self.copy(number), faults)?;
         let expected = bytes_of(source_of(number));

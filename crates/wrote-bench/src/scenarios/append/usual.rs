@@ -1,4 +1,4 @@
-//! Common ways of appending, as Rust programs with tokio and flume do it.
+//! Common ways in which Rust programs append with tokio and flume.
 
 use super::message::Messages;
 use super::{Kind, Opened};
@@ -35,7 +35,7 @@ pub(super) struct Task<'a> {
 /// A message on its way to the writer.
 struct Sent {
     bytes: Vec<u8>,
-    /// When its task began to send it.
+    /// When the task began to send the message.
     began: Instant,
 }
 

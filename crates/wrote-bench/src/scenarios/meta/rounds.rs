@@ -216,7 +216,7 @@ impl Folder {
     }
 }
 
-/// Accepts that a file is not there.
+/// Accepts a call that fails because the file does not exist.
 fn if_there(done: io::Result<()>, path: &Path, what: &str) -> Result<(), Error> {
     match done {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -236,7 +236,7 @@ mod tests {
                        50.0 s";
         assert!(text.starts_with("too short to tell a cliff within 2.00 GB"), "{text}");
         assert!(text.ends_with(command), "{text}");
-        // Less where the file system has less room, and nothing where it has hardly more.
+        // Less if the file system has less room, and nothing if it has hardly more.
         (target.capacity_bytes, target.free_bytes) = (40_000_000_000, 20_000_000_000);
         assert!(told(&target).text.contains("--size 15G` writes more, in about 7.50 s"));
         target.free_bytes = 6_000_000_000;

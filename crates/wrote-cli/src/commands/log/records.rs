@@ -233,7 +233,7 @@ struct JsonRecord<'a> {
     written_at: Option<Timestamp>,
     /// The record, where it is UTF-8.
     text: Option<&'a str>,
-    /// The record in base64, where it is not UTF-8 (RFC 4648, section 4).
+    /// The record in base64, if it is not UTF-8 (RFC 4648, section 4).
     bytes_base64: Option<String>,
 }
 

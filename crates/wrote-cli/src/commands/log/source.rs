@@ -33,7 +33,7 @@ pub(super) struct Ends {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub sequence: u64,
-    /// When the log passed it to the disk, if known.
+    /// When the log passed the record to the disk, if known.
     pub written_at: Option<SystemTime>,
 }
 

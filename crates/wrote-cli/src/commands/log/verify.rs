@@ -76,7 +76,7 @@ struct JsonDamage {
     path: String,
     offset_bytes: u64,
     sequence: u64,
-    /// Left out if it is unknown.
+    /// The number of lost records; left out if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
     because: String,

@@ -239,7 +239,7 @@ impl Kept {
         self.folder.path().join(format!("{:016x}-{}", bytes.hash(), bytes.len()))
     }
 
-    /// Makes a file of a state, or moves it there.
+    /// Makes a file of a state, or moves an earlier one to its path.
     fn put(&self, path: &Path, bytes: &Bytes) -> io::Result<()> {
         if bytes.len() < KEPT_BYTES_MIN {
             return fs::write(path, &**bytes);

@@ -25,7 +25,7 @@ impl Root {
         self.0.join(file)
     }
 
-    /// Returns a file's trimmed text; `None` where it is missing, empty or unreadable.
+    /// Returns a file's trimmed text; `None` if it is missing, empty or unreadable.
     pub fn text(&self, file: &str) -> Option<String> {
         crate::machine::text(&self.path(file))
     }
@@ -131,7 +131,7 @@ impl Stack {
 }
 
 impl Disk {
-    /// Returns a file of its queue; `None` where it is missing or unreadable.
+    /// Returns a file of its queue; `None` if it is missing or unreadable.
     pub fn queue(&self, root: &Root, file: &str) -> Option<Evidence> {
         root.see(&format!("sys/block/{}/queue/{file}", self.name))
     }

@@ -31,7 +31,7 @@ pub(super) struct Swap {
     /// Its name in `/proc/swaps`.
     pub path: String,
     pub used_kib: u64,
-    /// The whole disks below it.
+    /// The whole disks below the device.
     pub disks: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ const PIECES_MAX: usize = 65_536;
 pub(super) struct FileFacts {
     pub is_folder: bool,
     pub is_file: bool,
-    /// Its attributes (ioctl_iflags(2)), or why they are unknown; `None` where there are none.
+    /// Its attributes (ioctl_iflags(2)), or why they are unknown; `None` if there are none.
     pub attributes: Option<Result<IFlags, String>>,
     /// A file's allocated and written bytes, or why they are unknown.
     pub room: Option<Result<FileRoom, String>>,
@@ -139,7 +139,7 @@ impl FileFacts {
     }
 }
 
-/// Returns the attributes; `None` where the file system has none.
+/// Returns the attributes; `None` if the file system has none.
 fn attributes_of(file: impl AsFd) -> Option<Result<IFlags, String>> {
     match rustix::fs::ioctl_getflags(file) {
         Ok(flags) => Some(Ok(flags)),

@@ -17,7 +17,7 @@ struct CpuTime {
 }
 
 impl CpuTimes {
-    /// Returns the ticks until now; no CPU where the kernel does not report them. Takes 10 us, and
+    /// Returns the ticks until now; no CPU if the kernel does not report them. Takes 10 us, and
     /// longer on large machines, so call it outside the clock.
     fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
@@ -57,9 +57,9 @@ impl CpuTime {
     }
 }
 
-/// Returns the seconds in which this process's threads were ready to run without a CPU; `None`
-/// where the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended threads
-/// are missing.
+/// Returns the seconds in which this process's threads were ready to run without a CPU; `None` if
+/// the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended threads are
+/// missing.
 pub fn waited_s() -> Option<f64> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {

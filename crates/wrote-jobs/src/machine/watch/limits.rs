@@ -165,7 +165,7 @@ pub struct Groups {
 /// 2.
 ///
 /// From `/proc/self/cgroup` and `/proc/self/mountinfo`. `None` where no hierarchy has the
-/// controller, where it is not mounted here, or where the process's group is outside of the mount.
+/// controller, if it is not mounted here, or where the process's group is outside of the mount.
 pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;

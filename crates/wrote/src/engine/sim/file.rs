@@ -15,7 +15,7 @@ pub(super) struct SimFile {
     pub cached: Vec<u8>,
     /// Sectors lost by a failed flush: no later flush writes them, unless they are rewritten.
     pub lost: HashSet<usize>,
-    /// How often it is open, over all boots.
+    /// The number of descriptors that have the file open, over all boots.
     pub opened: usize,
 }
 

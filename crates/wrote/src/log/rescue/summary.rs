@@ -37,7 +37,7 @@ pub struct LogSummary {
     pub next_sequence: u64,
     /// Whether the log was closed after its last record, so that its end is certain.
     pub closed: bool,
-    /// The process that has it open for writing.
+    /// The process that has the log open for writing.
     pub writer: Option<u32>,
     /// The sequences without a record. [`summary`] finds those in segments rewritten by a repair,
     /// [`verify`](fn@super::verify) all of them, including places whose producer panicked.

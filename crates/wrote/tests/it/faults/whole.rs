@@ -30,7 +30,7 @@ pub fn subjects() -> Vec<Box<dyn Subject>> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Case {
     sync: SyncPolicy,
-    /// Bytes of the old content; `None` where there is no file yet.
+    /// Bytes of the old content; `None` if there is no file yet.
     old: Option<usize>,
     new: usize,
     buffer_bytes: usize,
