@@ -1,4 +1,5 @@
-//! Sets the shared library's name for programs (its soname). Apart, because cargo runs it.
+//! Sets the shared library's name for programs (its soname). It is a separate file because cargo
+//! runs it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

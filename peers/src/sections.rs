@@ -1,5 +1,5 @@
-//! A part of a document between two marks; a command writes its sections. Apart, because
-//! it knows nothing of what they contain.
+//! A part of a document between two marks; a command writes its sections. It is a separate file
+//! because it knows nothing of what they contain.
 
 use lab::tools::failure::{Failure, Tried};
 use std::collections::BTreeMap;

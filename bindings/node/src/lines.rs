@@ -1,4 +1,5 @@
-//! `Lines`: a plain file of lines, with a promise for each. Apart, as each class of the package is.
+//! `Lines`: a plain file of lines, with a promise for each. It is a separate file, as each class of
+//! the package is.
 
 use crate::log::{length, path, policy};
 use crate::{Work, raise, work};

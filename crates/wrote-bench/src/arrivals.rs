@@ -1,4 +1,4 @@
-//! Schedules messages at a given rate (M5). Alone, since two scenarios use it.
+//! Schedules messages at a given rate (M5). It is a separate file because two scenarios use it.
 
 use std::time::{Duration, Instant};
 use wrote_jobs::pace::{Pace, nap};

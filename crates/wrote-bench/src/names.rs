@@ -1,5 +1,5 @@
-//! Suggests the known name that a user probably meant. Alone, since scenarios, programs and
-//! languages use it, and none of them imports another.
+//! Suggests the known name that a user probably meant. It is a separate file because scenarios,
+//! programs and languages use it, and none of them imports another.
 
 /// The minimum similarity of two names (1 is equal) for a suggestion.
 const SIMILARITY_MIN: f64 = 0.6;

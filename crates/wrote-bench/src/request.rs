@@ -1,4 +1,4 @@
-//! A benchmark request: what to measure, where, and each scenario's settings. Apart,
+//! A benchmark request: what to measure, where, and each scenario's settings. It is a separate file
 //! because the command makes it, and everything that measures takes it.
 
 use crate::scenarios::Scenarios;

@@ -1,5 +1,5 @@
-//! A scenario: a question about a disk, with rows that answer it. Apart, because it is what each
-//! scenario and the loop agree on.
+//! A scenario: a question about a disk, with rows that answer it. It is a separate file because it
+//! is what each scenario and the loop agree on.
 
 use crate::names::is_below;
 use crate::plan::{Call, Plan};

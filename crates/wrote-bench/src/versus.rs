@@ -1,5 +1,5 @@
-//! Compares two settings by interleaved runs (ABBA). Apart, because it is the only user of two
-//! requests.
+//! Compares two settings by interleaved runs (ABBA). It is a separate file because it is the only
+//! user of two requests.
 
 use crate::bench::Bench;
 use crate::plan::RUNS;

@@ -1,5 +1,5 @@
-//! Makes standard streams closed by the caller fail, instead of leading to `/dev/null`.
-//! Apart, because the loader runs it before `main`.
+//! Makes standard streams closed by the caller fail, instead of leading to `/dev/null`. It is a
+//! separate file because the loader runs it before `main`.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_getfd;

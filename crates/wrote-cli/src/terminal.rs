@@ -1,5 +1,6 @@
 //! The capabilities of the screen: width, colour, characters; lines on standard error; and what the
-//! user wants of both in every command. Apart, because `main` and every command need it.
+//! user wants of both in every command. It is a separate file because `main` and every command need
+//! it.
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;

@@ -1,4 +1,4 @@
-//! Times one run, with CPU time and the device's counters over the same span. Apart,
+//! Times one run, with CPU time and the device's counters over the same span. It is a separate file
 //! because jobs and scenarios are timed alike.
 
 use crate::machine::counters::Counters;

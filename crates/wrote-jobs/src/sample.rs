@@ -1,4 +1,5 @@
-//! Evidence for tests. Apart, because only tests and a feature of this crate have it.
+//! Evidence for tests. It is a separate file because only tests and a feature of this crate have
+//! it.
 
 use crate::findings::Evidence;
 use wrote::device;

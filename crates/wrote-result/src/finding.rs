@@ -1,5 +1,5 @@
-//! Findings: their ids, their order, and their construction. Apart, because jobs and scenarios
-//! make them.
+//! Findings: their ids, their order, and their construction. It is a separate file because jobs and
+//! scenarios make them.
 
 use crate::document::{Finding, Row, Severity};
 use crate::units::some_of;

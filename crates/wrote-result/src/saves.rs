@@ -1,4 +1,4 @@
-//! The cost of sync: a way of saving compared with the same way without it. Apart,
+//! The cost of sync: a way of saving compared with the same way without it. It is a separate file
 //! because it is the only figure of two rows, and names their ways.
 
 use crate::document::Row;

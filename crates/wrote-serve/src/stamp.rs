@@ -1,4 +1,4 @@
-//! Stamps: the sender, place and time of a message, as a part of its record. Apart,
+//! Stamps: the sender, place and time of a message, as a part of its record. It is a separate file
 //! because streams and HTTP stamp alike.
 
 use crate::config::{Listen, Stamp};

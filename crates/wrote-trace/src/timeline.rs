@@ -39,7 +39,7 @@ pub struct Timelines {
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
     first_ns: Option<u64>,
-    /// The binary logarithm of a part, in nanoseconds, above the shortest.
+    /// The length of a part: the shortest length, doubled this many times.
     doublings: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Detects that a handle was opened by the parent of a forked process, which must not use it.
-//! Apart, because every kind of handle asks, and nothing here needs another room.
+//! Detects that a handle was opened by the parent of a forked process, which must not use it. It is
+//! a separate file because every kind of handle asks, and nothing here needs another room.
 
 use crate::Error;
 use std::sync::Once;

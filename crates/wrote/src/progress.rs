@@ -1,5 +1,5 @@
-//! Progress of long work, as the caller's watcher receives it. Apart, because copies and logs are
-//! separate features.
+//! Progress of long work, as the caller's watcher receives it. It is a separate file because copies
+//! and logs are separate features.
 
 use crate::Error;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! Medians and ranges of the figures of all rounds, and conditions on them. Apart, because
-//! it knows only numbers.
+//! Medians and ranges of the figures of all rounds, and conditions on them. It is a separate file
+//! because it knows only numbers.
 
 use std::fmt::{self, Display};
 

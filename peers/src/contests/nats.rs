@@ -1,5 +1,5 @@
-//! nats-server and the program that publishes to it, built from modules of Go. Apart, as each peer
-//! that must be built is.
+//! nats-server and the program that publishes to it, built from modules of Go. It is a separate
+//! file, as each peer that must be built is.
 
 use lab::tools::clients::go_build;
 use lab::tools::failure::Failure;

@@ -1,5 +1,5 @@
-//! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances.
-//! Apart, because measuring knows no page.
+//! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances. It
+//! is a separate file because measuring knows no page.
 
 use super::contest::ContestResult;
 use super::rows::{self, Row};

@@ -1,5 +1,5 @@
-//! `wrote` with ranks, IOR and mdtest, built where their source is given. Apart, as each peer that
-//! must be built is.
+//! `wrote` with ranks, IOR and mdtest, built where their source is given. It is a separate file, as
+//! each peer that must be built is.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, MPI};

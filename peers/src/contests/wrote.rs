@@ -1,5 +1,5 @@
-//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. Apart, because every
-//! other peer prints something else.
+//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. It is a separate file
+//! because every other peer prints something else.
 
 pub use lab::runs::result_rows as rows;
 

@@ -1,4 +1,5 @@
-//! A file written one byte at a time, cached and without a sync. Apart, as each kind of work is.
+//! A file written one byte at a time, cached and without a sync. It is a separate file, as each
+//! kind of work is.
 
 use crate::Result;
 use crate::outcome::Outcome;

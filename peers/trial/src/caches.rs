@@ -1,5 +1,5 @@
-//! Drops the page cache, whose content would decide the rate of cached writes. Apart,
-//! as each kind of work is.
+//! Drops the page cache, whose content would decide the rate of cached writes. It is a separate
+//! file, as each kind of work is.
 
 use crate::Result;
 use crate::clock::Clock;

@@ -1,5 +1,5 @@
-//! Random data: in memory before a clock starts, or as a file to copy. Apart, because
-//! several kinds of work write it.
+//! Random data: in memory before a clock starts, or as a file to copy. It is a separate file
+//! because several kinds of work write it.
 
 use crate::Result;
 use crate::clock::Clock;

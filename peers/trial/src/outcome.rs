@@ -1,5 +1,5 @@
-//! The figures of some work, and their line of JSON. Apart, because every kind of work ends with
-//! it.
+//! The figures of some work, and their line of JSON. It is a separate file because every kind of
+//! work ends with it.
 
 use crate::Result;
 use hdrhistogram::Histogram;

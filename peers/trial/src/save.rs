@@ -1,5 +1,5 @@
-//! A small file replaced repeatedly, atomically and durably each time. Apart, as each
-//! kind of work is.
+//! A small file replaced repeatedly, atomically and durably each time. It is a separate file, as
+//! each kind of work is.
 
 use crate::Result;
 use crate::clock::Clock;

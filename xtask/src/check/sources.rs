@@ -1,5 +1,5 @@
-//! The Rust sources of the crates as tokens: their paths, and their string literals. Apart,
-//! because the checks of prose and of circles read them.
+//! The Rust sources of the crates as tokens: their paths, and their string literals. It is a
+//! separate file because the checks of prose and of circles read them.
 
 use super::lines::{self, folder_of_modules, without_tests};
 use lab::tools::failure::{Failure, Tried};

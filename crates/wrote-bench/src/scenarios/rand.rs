@@ -1,5 +1,5 @@
-//! The scenario `rand`: small random reads, writes and a mix, by queue depth. Apart, as each
-//! scenario is; what it shares with others is the grid.
+//! The scenario `rand`: small random reads, writes and a mix, by queue depth. It is a separate
+//! file, as each scenario is; what it shares with others is the grid.
 
 use super::grid::{Grid, GridWorkload, called};
 use crate::plan::{Call, Plan};

@@ -1,5 +1,5 @@
-//! The block layer's counters of a device, from its `stat` file (M7). Apart, because jobs and
-//! scenarios read it.
+//! The block layer's counters of a device, from its `stat` file (M7). It is a separate file because
+//! jobs and scenarios read it.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! A heat map: a figure for each cell of a grid; darker is more. Apart, as each kind of chart is.
+//! A heat map: a figure for each cell of a grid; darker is more. It is a separate file, as each
+//! kind of chart is.
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MIDDLE, text_width};

@@ -1,4 +1,5 @@
-//! The settings of a copy, and the matching engine. Apart, because files and streams share them.
+//! The settings of a copy, and the matching engine. It is a separate file because files and streams
+//! share them.
 
 use crate::engine::Options;
 use crate::{Disk, Engine, Error, Fallback, Ioengine, Method, Written};

@@ -1,5 +1,5 @@
-//! The choice of the ground below engines. Apart, because an engine is opened from it, and the
-//! ground itself knows no engine.
+//! The choice of the ground below engines. It is a separate file because an engine is opened from
+//! it, and the ground itself knows no engine.
 
 use super::names::Folder;
 use super::{Callers, Engine, Options, Sim};

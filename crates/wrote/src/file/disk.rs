@@ -106,7 +106,8 @@ impl Disk {
         self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// Opens an engine like [`Disk::engine`], or for callers on any thread where no disk is given.
+    /// Opens an engine like [`Disk::engine`]. Without a disk, the engine is for callers on any
+    /// thread.
     #[cfg(feature = "log")]
     pub(crate) fn engine_of(disk: Option<&Disk>, options: &Options) -> Result<Engine, Error> {
         match disk {

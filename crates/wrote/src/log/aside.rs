@@ -1,5 +1,5 @@
-//! Files next to the segments that keep what recovery cuts off and repair replaces. Apart, because
-//! both do so.
+//! Files next to the segments that keep what recovery cuts off and repair replaces. It is a
+//! separate file because both do so.
 
 use super::input::Input;
 use crate::metadata::{Metadata, mode_at_first};

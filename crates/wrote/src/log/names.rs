@@ -1,5 +1,5 @@
-//! Finds segments by name, while a writer creates and removes them. Apart, because readers,
-//! rescue and recovery list them alike.
+//! Finds segments by name, while a writer creates and removes them. It is a separate file because
+//! readers, rescue and recovery list them alike.
 
 use super::input::LogFiles;
 use super::lock::LOCK;

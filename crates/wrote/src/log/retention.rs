@@ -1,5 +1,5 @@
-//! Retention: the sealed segments of a log, and the limits beyond which the oldest are removed.
-//! Apart, because it decides by numbers alone.
+//! Retention: the sealed segments of a log, and the limits beyond which the oldest are removed. It
+//! is a separate file because it decides by numbers alone.
 
 use super::segment::unix_ns_ago;
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
-//! A child process of a test. Apart, because the library's own tests include it, too.
+//! A child process of a test. It is a separate file because the library's own tests include it,
+//! too.
 
 /// Runs `child` in a child process. Panics if it panics or hangs.
 pub(crate) fn in_child(child: impl FnOnce()) {

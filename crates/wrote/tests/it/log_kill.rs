@@ -30,7 +30,7 @@ const LATEST_MS: f64 = 200.0;
 const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 
-/// Small, so that there are many segments.
+/// The segments are small, so that there are many.
 fn ways() -> [LogOptions; 2] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     [small.clone(), small.sync(SyncPolicy::No)]

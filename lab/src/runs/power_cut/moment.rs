@@ -1,5 +1,5 @@
-//! One moment: the subjects write, the power is cut, and the files are checked. Apart,
-//! because a campaign repeats it.
+//! One moment: the subjects write, the power is cut, and the files are checked. It is a separate
+//! file because a campaign repeats it.
 
 use super::disk::{Disk, cut};
 use super::subject::{Seen, Subject, check};

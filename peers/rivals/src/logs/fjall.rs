@@ -1,4 +1,4 @@
-//! fjall: a keyspace whose journal is flushed on request. Apart, as each peer is.
+//! fjall: a keyspace whose journal is flushed on request. It is a separate file, as each peer is.
 
 use super::check;
 use fjall::{CompressionType, Database, KeyspaceCreateOptions, PersistMode};

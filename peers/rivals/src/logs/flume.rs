@@ -1,5 +1,5 @@
-//! A channel to a thread with a `BufWriter`, and an `fdatasync` each second. Apart, as
-//! each peer is.
+//! A channel to a thread with a `BufWriter`, and an `fdatasync` each second. It is a separate file,
+//! as each peer is.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

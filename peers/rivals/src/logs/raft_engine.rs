@@ -1,5 +1,5 @@
-//! raft-engine: one log of many raft groups. Writers that wait share a flush. Apart, as
-//! each peer is.
+//! raft-engine: one log of many raft groups. Writers that wait share a flush. It is a separate
+//! file, as each peer is.
 
 use super::check;
 use protobuf::descriptor::UninterpretedOption;

@@ -1,4 +1,5 @@
-//! SQLite in WAL mode with `synchronous=FULL`: a table of blobs. Apart, as each peer is.
+//! SQLite in WAL mode with `synchronous=FULL`: a table of blobs. It is a separate file, as each
+//! peer is.
 
 use super::check;
 use rusqlite::{Connection, params};

@@ -1,5 +1,5 @@
-//! A file by hand: each message is written and flushed before the next one. Apart, as each
-//! way to append is.
+//! A file by hand: each message is written and flushed before the next one. It is a separate file,
+//! as each way to append is.
 
 use super::{Messages, crew};
 use crate::Result;

@@ -1,5 +1,5 @@
-//! The messages: random bytes of random lengths, made before the clock starts. Apart, because
-//! each way to append takes them.
+//! The messages: random bytes of random lengths, made before the clock starts. It is a separate
+//! file because each way to append takes them.
 
 use super::Work;
 use crate::Result;

@@ -1,5 +1,5 @@
-//! Producers that are tasks of tokio, each with its share of the messages. Apart, because
-//! the log and the thread that gathers have both kinds of producers.
+//! Producers that are tasks of tokio, each with its share of the messages. It is a separate file
+//! because the log and the thread that gathers have both kinds of producers.
 
 use super::Messages;
 use crate::Result;

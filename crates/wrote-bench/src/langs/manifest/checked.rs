@@ -1,5 +1,5 @@
-//! Validates manifest values while parsing, so that errors refer to their line. Apart,
-//! because serde calls it by name, and the manifest is plain data without it.
+//! Validates manifest values while parsing, so that errors refer to their line. It is a separate
+//! file because serde calls it by name, and the manifest is plain data without it.
 
 use super::{Variant, is_id};
 use crate::langs::workload::Task;

@@ -1,4 +1,5 @@
-//! The knee of a curve: the load at which latency bends. Alone, because it knows only points.
+//! The knee of a curve: the load at which latency bends. It is a separate file because it knows
+//! only points.
 
 use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;

@@ -1,5 +1,5 @@
-//! Runs `dd`, if installed: zeros from `/dev/zero` into a file. Apart, because it is the only
-//! way that another program writes.
+//! Runs `dd`, if installed: zeros from `/dev/zero` into a file. It is a separate file because it is
+//! the only way that another program writes.
 
 use super::DD_BS_BYTES;
 use crate::child::{Limits, supervise};

@@ -119,7 +119,8 @@ impl Following {
         Some(Look::ForLost)
     }
 
-    /// Notes that a record was read. Cheap, because a reader that catches up calls it each time.
+    /// Notes that a record was read. This is cheap, because a reader that catches up calls it each
+    /// time.
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
