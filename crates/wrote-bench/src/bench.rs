@@ -112,7 +112,7 @@ impl<'a> Bench<'a> {
                 observer.note(&format!("the test files are in {}", folder.display()));
             } else {
                 match scratch.end_for(peers, Ok(())) {
-                    // What cannot be removed does not invalidate what was measured.
+                    // A file that cannot be removed does not invalidate the measurement.
                     Err(Error::Failed(left)) if !peers.are_many() => observer.note(&left),
                     ended => ended?,
                 }
@@ -329,8 +329,8 @@ impl<'a> Side<'a> {
         plan(&self.scenarios, self.request, room, speed)
     }
 
-    /// Returns the disk, and the part of it that a rank may use. Refuses what can't be planned
-    /// there.
+    /// Returns the disk, and the part of it that a rank may use. Refuses a request that can't be
+    /// planned there.
     fn disk(&self, peers: Peers) -> Result<(Target, Target), Error> {
         scratch::check_writable(&self.request.path)?;
         let target = device::examine(&self.request.path)?;

@@ -41,7 +41,7 @@ const _: () = assert!(SMALL_FILES as u64 * SMALL_BYTES as u64 <= CALIBRATION_SMA
 /// The time of a run outside its clock for its data and its memory. A short run has none of them.
 pub(crate) const BESIDE: Duration = Duration::from_millis(20);
 
-/// Returns the time to add to a run for what is outside its clock.
+/// Returns the time to add to a run for the work outside its clock.
 pub(crate) fn beside(speed: Option<&Calibration>, makes_files: bool) -> Duration {
     speed.unwrap_or(&Calibration::UNKNOWN).beside[usize::from(makes_files)]
 }
@@ -132,7 +132,7 @@ impl Calibration {
 /// Takes steps until they take no longer than before, and returns the mean times of their parts in
 /// the last window.
 ///
-/// Thus a burst at the start is over, and a stall is not what lasts.
+/// Thus a burst at the start is over, and a single stall does not count as the lasting speed.
 fn lasting<const N: usize>(
     steps_max: u32,
     mut step: impl FnMut() -> Result<[Duration; N], Error>,

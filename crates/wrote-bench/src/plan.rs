@@ -124,7 +124,7 @@ pub struct Plan<'a> {
     pub work: Box<dyn Work + 'a>,
 }
 
-/// A row as it stands in the result, but for what its runs measure.
+/// A row of the result, without the figures that its runs measure.
 #[derive(Clone, Debug, Default)]
 pub struct RowSpec {
     /// The row's name, workload, words and view, and the event that its writes survive.
@@ -155,7 +155,8 @@ impl RowSpec {
 
 /// Makes the runs of a plan, and the files that they share.
 pub trait Work {
-    /// Creates what all runs share, and measures what the amount of a run follows from.
+    /// Creates everything that all runs share, and measures the figures from which the amount of a
+    /// run follows.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ pub trait Work {
     fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// Releases what all runs shared, and removes its files, unless the site keeps them.
+    /// Releases everything that all runs shared, and removes its files, unless the site keeps them.
     ///
     /// # Errors
     ///
@@ -272,7 +273,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the time of all runs and of what they share.
+    /// Returns the time of all runs and of the preparations that they share.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let round: Duration = self.rows.iter().map(|row| row.share(speed)).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));

@@ -205,7 +205,8 @@ impl Schedule {
         rows.map(move |(number, row)| (number, reason(row)))
     }
 
-    /// Returns what was shortened for lack of time, except rows that were left out.
+    /// Returns by how much the number of runs was reduced for lack of time. Rows that were left out
+    /// do not count.
     fn shortened(&self) -> Option<Shortened> {
         let runs = self.rows.iter().filter(|row| row.runs > 0).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);

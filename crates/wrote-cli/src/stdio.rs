@@ -92,7 +92,7 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
     }
 }
 
-/// Returns what is missing where a path that the user named is not there.
+/// Explains which part of a path that the user named does not exist.
 fn not_there(path: &Path, action: Action) -> String {
     let shown = path.display();
     let is_missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();

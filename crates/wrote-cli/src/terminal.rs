@@ -57,7 +57,7 @@ static MANNER: OnceLock<Manner> = OnceLock::new();
 /// The bar on the screen above which the library's lines stand.
 pub(crate) static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
-/// Sets what the user wants, before the first output.
+/// Sets the user's choices, before the first output.
 pub fn obey(manner: Manner) {
     let _ = MANNER.set(manner);
     if manner.verbose {
@@ -182,7 +182,7 @@ fn print(line: &str) {
     let _ = stderr().write_all(line.as_bytes());
 }
 
-/// Prints what the library and the server log as lines, up to this level.
+/// Prints the messages that the library and the server log, up to this level, as lines.
 pub(crate) fn say_logged(level: log::LevelFilter) {
     struct Said;
 

@@ -47,7 +47,7 @@ pub struct Evidence<'a> {
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
-    /// The cuts that a time limit made in the measurement.
+    /// By how much a time limit reduced the number of runs.
     pub shortened: Option<Shortened>,
     /// The bytes that the disk accepts above its sustained rate.
     pub burst: Option<Burst>,

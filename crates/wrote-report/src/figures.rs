@@ -151,7 +151,7 @@ pub fn per_second(iops: f64) -> String {
     }
 }
 
-/// Returns whether a row differs from what was asked: by a fallback, or by lost messages.
+/// Returns whether a row did not run as requested: because of a fallback, or of lost messages.
 pub fn fell_back(row: &Row) -> bool {
     !row.settings.fallbacks.is_empty() || !row.has_all_records()
 }

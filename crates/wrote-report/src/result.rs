@@ -107,7 +107,7 @@ fn marks(group: &Group) -> Vec<Note> {
     missed.into_iter().chain(best).collect()
 }
 
-/// Returns what the best mark of a group's table stands for.
+/// Returns the meaning of the mark of the best row in a group's table.
 fn fastest(group: &Group) -> Vec<Note> {
     let best = group.best().map(|best| {
         let text = format!("the fastest that survives a power loss: {}", group.name(best));

@@ -72,7 +72,8 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Returns what takes the messages; `None` after a failure until it is reopened.
+    /// Returns the log or file that takes the messages; `None` after a failure until it is
+    /// reopened.
     pub(crate) fn target(&self) -> Option<Target> {
         lock(&self.target).clone()
     }

@@ -284,7 +284,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         })
     }
 
-    /// Counts what the door took and refused.
+    /// Counts the messages that the door accepted and refused.
     fn count(&mut self, (messages, bytes, cut): (u64, u64, u64), rejected: Vec<Reason>) {
         let (port, client) = (&self.port, self.admission.client());
         add(&port.metrics.cut_messages_total, cut);

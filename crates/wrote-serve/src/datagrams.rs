@@ -226,7 +226,7 @@ async fn append_in_turn(
     }
 }
 
-/// Receives what the kernel has, even if the runtime does not know of it yet.
+/// Receives the datagrams that the kernel has, even if the runtime does not know of them yet.
 fn recv_now(socket: &UnixDatagram, buffer: &mut [u8]) -> io::Result<usize> {
     let (bytes, _) = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
     Ok(bytes)

@@ -1,6 +1,6 @@
-//! Models the files that a program uses, and what of them each crash would leave: a report's levels
-//! and the names in the states of `wrote trace crash` are both derived from it, and the states add
-//! the bytes.
+//! Models the files that a program uses, and the part of them that each crash would leave. A
+//! report's levels and the names in the states of `wrote trace crash` are both derived from this
+//! model; the states add the bytes.
 //!
 //! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file
 //! makes its data durable, and a flush of its folder makes its name durable. The rules are those

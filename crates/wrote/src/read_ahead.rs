@@ -40,7 +40,7 @@ impl ReadAhead {
         self.next_offset - self.pieces.len() as u64 * self.piece_bytes as u64
     }
 
-    /// The end of what was queued.
+    /// Returns the end of the queued pieces.
     pub(crate) fn queued_up_to(&self) -> u64 {
         self.next_offset
     }

@@ -107,7 +107,7 @@ fn each_neighbour_has_a_row_in_the_same_rounds_and_leaves_nothing() {
     assert!(rate.of == "iops" && rate.beside.iter().all(|of| of.ratio.median > 0.0), "{rate:?}");
     // On a slow disk the runs have too few flushes for a P99.
     assert!(rule.beside.iter().all(|of| of.here.ci95_high > 0.0), "{rule:?}");
-    // Beside a neighbour, other I/O is what is asked about.
+    // With a neighbour, other I/O is the subject of the question.
     let is_sampled = |row: usize| document.scenarios[0].rows[row].runs[0].foreign_share.is_some();
     assert_eq!([is_sampled(0), is_sampled(1)], [true, false]);
     let rows = document.scenarios[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len()));

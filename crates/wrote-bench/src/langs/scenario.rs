@@ -108,7 +108,7 @@ struct LanguageRow {
     amount: Outcome<u64>,
 }
 
-/// The report of a program, checked, and what we measured of it.
+/// The checked report of a program, and our own measurements of it.
 struct ProgramRun {
     answer: Answer,
     cost: Run,

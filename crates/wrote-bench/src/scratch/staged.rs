@@ -66,7 +66,7 @@ fn lives(process: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Returns the space of a file, or of all files in a folder, ignoring what can't be read.
+/// Returns the space of a file, or of all files in a folder. Ignores files that can't be read.
 fn size_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {

@@ -4,8 +4,9 @@
 //! Only `wrote` calls it, so it is not part of the defined command line, and not in help, manual
 //! page or completions.
 //!
-//! Its tasks stand in `program.rs`, which is a link to the file in `langs/wrote`: what is measured
-//! is what a reader finds there next to the other languages. So the two are never one room.
+//! Its tasks are in `program.rs`, which is a link to the file in `langs/wrote`. So the measured
+//! program is the one that a reader finds there next to the other languages, and the two files
+//! can't be joined.
 
 mod program;
 

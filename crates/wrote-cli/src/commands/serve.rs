@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     served.map_err(failed)
 }
 
-/// Sets what is logged: what the configuration says, and all with `--verbose`.
+/// Sets the level of logging: the configuration's, or everything with `--verbose`.
 fn set_level(config: &Config) {
     let least = if is_verbose() { LevelFilter::Info } else { LevelFilter::Off };
     log::set_max_level(config.log_level.max(least));

@@ -20,7 +20,8 @@ use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
-/// Exit codes, as in shells: no such program, it can't be run, or what runs it failed before that.
+/// Exit codes, as in shells: there is no such program, it can't be run, or the tracer failed before
+/// that.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 const NOT_TRACED: u8 = 125;

@@ -38,7 +38,7 @@ impl Rows {
         }
     }
 
-    /// `target` is what the result shows.
+    /// `target` is the disk that the result shows.
     pub(super) fn findings(
         &self,
         target: &Target,

@@ -317,7 +317,7 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
     options.custom_flags(flags.bits() as i32).open(path).map_err(Error::at(path, "open"))
 }
 
-/// Writes whole, and drops the pages once they are written.
+/// Writes all bytes, and drops their pages once they are written.
 fn write_dropping(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     let flags = ReadWriteFlags::from_bits_retain(libc::RWF_DONTCACHE as _);
     let mut written = 0;

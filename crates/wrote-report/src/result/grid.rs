@@ -14,7 +14,7 @@ pub struct Grid<'a> {
     pub title: &'a str,
     /// `512 KiB x 64`, in the order of the rows.
     pub sides: Vec<&'a str>,
-    /// `plain`, `registered`, in the order of the rows.
+    /// The names of the columns, such as `plain` and `registered`, in the order of the rows.
     pub heads: Vec<&'a str>,
     pub cells: Vec<(&'a Cell, &'a Row)>,
     pub best: &'a Row,

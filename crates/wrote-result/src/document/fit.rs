@@ -196,7 +196,7 @@ impl FitRule {
         }
     }
 
-    /// Adds a row of the same pattern beside a neighbour, measured in the same rounds.
+    /// Adds a row of the same pattern with a neighbour, measured in the same rounds.
     pub fn judge_beside(&mut self, neighbour: &str, alone: &Row, beside: &Row) {
         let has_few = [alone, beside].iter().any(|row| FitRule::few(&self.of, row).is_some());
         let figures = [alone, beside].map(|row| match has_few {
@@ -215,8 +215,8 @@ impl FitRule {
         });
     }
 
-    /// Judges a limit as broken whatever the figure, alone and beside: no flush of the row survives
-    /// a power loss.
+    /// Judges a limit as broken whatever the figures are, alone and with neighbours: no flush of
+    /// the row survives a power loss.
     pub fn refuse(&mut self) {
         let beside = self.beside.iter_mut().map(|beside| &mut beside.verdict);
         for verdict in std::iter::once(&mut self.verdict).chain(beside).flatten() {
@@ -225,7 +225,7 @@ impl FitRule {
         self.decided_after_s = None;
     }
 
-    /// Returns its verdicts alone and beside each neighbour.
+    /// Returns its verdicts, alone and with each neighbour.
     pub fn verdicts(&self) -> impl Iterator<Item = FitVerdict> {
         self.verdict.into_iter().chain(self.beside.iter().filter_map(|beside| beside.verdict))
     }

@@ -183,7 +183,7 @@ impl Add for Records {
 const FOREIGN_SHARE_MAX: f64 = 0.1;
 
 impl Run {
-    /// Returns whether other programs used the disk beside it.
+    /// Returns whether other programs used the disk during the run.
     pub fn is_disturbed(&self) -> bool {
         self.foreign_share.is_some_and(|share| share > FOREIGN_SHARE_MAX)
     }

@@ -179,7 +179,7 @@ impl Key {
     }
 }
 
-/// A value, and what it may be.
+/// A value, and the values that are allowed.
 #[derive(Debug)]
 struct Given<'a> {
     written: Written<'a>,

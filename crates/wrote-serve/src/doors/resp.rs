@@ -306,7 +306,7 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// Takes what clients say of themselves, which is shown nowhere.
+    /// Accepts the properties that clients state about themselves, and shows them nowhere.
     fn client(&self, input: &[u8], intake: &mut Intake<'_>) {
         match self.request.len() {
             3 if self.is(input, 1, b"SETNAME") => intake.answer(b"+OK\r\n"),

@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Failed(i32),
 }
 
-/// Judges what the kernel answered to a try. `has_shared_ring`: several threads submit to a ring.
+/// Judges the kernel's answer to a try. `has_shared_ring`: several threads submit to a ring.
 pub(super) fn judge(
     op: &mut PendingOp,
     file: &mut OpenFile,

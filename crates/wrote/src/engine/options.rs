@@ -122,7 +122,7 @@ impl Options {
         Options { sqpoll: other.sqpoll.clone(), ..self }
     }
 
-    /// Takes the method and what the kernel serves by itself from `other` options.
+    /// Takes the method, and the features that the kernel provides by itself, from `other` options.
     pub(crate) fn by_means_of(self, other: &Options) -> Options {
         let &Options { ioengine, registered_files, iopoll, transfers_itself, .. } = other;
         let sqpoll = other.sqpoll.clone();

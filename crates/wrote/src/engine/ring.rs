@@ -101,7 +101,7 @@ impl Ring {
         Ok((ring, flags))
     }
 
-    /// Registers what the options request, and records each fallback.
+    /// Registers the buffers and files that the options request, and records each fallback.
     pub(super) fn register(&mut self, options: &Options, pool: &Pool, effective: &mut Effective) {
         self.allow_workers(effective.iodepth);
         if options.registered_files {
@@ -280,7 +280,7 @@ impl Ring {
         !queue.is_empty() || queue.taskrun()
     }
 
-    /// Collects what is done, without a call.
+    /// Collects completed operations, without a call.
     #[inline]
     pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
         if self.interrupts > 0 {

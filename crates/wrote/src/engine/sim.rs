@@ -224,7 +224,7 @@ impl SimDisk {
         file
     }
 
-    /// Counts the operation, and returns what it may do.
+    /// Counts the operation, and returns its permit.
     fn admit(&mut self) -> Result<Permit, Errno> {
         let fault = self.faults.get(&self.operations).copied();
         self.operations += 1;

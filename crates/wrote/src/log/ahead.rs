@@ -152,7 +152,7 @@ impl Ahead {
         next
     }
 
-    /// Ends preparing, while no step is in flight. Returns what was prepared.
+    /// Ends preparing, while no step is in flight. Returns the prepared segment.
     pub(super) fn take_waiting(&mut self) -> Option<Preparation> {
         self.attempts = 0;
         match self.preparing.take() {

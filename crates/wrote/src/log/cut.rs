@@ -22,7 +22,7 @@ use std::path::Path;
 /// The place of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
 
-/// The position in a segment at which a log is cut, and what stays of the batch there.
+/// The position in a segment at which a log is cut, and the part of the batch there that stays.
 #[derive(Debug)]
 pub(super) struct CutPlace {
     /// The header of the segment that starts at the cut.

@@ -97,7 +97,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     }
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
-        // The engine reports an error, and what is in its place.
+        // The engine reports an error, and a file that is in the folder's place.
         let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
     }
     engine.make_folder(folder)?;

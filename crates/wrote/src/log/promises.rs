@@ -5,7 +5,7 @@ use super::state::Goal;
 use crate::{Error, Survives};
 use std::task::{Poll, Waker};
 
-/// A log or a plain file of lines, as its tickets know it.
+/// A log or a plain file of lines, as seen by its tickets.
 pub(crate) trait Promises: Send + Sync {
     fn wait(&self, aim: &Aim) -> Result<(), Error>;
 

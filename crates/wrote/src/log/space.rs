@@ -403,7 +403,7 @@ impl Space {
             }
             error
         })?;
-        // From here on the log is cut, and an opening would delete what the cut removed.
+        // From here on the log is cut, and an opening would delete the removed records' files.
         let start = self.open_after_cut(engine, state, files, next);
         // A segment whose header the disk has damaged counts as torn.
         let start = start.and_then(|start| match start.first_sequence == next {

@@ -94,7 +94,7 @@ impl Ahead {
         self.len = len;
         self.cold_up_to = self.cold_up_to.saturating_add(span);
         if span == 0 {
-            // What is queued still comes.
+            // Pieces that are queued still come.
             self.len = self.len.min(self.cold_up_to);
         }
     }

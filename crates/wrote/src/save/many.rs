@@ -93,7 +93,7 @@ pub(super) struct Group {
     flushed: Flushed,
     /// How the files become durable is chosen anew for each group.
     chooses: bool,
-    /// The device of the first file, and what suits its file system.
+    /// The device of the first file, and the method that suits its file system.
     device: Option<(u64, Flushed)>,
     files: Vec<GroupFile>,
     bytes: usize,
@@ -268,7 +268,8 @@ impl Drop for Group {
     }
 }
 
-/// Returns what the page cache writes or has to write (proc_meminfo(5)); without `/proc` too much.
+/// Returns the bytes that the page cache writes or has to write (proc_meminfo(5)); too many without
+/// `/proc`.
 fn dirty_bytes() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return u64::MAX };
     let figures = text.lines().filter_map(|line| {

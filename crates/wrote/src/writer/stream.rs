@@ -439,7 +439,7 @@ impl Stream {
         let read = completions.pop().expect("one was queued and nothing else was in flight");
         let len = read.result?;
         let mut buffer = read.buffer.expect("a read gives its buffer back");
-        // What another program appended is not written again.
+        // Bytes that another program appended are not written again.
         let known = self.len.saturating_sub(offset).min(len as u64) as usize;
         buffer[known..].fill(0);
         Ok(buffer)

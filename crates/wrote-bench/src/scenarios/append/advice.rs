@@ -85,7 +85,7 @@ fn told(row: &Row) -> String {
     }
 }
 
-/// The way whose writers overwrite each other's messages: a row of what not to do.
+/// The way whose writers overwrite each other's messages: an example not to follow.
 const LOSES: &str = "append/flume-10-files";
 
 /// Finds losses, and messages in another order than sent.

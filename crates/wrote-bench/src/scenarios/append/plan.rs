@@ -47,7 +47,7 @@ const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
 
-/// A validated request, with what bounds its runs.
+/// A validated request, with the bounds of its runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
     pub ways: Vec<Way>,

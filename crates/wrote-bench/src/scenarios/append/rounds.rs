@@ -23,7 +23,7 @@ use wrote_result::Error;
 use wrote_result::document::{Row, Settings};
 
 impl Work for Amounts {
-    /// Appends the messages of a way, and reads back what it wrote, keeping its file or log.
+    /// Appends the messages of a way, and reads them back; keeps its file or log.
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = &self.ways[at.row];
         let count = self.messages_of(way);
@@ -50,7 +50,7 @@ impl Work for Amounts {
         Ok(run)
     }
 
-    /// Removes what the last run wrote, and waits until the file system has released it.
+    /// Removes the files of the last run, and waits until the file system has released their space.
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         site.scratch.remove_log(&log_folder(site))?;
         site::clear(&[file(site)], site.scratch.path())
@@ -132,7 +132,7 @@ fn append_to_log(
     Ok(Appended { sent, bytes, run, drained_bytes: drain.written_bytes })
 }
 
-/// Reads back what a run wrote.
+/// Reads back the messages that a run wrote.
 fn read_back(amounts: &Amounts, way: &Way, mut check: Check, site: &Site) -> Result<Check, Error> {
     if way.promise().is_none() {
         let path = file(site);

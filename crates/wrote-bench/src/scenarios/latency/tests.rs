@@ -202,7 +202,7 @@ fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
     }
 }
 
-/// Records what it receives.
+/// Records every call that it receives.
 #[derive(Default)]
 struct Told {
     left: Vec<Duration>,

@@ -26,7 +26,7 @@ impl Task<'_> {
         self.bytes.chunks(bytes as usize)
     }
 
-    /// Returns what makes the error of a call on the output.
+    /// Returns the function that makes the error of a call on the output.
     fn failed<E: Display>(&self, what: &str) -> impl Fn(E) -> Error + Copy {
         Error::at(self.output, what)
     }
@@ -114,7 +114,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Records what was in effect, in the terms of the result.
+    /// Records the settings in effect, in the terms of the result.
     pub(crate) fn tell(&self, effective: &mut Settings) {
         let done = &self.effective;
         let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);

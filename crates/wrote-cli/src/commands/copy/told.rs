@@ -100,7 +100,7 @@ impl Done {
     }
 }
 
-/// Fallbacks that are not worth reporting, since they do what was asked.
+/// Fallbacks that are not worth reporting, since they have the requested effect.
 const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
 /// Returns the level that the copies survive: a power loss, if they were flushed as asked and the

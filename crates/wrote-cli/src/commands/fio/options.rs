@@ -7,7 +7,7 @@ use wrote_jobs::fio as keys;
 use wrote_jobs::fio_report::{Form, TERSE_VERSION, VERSION};
 use wrote_result::Error;
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// A text to print in place of a run.

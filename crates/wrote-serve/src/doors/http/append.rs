@@ -250,7 +250,7 @@ impl<'a> Batch<'a> {
         Refusal::by_log(error, is_well)
     }
 
-    /// Updates the metrics with what was appended since the last call.
+    /// Updates the metrics with the records that were appended since the last call.
     fn count(&mut self) {
         let port = &self.exchange.port;
         let (records, bytes) = (self.records - self.counted.0, self.bytes - self.counted.1);

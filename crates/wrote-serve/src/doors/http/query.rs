@@ -191,7 +191,7 @@ impl Pieces {
         Ok(Some(self.given()))
     }
 
-    /// Returns what is left at the end of the body; empty if nothing.
+    /// Returns the bytes that are left at the end of the body.
     pub(super) fn rest(&mut self) -> Piece<'_> {
         self.forget_given();
         self.given()

@@ -302,7 +302,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Reports what is whole in a damaged segment behind the end of a walk, wherever it lies.
+    /// Reports the whole records in a damaged segment behind the end of a walk, wherever they lie.
     fn scattered(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Tail>, Error> {
         let path = walk.input.path.clone();
         let next_first = self.next_first(index);

@@ -216,7 +216,7 @@ pub(in crate::log) fn behind(
     Ok(EndScan { rest, later: found, lost })
 }
 
-/// The next record of a batch, as far as what was read before it tells.
+/// The next record of a batch, as far as the bytes before it tell.
 #[derive(Clone, Copy)]
 struct Expected {
     place: u64,

@@ -27,7 +27,7 @@ pub(super) fn verify(files: &LogFiles, watch: Watch) -> Result<LogSummary, Error
     Ok(found)
 }
 
-/// Counts what a salvage reports.
+/// Counts an event that a salvage reports.
 fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
     match event {
         Event::Begin { path, header, file_bytes } => {
