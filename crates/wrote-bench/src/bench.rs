@@ -447,8 +447,8 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
     .collect()
 }
 
-/// Returns the disk with the space that a rank may use, the same for each, so that all plan alike:
-/// its part of the fullest disk, as if all ranks used that one.
+/// Returns the disk with the space that a rank may use: an equal part of the fullest disk, as if
+/// all ranks used that disk. The space is the same for each rank, so that all plan alike.
 fn share(target: &Target, peers: Peers) -> Result<Target, Error> {
     let mut shared = target.clone();
     let disk = (target::room_bytes(target), target.capacity_bytes, target.free_bytes);

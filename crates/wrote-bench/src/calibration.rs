@@ -22,7 +22,8 @@ pub(crate) const TIME: Duration = Duration::from_millis(250);
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
 /// Writes in flight: enough to keep most devices busy.
 const IODEPTH: u32 = 8;
-/// The time of a window of steps: a control group lets through at once what is due in so much.
+/// The time of a window of steps: a control group lets the operations of such a slice through at
+/// once.
 const WINDOW: Duration = Duration::from_millis(100);
 /// The maximum number of windows.
 const WINDOWS: u32 = 8;

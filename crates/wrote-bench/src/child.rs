@@ -244,7 +244,8 @@ impl Group {
         // Both fail only if no process is left. The child may have joined another group.
         let _ = kill_process_group(self.leader, Signal::KILL);
         let _ = self.child.kill();
-        // Not before: until the leader is waited for, its ID can't be reused.
+        // The keeper is not dropped earlier: until the leader is waited for, its ID can't be
+        // reused.
         self.keeper = None;
         self.child.wait()
     }

@@ -1,5 +1,5 @@
-//! Processes that measure together, each a rank. They do one thing with each other: every rank
-//! sends rank 0 a value or its error, and rank 0 sends all of them one answer.
+//! Processes that measure together, each a rank. They have one kind of exchange: every rank sends
+//! rank 0 a value or its error, and rank 0 sends all of them one answer.
 
 #[cfg(test)]
 pub(crate) mod tests;

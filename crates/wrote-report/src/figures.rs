@@ -37,7 +37,7 @@ pub fn plus_minus(row: &Row) -> String {
     if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
 }
 
-/// Returns the same for operations per second.
+/// Returns the reach of the interval of operations per second, in percent.
 pub fn operations_plus_minus(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     if iops.len() < 2 { String::new() } else { within(&stats::interval(&iops)) }

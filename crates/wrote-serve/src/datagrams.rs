@@ -35,7 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A bound socket for datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    /// Of either kind. Only recv(2) is called on it, which is the same for both.
+    /// A socket of either kind. The server only calls recv(2), which is the same for both.
     socket: UnixDatagram,
     is_udp: bool,
     _file: Option<SocketFile>,

@@ -42,7 +42,7 @@ const IGNORED: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
 /// The offset of exit codes that shells give to signals.
 const EXIT_SIGNAL_BASE: i32 = 128;
 
-/// The front, as the tracing process knows it.
+/// The front, as seen by the tracing process.
 #[derive(Clone, Debug)]
 pub struct Front {
     process: Pid,
@@ -275,7 +275,7 @@ fn code_of(status: WaitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// The traced program, as the front knows it.
+/// The traced program, as seen by the front.
 struct Started {
     /// Its descriptor, since its number could come to another one; `None` where it had ended.
     process: Option<OwnedFd>,

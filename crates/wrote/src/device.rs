@@ -165,7 +165,7 @@ fn is_memory(device: &BlockDevice, below: Option<&Target>, sys: &Path) -> bool {
     block::is_memory(sys, device) || below.is_some_and(|below| below.in_memory)
 }
 
-/// Returns the same for an overlay, which writes into its upper folder.
+/// Returns the device below an overlay, which writes into its upper folder.
 fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     let nothing = |because: String| (Err(because), false, None);
     let Some(upper) = mount.upper_folder() else {

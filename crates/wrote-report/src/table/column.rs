@@ -16,7 +16,7 @@ pub struct Column {
     pub keep: Keep,
     /// How it is broken into lines on a screen, if it may be.
     pub flex: Option<Flex>,
-    /// The only format that has the column, where not all have it.
+    /// The only format that has the column, if not all formats have it.
     pub only: Option<Format>,
     /// Whether it is shown even if empty.
     pub is_kept: bool,

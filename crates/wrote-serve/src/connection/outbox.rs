@@ -129,7 +129,7 @@ impl Outbox {
         (self.later, self.look) = (None, None);
     }
 
-    /// Wakes the connection after a while, to look again whether the client waits for its answer.
+    /// Wakes the connection after a while, to check again whether the client waits for its answer.
     pub(super) fn look_again(&mut self, context: &mut Context<'_>) {
         let look = self.look.get_or_insert_with(|| Box::pin(sleep(LOOK_PAUSE)));
         if look.as_mut().poll(context).is_ready() {

@@ -53,7 +53,7 @@ pub(crate) struct Amounts {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub sizes: Sizes,
-    /// The time limit, counted from the program's start, of a default run.
+    /// The time limit of a default run, counted from the program's start.
     within: Option<Duration>,
     /// The combined rate of all producers of a run.
     pub rate: Option<Rate>,

@@ -9,8 +9,8 @@ use std::time::Duration;
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
 
-/// A run ends after this time, once it has had the fewest files. It has as many as this place
-/// makes, writes to the device, and removes in so much.
+/// A run ends after this time, once it has had the minimum number of files. It has as many files as
+/// the disk creates, writes out and removes in this time.
 pub(super) const RUN: Duration = Duration::from_millis(300);
 /// The maximum number of files of a run by default. On ext4 without a journal, each removed file
 /// slows creations for some minutes, also in the next benchmark.

@@ -1,4 +1,4 @@
-//! Synthetic series for tests: levels, with noise as disks have it.
+//! Synthetic series for tests: levels, with noise like that of disks.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
