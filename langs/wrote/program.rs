@@ -42,7 +42,7 @@ fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     Ok(wrote::write_unflushed(path, text)?)
 }
 
-/// The same with two flushes: of the content, and of the folder for the name.
+/// Saves with two flushes: one of the content, and one of the folder for the name.
 fn save_sync(path: &Path, text: &[u8]) -> Result<(), Failure> {
     Ok(wrote::write(path, text)?)
 }

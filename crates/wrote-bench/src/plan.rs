@@ -99,7 +99,7 @@ pub struct Plan<'a> {
     pub runs: u32,
     /// The number of runs in [`Work::prepare`].
     pub runs_before: u32,
-    /// The time of [`Work::prepare`] and of files that first runs lay out, but for
+    /// The time of [`Work::prepare`] and of files that first runs lay out, without
     /// `prepared_bytes`.
     pub prepare: Duration,
     /// The time that was asked for, if there is one.

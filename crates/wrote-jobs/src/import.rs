@@ -15,7 +15,7 @@ use wrote_result::document::{Document, SCHEMA, complete};
 /// numbers omit. Errors call it `name`.
 ///
 /// Ignores keys of ours that this version does not know, since a later one may have added them, and
-/// fio's messages before its JSON. Of several documents of fio the last is read.
+/// fio's messages before its JSON. If there are several documents of fio, the last is read.
 ///
 /// # Errors
 ///

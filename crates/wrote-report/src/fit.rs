@@ -220,7 +220,7 @@ fn burst(document: &Document) -> Option<String> {
     Some(format!("These figures may be a burst: {because}. --sustained uses it up first."))
 }
 
-/// Returns the table of all rules; of several programs it names each.
+/// Returns the table of all rules; if there are several programs, it names each.
 fn table(fits: &[Fit]) -> Table {
     let mut lines: Vec<Line> = Vec::new();
     for Fit { program, rules, .. } in fits {

@@ -184,7 +184,7 @@ impl StoreReader {
             let because = format!("the store lacks {because}, and has later ones");
             return Err(StoreError::Damaged { object: self.store.url_of(before + 1), because });
         }
-        // After a failed fetch there is none under way.
+        // After a failed fetch, no fetch is in progress.
         let fetched = self.wait(fetching.unwrap_or_else(|| self.fetch(number)))?;
         self.enter(number, fetched).map(|()| true)
     }

@@ -78,8 +78,8 @@ pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool,
     }
 }
 
-/// Tries whether the store creates an object only if there is none, by an empty object that stays.
-/// Costs one request where that exists, else two.
+/// Tries with an empty object, which stays, whether the store refuses to create an object that
+/// exists. Costs one request where that exists, else two.
 pub(crate) async fn try_to_create(store: &SegmentStore) -> Result<(), StoreError> {
     let path = store.path("if-none-match".to_owned());
     let refused = |words: &str| {

@@ -261,7 +261,7 @@ impl Judge {
         let early = (at, std::mem::take(&mut self.has_saved));
         let saves = self.saves;
         for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
-            // Of a file that is flushed in turn, another thread may write the next record.
+            // If threads take turns at flushing a file, another thread may write the next record.
             let is_next = |account: &Account| {
                 account.changed_by != task && account.flushes + account.durable_writes > 0
             };

@@ -178,7 +178,7 @@ impl Names {
                 self.unflushed.remove(&place);
             }
             let Some(entry) = self.entries.get(&place) else { continue };
-            // Of a change that others have superseded in part, this name is left.
+            // The only name that is left of a change that others have superseded in part.
             let is_kept = |change: &Change| {
                 let is_here = change.folders.contains(&folder) || change.names.len() == 1;
                 is_here && change.ended_ns <= began_ns
@@ -257,7 +257,7 @@ impl Names {
         self.entries.retain(|_, entry| {
             entry.open.drain(..entry.open.len().saturating_sub(1));
             let is_there = entry.now().is_some();
-            // Of names that may come back, as many as a report has use for.
+            // Names that may come back, at most as many as a report uses.
             let may_return = !is_there && entry.durable.is_some() && room > 0;
             room -= usize::from(may_return);
             is_there || may_return

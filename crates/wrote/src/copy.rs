@@ -73,7 +73,7 @@ pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> 
 
 /// Copies the file `from` to the open file `to`, a stream, which is not synced.
 ///
-/// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
+/// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; from the other options, only
 /// [`CopyOptions::bs_bytes`] has an effect. The watcher is called at least ten times a second, even
 /// while the stream accepts nothing, if the kernel supports non-blocking writes (pipes since Linux
 /// 6.4, sockets).

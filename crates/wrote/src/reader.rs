@@ -368,8 +368,8 @@ impl fmt::Debug for Reader {
 /// An iterator over the bytes of a [`Reader`], which [`Reader::bytes`] returns.
 ///
 /// It keeps the positions of the next byte and the buffer's end itself. Code that fills the buffer
-/// never sees them, so a loop keeps them in registers: a byte costs half of that with the iterator
-/// of [`io::Read::bytes`].
+/// never sees them, so a loop keeps them in registers. A byte costs half as much as with the
+/// iterator of [`io::Read::bytes`].
 struct ReaderBytes {
     next: *const u8,
     end: *const u8,

@@ -363,8 +363,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
     if old == new { Ok(()) } else { engine.sync_folder(old) }
 }
 
-/// Makes the names in a folder durable: of files created, renamed or removed there. Flushing a new
-/// file does not make its name durable (`fsync(2)`).
+/// Makes the names in a folder durable after files were created, renamed or removed there. Flushing
+/// a new file does not make its name durable (`fsync(2)`).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;

@@ -331,7 +331,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Runs a program for its amount, and returns the row of the run. Of saves, each timing is a
+    /// Runs a program for its amount, and returns the row of the run. For saves, each timing is a
     /// latency.
     fn run_program(
         &mut self,

@@ -44,7 +44,7 @@ const IODEPTH: u32 = 16;
 const IDLE: Duration = Duration::from_secs(10);
 /// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// Of the bytes that a disk may be worn by, this fraction is left for the second measurement.
+/// The fraction of the bytes that a measurement may write which is left for the second one.
 const RECOVERED_PART: u64 = 5;
 /// The assumed speed if neither a limit nor a calibration is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;

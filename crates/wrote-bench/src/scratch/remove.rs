@@ -234,7 +234,7 @@ fn words_of(name: &str) -> Option<&str> {
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
-/// Lists names on one line; of many, the first few.
+/// Lists names on one line; if there are many, only the first few.
 pub(super) fn listed(names: &[OsString]) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|name| format!("{name:?}")).collect();
     match names.len().saturating_sub(shown.len()) {

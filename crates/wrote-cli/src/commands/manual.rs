@@ -9,7 +9,7 @@ const SECTIONS: &str = include_str!("manual.txt");
 
 /// Writes the page, in roff (`man(7)`).
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
-    // Of one width, so that the same source always gives the same page.
+    // The page has one width, so that the same source always gives the same page.
     let command = crate::args::defined(100);
     let man = Man::new(command.clone());
     // Without a date, for the same reason. clap_mangen's own title would then use the source in its

@@ -93,7 +93,8 @@ fn style(has_length: bool) -> ProgressStyle {
     style.with_key("done", done).with_key("left", left)
 }
 
-/// Returns text such as `1.20 GB of 4.29 GB, 2.26 GB/s`; of an unknown length only what is known.
+/// Returns text such as `1.20 GB of 4.29 GB, 2.26 GB/s`; if the length is unknown, only the known
+/// part.
 fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
     let of = length.map_or(String::new(), |length| format!(" of {}", units::bytes(length)));
     format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))

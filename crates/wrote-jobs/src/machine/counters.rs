@@ -58,8 +58,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns the counters of a device; `None` where it has none, or keeps none: some drivers have
-    /// no such file, and `iostats` of a queue can be turned off.
+    /// Returns the counters of a device; `None` if it has no counters or does not keep them: some
+    /// drivers have no such file, and `iostats` of a queue can be turned off.
     pub fn of(device: &BlockDevice) -> Option<Counters> {
         Counters::read(Path::new("/sys"), device.major, device.minor)
     }

@@ -20,7 +20,7 @@ pub const SAMPLES_PART: u32 = 20;
 /// afterwards.
 const FLUSH_BYTES_MAX: u64 = 128 << 10;
 
-/// How often a sample looks at the tasks that can run.
+/// How often a sample counts the tasks that can run.
 const LOOKS: u32 = 10;
 
 /// The samples between runs.

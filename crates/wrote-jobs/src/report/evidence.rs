@@ -74,7 +74,7 @@ fn without_counters(row: &Row) -> Row {
     row
 }
 
-/// Combines the rows of one direction. Of the other direction it has the device bytes that no row
+/// Combines the rows of one direction. For the other direction it has the device bytes that no row
 /// accounts for.
 fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<Row> {
     let (own, others): (Vec<&Row>, Vec<&Row>) =

@@ -152,7 +152,7 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
 }
 
-/// Returns the file bytes that one job transfers as asked; of whole files their lengths.
+/// Returns the file bytes that one job transfers as asked; for whole files, their lengths.
 fn size_bytes(spec: &JobSpec) -> u64 {
     let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
     if let Some(bytes) = spec.pace.io_bytes {
@@ -166,7 +166,7 @@ fn size_bytes(spec: &JobSpec) -> u64 {
     spec.files.paths.iter().map(of_file).sum::<u64>().min(most)
 }
 
-/// Returns the job's flush; of several kinds the strongest.
+/// Returns the job's flush; if it has several kinds, the strongest.
 fn flush(spec: &JobSpec) -> Flush {
     match (spec.writes.sync, spec.writes.fsync, spec.writes.fdatasync) {
         (SyncEach::Sync, _, _) => Flush::OSyncEach,

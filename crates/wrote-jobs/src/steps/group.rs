@@ -31,7 +31,8 @@ pub struct Done {
     /// The time of each transaction, from its start until its steps are done. Where they flush, it
     /// is durable then (M11).
     pub latencies_ns: Histogram<u64>,
-    /// The time of each flush of a file; of the concurrent thread, where transactions flush none.
+    /// The time of each flush of a file. If transactions flush no file, these are the flushes of
+    /// the concurrent thread.
     pub flushes_ns: Histogram<u64>,
     /// Transactions.
     pub transactions: u64,

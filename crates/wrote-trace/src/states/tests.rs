@@ -585,7 +585,7 @@ fn a_moment_is_told_by_its_call() {
         "after making a file without a name",
     ];
     assert_eq!(told, expected);
-    // Reports of what was there before are not moments, and one of two writes is none.
+    // Reports of files that were there before are not moments, and one of two writes is not.
     assert_eq!(moments(&record.calls, 1000), (5..=record.calls.len() as u64).collect::<Vec<_>>());
     let thin = moments(&record.calls, 10);
     assert_eq!((thin.len(), thin.last()), (5, Some(&(record.calls.len() as u64))));

@@ -28,8 +28,9 @@ const SPACE_BYTES_MIN: u64 = 512;
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
-/// A call in progress, with what is needed when it returns. Of a sure one the arguments tell the
-/// effect, if it succeeds. A flush covers what files have got unseen until their moments.
+/// A call in progress, with what is needed when it returns. If the call is sure to have an effect
+/// when it succeeds, its arguments tell the effect. A flush covers what files have got unseen until
+/// their moments.
 #[derive(Debug)]
 pub enum Begun {
     Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },

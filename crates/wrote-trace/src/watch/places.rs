@@ -76,7 +76,7 @@ struct Known {
     place: PlaceId,
 }
 
-/// An instruction: its file, and its address there; of a script, its line.
+/// An instruction: its file, and its address there. For a script, its line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Frame {
     path: Arc<Path>,

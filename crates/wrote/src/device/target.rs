@@ -41,7 +41,7 @@ pub struct Target {
     /// file systems, and if `/sys` does not show it.
     pub has_journal: Option<bool>,
     /// The file system below, with its path and mount: the one of an overlay's upper folder, or of
-    /// a loop device's file. Of several, the first that is [limited](Target::limit).
+    /// a loop device's file. If there are several, the first that is [limited](Target::limit).
     pub below: Option<Box<Target>>,
     /// The block device on which the file system, or the upper folder of an overlay, lies. If there
     /// is none, more than one, or none that is visible: the reason, ready to be shown.

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time that passes between two looks at the clock: a few of them make records late.
+/// The time that passes between two readings of the clock: a few readings make records late.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The fault of one operation.

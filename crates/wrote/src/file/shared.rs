@@ -274,7 +274,7 @@ impl Shared {
         let builder = std::thread::Builder::new().name("wrote-disk".to_owned());
         match builder.spawn(move || disk.serve()) {
             Ok(started) => state.thread = Some(started.thread().clone()),
-            // Without memory for a thread there is none for the operations either.
+            // If there is no memory for a thread, there is none for the operations either.
             Err(error) => {
                 let what = "starting the disk's thread";
                 state.schedule().fail(&Error::Engine { what, errno: errno_of(&error) });

@@ -106,7 +106,7 @@ fn end(input: &mut Input) -> Result<u64, Error> {
 }
 
 /// Refuses a file that begins like a database, not like lines: before the first line feed its first
-/// sector has a NUL and then other bytes. Of a sector, a crash loses all that follows.
+/// sector has a NUL and then other bytes. A crash loses a sector as a whole, or all that follows.
 fn check_begin(input: &mut Input) -> Result<(), Error> {
     let sector = bytes(input, 0, SECTOR_BYTES.min(input.len_bytes))?;
     let line = sector.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -77,7 +77,7 @@ impl PlainFile {
     /// them. Where another program renamed, removed or shortened the file in the meantime, they are
     /// written again. Returns whether lines that were written before, and never flushed, are lost.
     pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
-        // A flush of the first round is none of earlier lines that were already gone.
+        // A flush of the first round does not cover earlier lines that were already gone.
         let was_dirty = self.is_dirty;
         for _ in 0..TRIES {
             let begin = match self.len_at_its_path()? {

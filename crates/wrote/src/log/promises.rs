@@ -32,8 +32,8 @@ pub(crate) trait Promises: Send + Sync {
 pub(crate) struct Aim {
     pub goal: Goal,
     pub end: u64,
-    /// Of a ticket of a log: the log's number of cuts when it was created. Its caller makes the log
-    /// work.
+    /// For a ticket of a log, the log's number of cuts when the ticket was created. Its caller
+    /// makes the log work.
     pub cuts: Option<u64>,
     /// The gate of the threads that wait for the record's batch.
     pub gate: usize,

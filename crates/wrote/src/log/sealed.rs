@@ -36,7 +36,8 @@ pub struct Segment {
     pub previous_bytes: u64,
     /// When it was started, by the writer's clock, at the latest when its first record was written.
     pub created_at: SystemTime,
-    /// The sequence after its last record; of a beginning, the sequence of its first.
+    /// The sequence after its last record; at the beginning of a segment, the sequence of its first
+    /// record.
     pub end_sequence: u64,
     /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
     pub bytes: u64,

@@ -44,7 +44,7 @@ pub struct Ticket<'log> {
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
         let (goal, cuts) = (driver.state.promised(), Some(driver.state.cuts()));
-        // The largest sequence is never used, so that one is never reached.
+        // The largest sequence is never used, so it is never reached.
         let aim = Aim { goal, end: sequence.saturating_add(1), cuts, gate };
         Ticket { awaited: Awaited::new(driver, aim), sequence }
     }
@@ -55,8 +55,8 @@ impl<'log> Ticket<'log> {
         Ticket { awaited, sequence: end.saturating_sub(1) }
     }
 
-    /// Returns the record's place in the log; of a line, the number of lines appended before it
-    /// since the opening.
+    /// Returns the record's sequence in the log. For a line, returns the number of lines that were
+    /// appended before it since the opening.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }

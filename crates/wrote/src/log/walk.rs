@@ -32,7 +32,7 @@ pub(super) struct Walk {
     pub open: Option<OpenBatch>,
     /// A cut starts a later segment with this record: no batch from it on belongs to the log.
     pub limit: u64,
-    /// No record before this one is needed: of an earlier batch only the header is read.
+    /// No record before this one is needed: only the header of an earlier batch is read.
     pub wanted: u64,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Plain {
 }
 
 enum Way {
-    /// An ordinary file or a block device, read at any place. Its own place stays as it is.
+    /// An ordinary file or a block device, read at any offset. Its own position does not change.
     At(File),
     /// A pipe, a terminal, a device of characters: read in order.
     InOrder(File),
@@ -38,7 +38,7 @@ impl Plain {
 
     pub(super) fn given(file: File) -> Plain {
         let link = descriptor_path(&file);
-        // A file opened past the cache takes no reads of any length at any place.
+        // A file opened past the cache does not accept reads of any length at any offset.
         let is_direct = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
         let reopened = is_direct.then(|| File::open(&link).ok()).flatten();
         let path = std::fs::read_link(&link).unwrap_or(link);

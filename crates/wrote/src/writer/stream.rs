@@ -449,8 +449,8 @@ impl Stream {
     fn hand_over(&mut self) -> Result<(), Error> {
         let whole = self.whole();
         if self.base + whole as u64 > self.len {
-            // Of two writes after the end the later may complete first, leaving zeros before it.
-            // Waiting loses nothing: a direct write that extends its file waits for the others
+            // If two writes go after the end, the later may complete first and leave zeros before
+            // it. Waiting loses nothing: a direct write that extends its file waits for the others
             // anyway.
             self.reap(usize::MAX)?;
         }

@@ -59,7 +59,7 @@ struct Outcome {
 /// The contents that a file may have.
 #[derive(Clone)]
 enum Kept {
-    /// One of these as a whole; `None` if there is none.
+    /// The content is one of these as a whole; `None` means that there is no file.
     OneOf(Vec<Option<Vec<u8>>>),
     /// The beginning of these bytes, or all of them and others after; and the bounds of the length.
     Prefix { bytes: Vec<u8>, len_min: usize, len_max: usize },

@@ -95,7 +95,7 @@ fn remove_old(shelf: &Path, wanted: &[(&str, u64)]) {
         let found = found.to_string_lossy();
         let is_old = |(id, hash): &(&str, u64)| is_build_of(id, &found) && found != name(id, *hash);
         let is_removed = is_draft(&found) || wanted.iter().any(is_old);
-        // A link to a folder is none.
+        // A link to a folder is not a folder.
         if is_removed
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && let Ok(away) = new_folder(shelf)

@@ -116,7 +116,7 @@ impl Curve {
         }
     }
 
-    /// Composes the row of a rate, but for the rate, which follows from the closed loop.
+    /// Composes the row of a rate, but not the rate itself, which follows from the closed loop.
     fn row(&self, percent: u32) -> RowSpec {
         let workload = format!("{NAME}/{}", self.name);
         let row = Row {

@@ -230,8 +230,8 @@ impl Appended {
         Ok(())
     }
 
-    /// Reads the next line without its end; `false` if there is none. Of a line that is too long,
-    /// one byte more than a record may have is kept, and the rest is skipped.
+    /// Reads the next line without its end; `false` if there is none. If a line is too long, one
+    /// byte more than a record may have is kept, and the rest is skipped.
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
         // One more for the line feed, and one more to recognize a longer line.

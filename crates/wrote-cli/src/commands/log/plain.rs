@@ -14,7 +14,7 @@ use wrote_result::Error;
 
 /// The bytes in which line feeds are searched at once.
 const STEP_BYTES: u64 = 256 << 10;
-/// The interval of looks at the end of a file that is followed.
+/// The interval between two checks of the end of a file that is followed.
 const SOON: Duration = Duration::from_millis(20);
 
 /// Returns whether the path is a plain file of lines, not a log's folder: by what is there, and for

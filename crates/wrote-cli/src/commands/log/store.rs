@@ -73,7 +73,7 @@ async fn pass(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
 
-/// Ships sealed segments repeatedly. Of temporary failures it reports the first one and the
+/// Ships sealed segments repeatedly. It reports the first of several temporary failures, and the
 /// recovery, since their texts differ from try to try (a name, a number).
 async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);

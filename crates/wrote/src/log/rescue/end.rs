@@ -22,9 +22,9 @@ pub(in crate::log) struct LogEnd {
     pub walk: Walk,
 }
 
-/// Finds the end of the intact log; `None` if no part of it was ever intact. Of segments known to
-/// be durable it reads only the headers, which covers all of a closed log. With `flush` it flushes
-/// the other segments before reading them, so that the end is on disk.
+/// Finds the end of the intact log; `None` if no part of it was ever intact. It reads only the
+/// headers of segments that are known to be durable, which covers all of a closed log. With `flush`
+/// it flushes the other segments before reading them, so that the end is on disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &mut [SegmentHead],

@@ -46,8 +46,8 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
     Ok(found)
 }
 
-/// Gives each segment the name that its header states, where another has it or none. Of two that
-/// state the same, or of two logs, no name is changed.
+/// Gives each segment the name that its header states, if another segment has that name or no file
+/// has it. If two segments state the same name, or belong to two logs, no name is changed.
 ///
 /// Two names are exchanged in one step, so a power loss at any moment leaves each file a segment's
 /// name, and another repair continues.
