@@ -55,7 +55,8 @@ impl<'a> Bench<'a> {
         self
     }
 
-    /// Adds a request of as many runs. Its rows take turns with the rows of the first request.
+    /// Adds a request with the same number of runs. Its rows take turns with the rows of the first
+    /// request.
     pub(crate) fn beside(mut self, request: &'a Request) -> Bench<'a> {
         self.sides.push(Side::new(request));
         self
@@ -358,7 +359,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the end of plans that take turns from `begin` on.
+/// Returns the end of plans that take turns, beginning at `begin`.
 fn end_of(plans: &[Plan], speeds: &[Calibration], begin: Duration) -> Duration {
     plans.iter().zip(speeds).fold(begin, |end, (plan, speed)| plan.end(Some(speed), end))
 }

@@ -77,7 +77,7 @@ pub struct FirstTouch {
     pub again_bytes_per_s: f64,
 }
 
-/// The cuts that a time limit made in a measurement, besides rows that were left out.
+/// How a time limit reduced a measurement, apart from rows that were left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
     /// The runs of a row if there is enough time.

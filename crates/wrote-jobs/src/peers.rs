@@ -105,7 +105,7 @@ impl Ranks {
         self.is_lost.get()
     }
 
-    /// Ends this rank with an exit code; if one of them is lost, all.
+    /// Ends this rank with an exit code. If one of the ranks is lost, ends all ranks.
     pub fn end(self, code: u8) {
         self.post.end(code, self.is_lost.get());
     }

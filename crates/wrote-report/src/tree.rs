@@ -99,7 +99,7 @@ pub struct Note {
 /// Findings, or checks of the doctor.
 pub struct Remarks {
     pub remarks: Vec<Remark>,
-    /// Whether a text has no more than their names.
+    /// Whether a text has only the names of the checks.
     pub is_brief: bool,
 }
 

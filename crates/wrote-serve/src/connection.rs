@@ -40,8 +40,8 @@ pub(crate) struct Connection<S, P> {
     outbox: Outbox,
     stamper: Option<Box<Stamper>>,
     drain: Option<Wait<()>>,
-    /// Why the door takes no more. Answers to earlier messages are still sent, so that the client
-    /// knows what not to resend.
+    /// The reason why the door accepts no more input. Answers to earlier messages are still sent,
+    /// so that the client knows what not to resend.
     refusal: Option<Refusal>,
     patience: Patience,
 }
@@ -99,7 +99,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.outbox.release(&self.room, &self.port, context)?;
             let mut has_moved = self.send(context);
             if self.inbox.state == Input::Done {
-                // Passes the turn on, as no more is taken.
+                // Passes the turn on, because no more input is accepted.
                 self.room.pass();
             }
             if self.outbox.answer_later(context) {

@@ -103,7 +103,7 @@ pub(crate) struct Intake<'a> {
     pub later: Option<Later>,
     /// Why individual messages were refused while the connection continues.
     pub rejected: Vec<Reason>,
-    /// The door takes no more; the connection ends after the answers.
+    /// The door accepts no more input; the connection ends after the answers.
     pub is_over: bool,
 }
 

@@ -211,7 +211,7 @@ pub enum Act {
         /// The file.
         file: FileId,
     },
-    /// All that a file may have got unseen is being flushed, and no mapping is left.
+    /// A flush covers all unseen changes of a file, and no mapping is left.
     Cover {
         /// The file.
         file: FileId,

@@ -113,7 +113,7 @@ pub enum By {
 }
 
 impl Node {
-    /// Returns the folder that it is or was in, and its path from there.
+    /// Returns the folder that holds or held the file, and the file's path from there.
     fn above(&self) -> (Option<Id>, &Path) {
         let named = self
             .names
@@ -657,8 +657,8 @@ impl Disk {
         });
     }
 
-    /// Forgets what a report needs no more where there is much of it: changes of names, and the
-    /// files that were removed first, which are returned.
+    /// If there is much of it, forgets data that a report no longer needs: changes of names, and
+    /// the files that were removed first, which are returned.
     pub fn forget(&mut self) -> Vec<FileId> {
         if self.names.forget() {
             self.made.retain(|(_, at, _)| self.names.is_open(*at));

@@ -86,10 +86,10 @@ impl Message {
     }
 }
 
-/// Calls `work` in a child process, which traces a program, and stands in front of it. Returns the
-/// exit code that `work` returned, also while the child traces left processes on; where that is of
-/// a signal that killed the program, this process dies of it too. Once the program has ended,
-/// signals to the front raise `stop` in the child.
+/// Calls `work` in a child process, which traces a program, and acts as the user's process in front
+/// of it. Returns the exit code that `work` returned, even while the child goes on to trace
+/// processes that the program left. If a signal killed the program, the same signal ends this
+/// process. Once the program has ended, signals to the front raise `stop` in the child.
 ///
 /// The process must have a single thread.
 ///

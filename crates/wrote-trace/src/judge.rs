@@ -81,7 +81,8 @@ struct Place {
 /// Per-file state beyond the account.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Facts {
-    /// When durable content was truncated and its size, or [`REMOVED`], until the next write.
+    /// The point at which durable content was truncated, and its size or [`REMOVED`]; kept until
+    /// the next write.
     emptied: Option<(Point, u64)>,
     /// When a flush failed.
     failed: Option<Point>,
@@ -309,7 +310,7 @@ impl Judge {
     }
 
     /// Keeps the findings of a file that will only be counted. Returns the finding that a later
-    /// flush ends, by its number from 1 on, or 0.
+    /// flush ends, by its number, which begins with 1, or 0.
     pub fn fold(&mut self, disk: &Disk, accounts: &Accounts, file: FileId) -> u8 {
         const LASTING: [&Kind; 3] =
             [&kinds::UNBUFFERED, &kinds::FLUSH_EACH_SMALL, &kinds::ACKNOWLEDGED_EARLY];

@@ -236,7 +236,7 @@ impl Names {
         open.into_iter().for_each(|(at, _)| self.supersede(at, place));
     }
 
-    /// Takes a name out of a change.
+    /// Removes a name from a change.
     fn supersede(&mut self, at: u64, place: &Place) {
         if let Some(change) = self.changes.get_mut(&at) {
             change.names.retain(|of| of != place);

@@ -87,10 +87,9 @@ enum Report<D> {
     Done(io::Result<Box<(D, Watched)>>),
 }
 
-/// Watches a program, passing each call to `see`, which returns the files that it knows no more:
-/// until its last process that is not a daemon has
-/// ended, or `stop` is raised. If that takes a while after the program's own end, `say` is called
-/// with a line about it.
+/// Watches a program, passing each call to `see`, which returns the files that it no longer knows.
+/// Ends when the program's last process that is not a daemon has ended, or when `stop` is raised.
+/// If this takes a while after the program's own end, `say` is called with a line about it.
 ///
 /// # Errors
 ///

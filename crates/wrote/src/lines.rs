@@ -189,7 +189,7 @@ impl Lines {
         self.shared.look(|state| state.durable)
     }
 
-    /// Fails with the error of a file that takes no more lines, and with [`Error::NotYet`] while
+    /// Fails with the error of a file that accepts no more lines, and with [`Error::NotYet`] while
     /// the disk is full.
     pub fn check(&self) -> Result<(), Error> {
         self.shared.process.check()?;

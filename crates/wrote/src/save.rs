@@ -252,7 +252,7 @@ pub(crate) fn find(
     replace: bool,
 ) -> Result<(PathBuf, Option<Inherited>), Error> {
     let Located { path: place, found } = engine.locate(path)?;
-    // To a file that must be new no link leads.
+    // A file that must be new can't be reached through a link.
     if !replace && (found != Found::Nothing || place != path) {
         return Err(Errno::EXIST).tried(path, Action::Open);
     }

@@ -30,7 +30,7 @@ pub struct Rest {
     /// The batch of a file with an unflushed name or a finding, which a later flush of its folder
     /// ends.
     batch: u16,
-    /// The finding, where the program ends now: its number, from 1 on.
+    /// The number of the finding if the program ended now, counted from 1.
     kind: u8,
     bits: u8,
 }
@@ -67,7 +67,7 @@ impl Rest {
 /// The report's view of a file, which [`Disk`] does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
-    /// The finding, where the program ends now: its number, from 1 on.
+    /// The number of the finding if the program ended now, counted from 1.
     pub kind: u8,
     pub is_new: bool,
     pub is_listed: bool,
@@ -78,7 +78,7 @@ pub struct Mark {
 pub struct Folded {
     /// By device and inode.
     files: HashMap<u64, RangeMap<u64, Rest>>,
-    /// Counts batches, from 1 on.
+    /// Counts batches, beginning with 1.
     pub batch: u16,
     /// When the latest call before this batch had ended.
     batch_ns: u64,

@@ -29,8 +29,8 @@ pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
 /// A call in progress, with what is needed when it returns. If the call is sure to have an effect
-/// when it succeeds, its arguments tell the effect. A flush covers what files have got unseen until
-/// their moments.
+/// when it succeeds, its arguments tell the effect. A flush covers the unseen changes that files
+/// got before these moments.
 #[derive(Debug)]
 pub enum Begun {
     Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },

@@ -135,7 +135,7 @@ pub fn proceed(task: pid_t, event: Event, until: Until) -> io::Result<()> {
     }
 }
 
-/// Lets all tasks of this thread run on unseen, to their ends.
+/// Lets all tasks of this thread run unseen until they end.
 pub fn keep() {
     loop {
         match wait() {

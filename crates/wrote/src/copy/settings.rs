@@ -63,7 +63,7 @@ pub(super) struct Filled {
 }
 
 impl Filled {
-    /// Returns the bytes that went through the page cache to a stream, where no more is known.
+    /// Returns the bytes that went through the page cache to a stream, if nothing else is known.
     pub(super) fn into_stream(bytes: u64) -> Filled {
         Filled { bytes, method: Method::Cached, checksum: None, fallbacks: Vec::new() }
     }

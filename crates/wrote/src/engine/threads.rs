@@ -69,7 +69,7 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
     Reply::new(token, moved)
 }
 
-/// More threads get no more from one disk, only more switching.
+/// More threads get no more throughput from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
 
 /// The threads of a caller that reads and writes itself: an allocation does not wait for a flush.

@@ -31,7 +31,7 @@ const MAY_PASS: [i32; 6] =
 /// Whether there is space for a batch.
 pub(super) enum Room {
     Ready,
-    /// An operation in flight, or a flush that is wanted, will make some.
+    /// There is no space yet: an operation in flight, or a requested flush, will make some.
     Waits,
     /// A temporary error, such as a full disk. Any other error fails the log.
     Lacks(Error),

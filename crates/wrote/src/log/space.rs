@@ -385,8 +385,8 @@ impl Space {
         cut::find(files, path.expect("a log with records has a segment"), next, number)
     }
 
-    /// Cuts the log at this place, and continues in segment `number`. Returns where. While nothing
-    /// is in flight.
+    /// Cuts the log at this place while nothing is in flight, and continues in segment `number`.
+    /// Returns the start of the rest.
     pub(super) fn cut_at(
         &mut self,
         engine: &mut Engine,

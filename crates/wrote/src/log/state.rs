@@ -210,8 +210,8 @@ impl LogState {
         self.lack.times.load(Ordering::SeqCst)
     }
 
-    /// Returns the error of a full disk if it keeps a caller that waits for `end` from `goal`, and
-    /// an attempt since `lacks` has found no room.
+    /// Returns the error of a full disk if the full disk keeps a caller, who waits for `end`, from
+    /// its `goal`, and if an attempt after the first `lacks` ones has found no room.
     pub(super) fn lacked_since(&self, lacks: u64, goal: Goal, end: u64) -> Option<Error> {
         if self.lacks() == lacks {
             return None;

@@ -1,4 +1,4 @@
-//! One read at a time, when its bytes are wanted.
+//! Reads one piece at a time, when its bytes are requested.
 
 use crate::engine::Op;
 use crate::error::Tried;

@@ -33,7 +33,7 @@ trait Subject: Debug {
         &[0, 1, 700, 4095]
     }
 
-    /// Returns whether the caller hears of each error: steps that only save time may fail unseen.
+    /// Returns whether the caller gets each error: steps that only save time may fail silently.
     fn tells(&self) -> bool {
         true
     }

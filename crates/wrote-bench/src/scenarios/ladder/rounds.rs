@@ -45,7 +45,7 @@ impl Work for Runs {
         if way.direct || way.flush != Flush::None {
             let Run { bytes, device_written_bytes, .. } = run.rows[0].runs[0];
             let bytes_per_s = run.rows[0].throughput();
-            // A flush of each write takes longer than its bytes.
+            // A flush of each write takes longer than writing its bytes.
             if way.workload == Workload::Stream && !way.flush.is_each() {
                 self.past.push(Past { row: at.row, before_bytes: self.disk_bytes, bytes_per_s });
             }

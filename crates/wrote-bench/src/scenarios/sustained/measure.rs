@@ -26,7 +26,7 @@ impl Work for Run {
         run
     }
 
-    /// Writes continuously. If that became slow, lets the device rest and measures again.
+    /// Writes continuously. If the writes became slow, lets the device rest and measures again.
     fn run(
         &mut self,
         row: &Row,
