@@ -131,7 +131,7 @@ pub(crate) fn body_of(examples: &str, function: &str) -> String {
     lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The columns that a terminal of 80 leaves to code, behind its label.
+/// The columns that remain for code, after its label, on a terminal of 80 columns.
 #[cfg(test)]
 pub(crate) const CODE_COLUMNS_MAX: usize = 69;
 

@@ -217,7 +217,8 @@ impl Disk {
     }
 }
 
-/// Saves `bytes` at `path`. An existing file is replaced with `replace`, and an error without.
+/// Saves `bytes` at `path`. An existing file is replaced if `replace` is set; otherwise it is an
+/// error.
 fn save(
     engine: &mut Engine,
     sync: SyncPolicy,

@@ -197,7 +197,7 @@ impl ThreadMark {
 
 /// A slot's operation, with its current or next try.
 pub(super) struct PendingOp {
-    /// The try, for the part not moved yet.
+    /// The attempt to transfer the part that is not transferred yet.
     pub request: Request,
     user_data: u64,
     /// The length of the whole operation.

@@ -109,7 +109,7 @@ fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
     let mut files = cut_behind_the_last_batch(&built);
     let place = *built.segments[0].batches.last().unwrap();
     let closing = files[0].1.split_off(place);
-    // As far after the last records as a block's padding.
+    // The same distance after the last records as a block's padding.
     files[0].1.resize(place + BLOCK_BYTES as usize, 0);
     files[0].1.extend(closing);
     let found = recovered(&disk(1, &files));
