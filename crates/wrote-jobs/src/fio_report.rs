@@ -1,5 +1,5 @@
-//! Reports of jobs in fio's own forms, for the scripts, plots and people that read them: JSON, text,
-//! lines of fields, and files of logs.
+//! Reports of jobs in fio's own forms, for the scripts, plots and people that read them: JSON,
+//! text, lines of fields, and log files.
 //!
 //! Keys, order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
@@ -71,7 +71,7 @@ pub struct Document {
     disk_util: Vec<DiskUtil>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_idleness: Option<Idleness>,
-    /// What fio has no key for.
+    /// Figures that fio has no key for.
     #[serde(skip_serializing_if = "Option::is_none")]
     wrote: Option<Wrote>,
 }
@@ -131,7 +131,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(&self, forms: &[Form], out: &mut dyn Write) -> io::Result<()> {
         let mut forms = forms.to_vec();
         forms.sort_unstable();

@@ -87,7 +87,7 @@ impl Message {
 }
 
 /// Calls `work` in a child process, which traces a program, and acts as the user's process in front
-/// of it. Returns the exit code that `work` returned, even while the child goes on to trace
+/// of it. Returns the exit code that `work` returned, even while the child continues to trace
 /// processes that the program left. If a signal killed the program, the same signal ends this
 /// process. Once the program has ended, signals to the front raise `stop` in the child.
 ///

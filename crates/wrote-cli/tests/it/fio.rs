@@ -16,7 +16,7 @@ fn fio(folder: &Path, words: &str) -> Output {
     Command::new(link).args(words).current_dir(folder).output().expect("the program runs")
 }
 
-/// Returns the standard output of a run that ends well, without a word on standard error.
+/// Returns the standard output of a run that ends well, with nothing on standard error.
 fn printed(folder: &Path, words: &str) -> String {
     let output = fio(folder, words);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();

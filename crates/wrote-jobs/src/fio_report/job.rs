@@ -49,7 +49,7 @@ pub(super) struct Job {
     steadystate: Option<Value>,
     #[serde(skip)]
     pub steady_line: Option<String>,
-    /// What a write of the job survives, and what fio leaves out.
+    /// The event that a write of the job survives, and figures that fio leaves out.
     #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
     pub survival: Option<String>,
     /// The jobs of the entry.

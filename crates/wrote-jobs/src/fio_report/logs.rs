@@ -64,14 +64,14 @@ fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
     let is_of_epoch = job.spec.option("log_unix_epoch").is_some_and(|on| on != "0");
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
-    // Nothing is known of the time before an operation was handed on.
+    // The time before the submission of an operation is not measured.
     for entry in job.log.iter().filter(|_| kind != "slat" || over > 0.0) {
-        // The rate of one operation is that of its own time.
+        // The rate of one operation follows from its own time.
         let seconds = if over > 0.0 { over } else { entry.latency_ns.max(1) as f64 / 1e9 };
         let seconds = if kind == "iops" && over == 0.0 { 1e-9 } else { seconds };
         let bytes = if over > 0.0 { 0 } else { entry.bytes };
         let direction = u8::from(entry.write);
-        // A text takes everything.
+        // A text accepts everything.
         let _ = writeln!(
             text,
             "{}, {}, {direction}, {bytes}, 0",

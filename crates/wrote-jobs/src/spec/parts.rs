@@ -195,7 +195,7 @@ pub struct Pacing {
 /// When a rate counts as steady (`steadystate`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// The rate is of operations, otherwise of bytes.
+    /// The rate counts operations; otherwise it counts bytes.
     pub iops: bool,
     /// The criterion is the slope of the line of least squares, otherwise the largest deviation
     /// from the mean.
@@ -204,13 +204,13 @@ pub struct Steady {
     pub limit: f64,
     /// The limit is in percent.
     pub percent: bool,
-    /// The time that is looked at.
+    /// The length of the period that decides.
     pub over: Duration,
-    /// The time before it.
+    /// The time before this period.
     pub ramp: Duration,
 }
 
-/// What a job keeps for its log files.
+/// The entries that a job keeps for its log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
     /// Each entry is the mean over this time; zero for an entry of each operation.

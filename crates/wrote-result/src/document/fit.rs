@@ -123,7 +123,7 @@ fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Opt
 /// The fewest runs with a verdict.
 const RUNS_MIN: usize = 3;
 
-/// The greatest factor by which advice may lengthen a measurement.
+/// The greatest factor that advice may lengthen a measurement by.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {

@@ -273,8 +273,8 @@ impl Disk {
         }
     }
 
-    /// If there are many folders, drops those that no known name needs: first the safe ones, then
-    /// all.
+    /// If there are many folders, drops the ones without known names that need them: first the safe
+    /// ones, then all.
     fn drop_folders(&mut self) {
         for is_any in [false, true] {
             let folders =

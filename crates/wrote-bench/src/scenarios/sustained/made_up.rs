@@ -1,4 +1,4 @@
-//! Synthetic series for tests: levels, with noise like that of disks.
+//! Synthetic series for tests: levels, with the kinds of noise that disks have.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

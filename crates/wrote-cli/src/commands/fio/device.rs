@@ -1,4 +1,4 @@
-//! Which block devices jobs may write to: those that the user names and that hold nothing.
+//! The block devices that jobs may write to: the user must name them, and they must hold nothing.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::os::unix::fs::FileTypeExt;

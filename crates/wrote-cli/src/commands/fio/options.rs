@@ -1,4 +1,4 @@
-//! fio's command line: its own options, and those of jobs.
+//! fio's command line: its own options, and the options of jobs.
 
 use crate::args::RunArgs;
 use std::ffi::OsString;
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_fio_does_without_asking_is_allowed() {
-        // W7: whoever calls fio asks for it.
+        // W7: a user who calls fio asks for it.
         let permissions = parsed("a.fio").run.permissions();
         assert!(permissions.overwrite && permissions.overlap && permissions.extend);
         assert!(!permissions.devices);

@@ -40,7 +40,7 @@ pub(in crate::log) struct Run {
     /// The offset of its first record, and the end of its last one.
     pub place: u64,
     pub end: u64,
-    /// The seed with which the records' checksums are valid.
+    /// The seed that makes the records' checksums valid.
     pub seed: u32,
     /// The header of its batch; `None` if that is lost.
     pub batch: Option<BatchHeader>,
