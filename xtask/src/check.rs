@@ -7,7 +7,7 @@ pub mod links;
 pub mod prose;
 mod sources;
 
-use crate::{PEERS, bindings, fuzz, times};
+use crate::{PEERS, bindings, fuzz};
 use lab::tools::failure::Failure;
 use lab::tools::packages::{self, MPI};
 use lab::tools::programs::{self, cargo_tests};
@@ -41,7 +41,6 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("circles of imports", circles::check)?;
     report.step("paths in the architecture", links::check_paths)?;
     report.step("lines of code", lines::check)?;
-    report.step("times of the suite", times::check)?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("few dependencies of the library", few_dependencies)?;
     report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
@@ -55,7 +54,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("tests of the tools", || {
         cargo_tests(&mut cargo(&["test", "-p", "xtask", "--no-fail-fast"]))
     })?;
-    times::finish(report, "check")
+    report.finish()
 }
 
 fn formats(report: &mut Report) -> Result<(), Failure> {

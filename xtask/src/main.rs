@@ -11,7 +11,6 @@ mod mutants;
 mod nightly;
 mod release;
 mod test;
-mod times;
 mod toolchains;
 mod tools;
 
@@ -41,7 +40,6 @@ enum Verb {
     Check(check::Arguments),
     Test(test::Arguments),
     Nightly(nightly::Arguments),
-    Times(times::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
     /// Count lines of code by crate, beside the most that xtask/src/check/lines.txt allows.
@@ -87,7 +85,6 @@ fn main() -> ExitCode {
         Verb::Check(arguments) => check::check(&arguments),
         Verb::Test(arguments) => test::test(&arguments),
         Verb::Nightly(arguments) => nightly::nightly(&arguments),
-        Verb::Times(arguments) => times::times(&arguments),
         Verb::Prose(arguments) => check::prose::prose(&arguments),
         Verb::Lines => check::lines::check(),
         Verb::Circles => check::circles::check(),

@@ -5,7 +5,7 @@ use crate::check::{STRICT, step};
 use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
-use crate::{PEERS, bindings, book, dist, miri, mutants, release, times, toolchains};
+use crate::{PEERS, bindings, book, dist, miri, mutants, release, toolchains};
 use clap::ValueEnum;
 use lab::runs::confine::{self, Share};
 use lab::runs::seeds::{self, SimArguments};
@@ -65,7 +65,7 @@ pub fn nightly(arguments: &Arguments) -> Result<(), Failure> {
             (campaign.round)(&mut report, Call { count, install, is_short: true })?;
         }
     }
-    times::finish(report, if arguments.short { "short" } else { "nightly" })
+    report.finish()
 }
 
 /// Names every campaign as left out.

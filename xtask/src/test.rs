@@ -2,7 +2,7 @@
 //!
 //! The room is short: the tests are programs that cargo builds.
 
-use crate::{bindings, nightly, times};
+use crate::{bindings, nightly};
 use lab::tools::clients;
 use lab::tools::failure::Failure;
 use lab::tools::packages::{LABS, MPI, TESTS, provide};
@@ -36,7 +36,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     bindings::smoke(&mut report)?;
     nightly::list(&mut report);
-    times::finish(report, "test")
+    report.finish()
 }
 
 /// Runs every test program with `arguments` as one step, and adds the time of each.

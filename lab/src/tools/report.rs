@@ -108,11 +108,6 @@ impl Report {
         self.failed() == 0
     }
 
-    /// Returns the name and duration of each step so far.
-    pub fn steps(&self) -> &[(String, Duration)] {
-        &self.steps
-    }
-
     /// Prints the totals on stdout; fails if a step failed.
     pub fn finish(mut self) -> Result<(), Failure> {
         println!("{}", self.summary());
