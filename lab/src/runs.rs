@@ -3,7 +3,6 @@
 mod bench;
 pub mod confine;
 pub mod devices;
-mod disk;
 mod guest;
 pub mod kill;
 pub mod log_writes;
@@ -52,8 +51,6 @@ enum Lab {
     Damage(seeds::Arguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
     Trace(Moments),
-    /// A command in a folder of a slow disk (as root).
-    Disk(disk::Arguments),
 }
 
 /// Options of a lab with random moments.
@@ -103,7 +100,6 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Programs(arguments) => seeds::programs(&mut report, arguments)?,
         Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
-        Lab::Disk(arguments) => return disk::disk(arguments),
     }
     report.finish()
 }
