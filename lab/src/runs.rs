@@ -43,12 +43,8 @@ enum Lab {
     Sim(seeds::SimArguments),
     /// Processes killed while they write.
     Kill(Moments),
-    /// Random command lines, with damaged files, closed descriptors and limits.
-    Commands(seeds::Arguments),
     /// Drawn programs: the verdicts of `wrote trace` beside the states of its `crash`.
     Programs(seeds::Arguments),
-    /// Logs whose files are swapped, lost, duplicated, emptied or outdated.
-    Damage(seeds::Arguments),
     /// The verdicts of `wrote trace` beside power cuts (as root).
     Trace(Moments),
 }
@@ -81,7 +77,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let needed = match arguments.lab {
         Lab::Nvme => NVME,
         Lab::FaultyDisk | Lab::LogWrites(_) => DEVICE_MAPPER,
-        Lab::Sim(_) | Lab::Kill(_) | Lab::Commands(_) | Lab::Programs(_) | Lab::Damage(_) => &[],
+        Lab::Sim(_) | Lab::Kill(_) | Lab::Programs(_) => &[],
         _ => LABS,
     };
     report.step("Debian packages", || packages::provide(needed, true))?;
@@ -96,9 +92,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::LogWrites(arguments) => log_writes::lab(&mut report, &arguments, true)?,
         Lab::Sim(arguments) => seeds::sim(&mut report, arguments)?,
         Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
-        Lab::Commands(arguments) => seeds::commands(&mut report, arguments)?,
         Lab::Programs(arguments) => seeds::programs(&mut report, arguments)?,
-        Lab::Damage(arguments) => seeds::damage(&mut report, arguments)?,
         Lab::Trace(arguments) => trace::lab(&mut report, arguments)?,
     }
     report.finish()

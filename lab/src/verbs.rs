@@ -6,27 +6,21 @@ use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-mod commands;
 mod confine;
-mod damage;
 mod power_cut;
 mod programs;
 pub mod sim;
 mod strange_fs;
 
 /// The reason why a verb failed, for a person.
-type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// Work on machines that refuse or fail. `cargo xtask lab` runs it.
 #[derive(Parser)]
 #[command(name = "lab")]
 enum Verb {
-    /// Try random command lines
-    Commands(commands::Arguments),
     /// Run a command with less allowed
     Confine(confine::Arguments),
-    /// Damage logs and read them
-    Damage(damage::Arguments),
     /// Write until the power is cut, or check the files that are left
     #[command(subcommand)]
     PowerCut(power_cut::Verb),
@@ -51,9 +45,7 @@ enum Verb {
 /// Runs the verb of the command line.
 pub fn main() -> ExitCode {
     let done = match Verb::parse() {
-        Verb::Commands(arguments) => commands::run(&arguments),
         Verb::Confine(arguments) => confine::run(&arguments),
-        Verb::Damage(arguments) => damage::run(&arguments),
         Verb::PowerCut(verb) => power_cut::run(verb),
         Verb::Programs(arguments) => programs::run(&arguments),
         Verb::Sim(arguments) => sim::run(arguments),
@@ -76,7 +68,7 @@ fn none_broken(broken: usize) -> Result<(), Trouble> {
 
 /// Returns the smallest form of a `broken` thing: again and again the first `smaller` one that is
 /// broken too.
-fn least<T, E>(
+pub fn least<T, E>(
     mut broken: T,
     smaller: impl Fn(&T) -> Vec<T>,
     mut is_broken: impl FnMut(&T) -> Result<bool, E>,
@@ -93,7 +85,7 @@ fn least<T, E>(
 }
 
 /// Leaves out each element in turn.
-fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
+pub fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
     (0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat())
 }
 

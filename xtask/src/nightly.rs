@@ -141,8 +141,8 @@ const CAMPAIGNS: [Campaign; 32] = [
     each("hidden-faults", "lab sim --hidden-faults: 500 seeds", (500, 250), |report, call| {
         seeds::sim(report, SimArguments::of(call.count, true))
     }),
-    each("damage", "lab damage: 6,000 logs", (6_000, 600), |report, call| {
-        seeds::damage(report, seeds::Arguments::of(call.count))
+    long("damage", "6,000 damaged logs", |report, _| {
+        tests(report, "tests of damaged logs", &["--ignored", "drawn_damage::"])
     }),
     each(
         "power-cut",
@@ -161,8 +161,8 @@ const CAMPAIGNS: [Campaign; 32] = [
         kill::lab(report, Moments::of(call.count))
     }),
     long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
-    each("commands", "lab commands: 5,000 calls", (5_000, 500), |report, call| {
-        seeds::commands(report, seeds::Arguments::of(call.count))
+    long("commands", "5,000 drawn command lines", |report, _| {
+        tests(report, "tests of drawn command lines", &["--ignored", "drawn_calls::"])
     }),
     each("programs", "lab programs: 5,000 programs", (5_000, 60), |report, call| {
         seeds::programs(report, seeds::Arguments::of(call.count))
@@ -180,12 +180,12 @@ const CAMPAIGNS: [Campaign; 32] = [
     long("mutants", "small mistakes in the code that keeps promises", |report, call| {
         mutants::check(report, call.install)
     }),
-    // The tests of these five, of `trace` and of `s3` are marked `#[ignore = "nightly"]`.
+    // The tests of these five, and of six others, are marked `#[ignore = "nightly"]`.
     long("soak", "a log in use for 2 minutes", |report, _| {
         tests(report, "tests of a log in use", &["--ignored", "log_soak::"])
     }),
     long("statistics", "tests of statistics and of findings that judge rates", |report, _| {
-        let others = ["clients::", "log_soak::", "pages::", "s3::", "mpi::", "trace::"];
+        let others = ["clients::", "drawn_", "log_soak::", "pages::", "s3::", "mpi::", "trace::"];
         let others = others.map(|module| ["--skip", module]);
         tests(report, "tests of statistics", &[&["--ignored"], &others.concat()[..]].concat())
     }),

@@ -1,6 +1,6 @@
 //! A fuzz target: damages a log, and judges what the library does with it.
 //!
-//! The fuzzer's input is not the log but a trial of `lab damage`: the shape of a valid log, the
+//! The fuzzer's input is not the log but a trial of `lab::damage`: the shape of a valid log, the
 //! edits of its files, and the step after reading it. Headers with wild contents and valid
 //! checksums are tried too. For those only three things hold: no panic, no memory without bound, no
 //! endless loop.

@@ -17,8 +17,8 @@ const NEVER: [&str; 1] = ["findings"];
 const NO_ENGINE: [&str; 2] = ["wrote_report", "wrote_result"];
 /// Modules of tests that run programs in other languages, do no I/O, or take minutes. The benchmark
 /// of each condition covers their use of io_uring.
-const NEVER_MODULES: [&str; 6] =
-    ["langs::", "log_soak::", "programs::", "text::", "pages::", "mpi::"];
+const NEVER_MODULES: [&str; 7] =
+    ["drawn_", "langs::", "log_soak::", "programs::", "text::", "pages::", "mpi::"];
 /// Modules of the library's tests that probe the ring and fall back, or use a log as a program
 /// does. No other test covers that.
 const ENGINE: [&str; 3] = ["engine::", "file_waiting::", "writer::"];

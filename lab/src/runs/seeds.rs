@@ -1,5 +1,4 @@
-//! The labs of many seeds: `sim`, `damage`, `commands` and `programs`. Each runs the verb of the
-//! same name.
+//! The labs of many seeds: `sim` and `programs`. Each runs the verb of the same name.
 
 use crate::fixtures::Seeds;
 use crate::tools::failure::{Failure, Tried};
@@ -7,13 +6,8 @@ use crate::tools::programs::debug;
 use crate::tools::report::Report;
 use crate::tools::repository::{release, target};
 use crate::tools::run::{HANG, Show, run};
-use std::path::Path;
 use std::process::Command;
 
-/// A file system in memory (`tmpfs(5)`).
-const MEMORY: &str = "/dev/shm";
-/// One in this number of damaged logs lies on the disk of the build, if the others are in memory.
-const ON_DISK: u64 = 10;
 /// How many seeds where no number is given.
 const SEEDS: u64 = 10_000;
 
@@ -21,8 +15,8 @@ const SEEDS: u64 = 10_000;
 #[derive(Clone, Copy, Default, clap::Args)]
 #[group(id = "range")]
 pub struct Arguments {
-    /// How many seeds: simulated logs, damaged logs, command lines, or programs.
-    #[arg(long, value_name = "N", visible_aliases = ["logs", "calls"], default_value_t = SEEDS)]
+    /// How many seeds: simulated logs, or programs.
+    #[arg(long, value_name = "N", default_value_t = SEEDS)]
     seeds: u64,
     /// The first seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
@@ -71,48 +65,14 @@ pub fn sim(report: &mut Report, arguments: SimArguments) -> Result<(), Failure> 
     })
 }
 
-/// Damages the logs of some seeds, reads them, and repairs them.
-///
-/// Each log takes about twenty flushes and a hundred requests to the disk, so on a busy disk a
-/// round takes hours. The tests here do not depend on the disk, so most logs lie in memory.
-pub fn damage(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let Seeds { from, count: mut on_disk } = arguments.seeds();
-    let mut damage = |logs: u64, place: &str, parent: &Path| {
-        report.step(&format!("lab damage: {logs} logs {place} from seed {from}"), || {
-            let folder = tempfile::tempdir_in(parent).tried(parent.display())?;
-            let mut command = Command::new(release("lab")?);
-            command.arg("damage").arg("--folder").arg(folder.path());
-            tried(&mut command, logs, from)
-        })
-    };
-    if Path::new(MEMORY).is_dir() {
-        damage(on_disk, "in memory", Path::new(MEMORY))?;
-        on_disk = on_disk.div_ceil(ON_DISK);
-    }
-    damage(on_disk, "on the disk", &target())
-}
-
-/// Runs the command lines of some seeds.
-pub fn commands(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    of_command(report, ("commands", "calls"), arguments)
-}
-
 /// Traces the programs of some seeds.
 pub fn programs(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    of_command(report, ("programs", "programs"), arguments)
-}
-
-fn of_command(
-    report: &mut Report,
-    (verb, what): (&str, &str),
-    arguments: Arguments,
-) -> Result<(), Failure> {
     let Seeds { from, count } = arguments.seeds();
-    report.step(&format!("lab {verb}: {count} {what} from seed {from}"), || {
-        // On a disk, where the command writes directly.
+    report.step(&format!("lab programs: {count} programs from seed {from}"), || {
+        // On a disk, where the programs write directly.
         let folder = tempfile::tempdir_in(target()).tried("the target folder")?;
         let mut command = Command::new(debug("lab")?);
-        command.arg(verb).arg("--program").arg(debug("wrote")?);
+        command.arg("programs").arg("--program").arg(debug("wrote")?);
         command.arg("--folder").arg(folder.path());
         tried(&mut command, count, from)
     })

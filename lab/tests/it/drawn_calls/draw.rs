@@ -1,6 +1,6 @@
 //! Draws a call: its words, the damage of its input, closed descriptors, limits and hidden folders.
 
-use crate::verbs::{Trouble, without_each};
+use lab::verbs::{Trouble, without_each};
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -221,19 +221,14 @@ fn options(help: &str) -> Vec<(String, bool)> {
     declared.filter_map(option).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_options_are_read_from_a_help() {
-        let help = "Usage: wrote <COMMAND>\n\nCommands:\n  doctor       Say what \
-                    holds\n               \
-                    write nothing\n  log          Read\n\nOptions:\n  -o, --output \
-                    <FILE>\n          \
-                    Write\n      --force\n";
-        assert_eq!(names(help), ["doctor", "log"]);
-        let expected = [("--output".to_owned(), true), ("--force".to_owned(), false)];
-        assert_eq!(options(help), expected);
-    }
+#[test]
+fn names_and_options_are_read_from_a_help() {
+    let help = "Usage: wrote <COMMAND>\n\nCommands:\n  doctor       Say what \
+                holds\n               \
+                write nothing\n  log          Read\n\nOptions:\n  -o, --output \
+                <FILE>\n          \
+                Write\n      --force\n";
+    assert_eq!(names(help), ["doctor", "log"]);
+    let expected = [("--output".to_owned(), true), ("--force".to_owned(), false)];
+    assert_eq!(options(help), expected);
 }

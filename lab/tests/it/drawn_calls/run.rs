@@ -1,9 +1,9 @@
 //! Runs one call, with its limits, and keeps its output.
 
-use crate::process::Process;
-use crate::verbs::Trouble;
-use crate::verbs::commands::draw::Call;
-use crate::verbs::commands::world::World;
+use super::draw::Call;
+use super::world::World;
+use lab::process::Process;
+use lab::verbs::Trouble;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::process::Signal;

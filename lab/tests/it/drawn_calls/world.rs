@@ -1,7 +1,7 @@
 //! The files that a call finds: samples of each kind, whole or damaged, and files that stay.
 
-use crate::verbs::commands::Trouble;
-use crate::verbs::commands::draw::{Call, INPUTS};
+use super::draw::{Call, INPUTS};
+use lab::verbs::Trouble;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
