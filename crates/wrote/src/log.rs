@@ -47,6 +47,8 @@ pub(crate) use gather::Gathering;
 pub use handle::{Log, LogOptions};
 pub use input::until;
 pub(crate) use input::{Input, LogFiles, is_same_file};
+#[doc(hidden)]
+pub use open::check_place;
 pub(crate) use promises::{Aim, Promises, Waiting};
 pub use reader::{LogReader, Record};
 pub use rescue::{Damage, LogSummary, repair, summary, verify};

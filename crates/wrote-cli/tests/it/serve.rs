@@ -1,7 +1,7 @@
 //! `wrote serve`: its configuration file, its signals, and a service manager played by the test.
 
 use crate::support::wrote;
-use fixtures::{Running, finish, folder};
+use fixtures::{Running, finish, folder, names};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -115,6 +115,21 @@ fn a_configuration_is_checked_without_being_served() {
     assert!(finished.complaint().ends_with("with tls://, or pass --insecure"));
     let finished = finish(wrote(&words).arg("--insecure").current_dir(folder.path()));
     assert_eq!(finished.stdout, "log: 1 log, 1 listener: fine\n");
+}
+
+#[test]
+fn a_folder_of_other_files_is_not_served_as_a_log_and_the_check_says_so() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("photos")).unwrap();
+    fs::write(folder.path().join("photos/cat.jpeg"), "precious").unwrap();
+    let words = ["serve", "photos", "--listen", "tcp://127.0.0.1:0"];
+    let because = "wrote: photos: has other files, such as \"cat.jpeg\", and no log; name a new \
+                   folder for the log, such as photos/log";
+    for more in [None, Some("--check")] {
+        let finished = finish(wrote(&words).args(more).current_dir(folder.path()));
+        assert_eq!((finished.code(), finished.complaint()), (Some(2), because));
+    }
+    assert_eq!(names(&folder.path().join("photos")), ["cat.jpeg"]);
 }
 
 #[test]

@@ -68,7 +68,10 @@ pub(crate) fn load(config: &Config) -> Result<(Settings, Vec<String>), Vec<Strin
     for log in &config.logs {
         let named = |fault| format!("[logs.{}]: {fault}", log.name);
         let folder = if log.is_file { log.folder.parent() } else { Some(&*log.folder) };
-        take(files::check_folder(folder.unwrap_or(Path::new(""))));
+        take(files::check_folder(folder.unwrap_or(Path::new(""))).and_then(|warning| {
+            let place = if log.is_file { Ok(()) } else { wrote::log::check_place(&log.folder) };
+            place.map(|()| warning).map_err(|error| error.to_string())
+        }));
         take(log.check_lengths(&config.limits).map(|()| None).map_err(named));
         let reads = |listen: &&Listen| matches!(listen.door, Door::Http | Door::Resp);
         if let Some(listen) = log.listeners.iter().find(reads).filter(|_| log.is_file) {

@@ -491,8 +491,9 @@ impl LogOptions {
 
     /// Opens the log in `folder`, which is created if missing.
     ///
-    /// Fails with [`Error::Refused`] if this or another process has the log open for writing; with
-    /// [`Error::Damaged`] if durable records can't be read.
+    /// Fails with [`Error::Refused`] if this or another process has the log open for writing, or if
+    /// the folder has other files and no log; with [`Error::Damaged`] if durable records can't be
+    /// read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         open::open(&self.0, folder.as_ref()).map(Log)
     }

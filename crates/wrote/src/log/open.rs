@@ -16,7 +16,9 @@ use crate::engine::{Folder, Options, System, folder_of};
 use crate::error::Tried;
 use crate::file::calibrate;
 use crate::{Action, Disk, Engine, Error, Ioengine, SyncPolicy};
+use std::ffi::OsString;
 use std::fs::DirBuilder;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +97,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     if folder.join(LOCK).exists() {
         return Ok(());
     }
+    check_place(folder)?;
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
         // The engine reports an error, and a file that is in the folder's place.
@@ -102,6 +105,33 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     }
     engine.make_folder(folder)?;
     engine.sync_folder(folder_of(folder))
+}
+
+/// Refuses what is no folder, and a folder with other files and no log: it would become one.
+pub fn check_place(folder: &Path) -> Result<(), Error> {
+    if folder.metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(Error::refused(folder, "is not a folder, so it can't be a log"));
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+    let is_a_logs = |name: &OsString| {
+        let digits = name.as_bytes().iter().take_while(|byte| byte.is_ascii_digit());
+        name == LOCK || digits.count() == 20
+    };
+    // The folder of a new file system is empty but for this.
+    let is_other = |name: &&OsString| *name != "lost+found";
+    match names.iter().find(is_other).filter(|_| !names.iter().any(is_a_logs)) {
+        None => Ok(()),
+        Some(other) => {
+            let new = folder.join("log");
+            let because = format!(
+                "has other files, such as {other:?}, and no log; name a new folder for the log, \
+                 such as {}",
+                new.display()
+            );
+            Err(Error::refused(folder, because))
+        }
+    }
 }
 
 fn within_bounds(options: &Settings) -> Settings {

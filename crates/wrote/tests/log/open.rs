@@ -42,6 +42,29 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
 }
 
 #[test]
+fn what_is_no_folder_and_a_folder_of_other_files_do_not_become_a_log() {
+    let (_folder, folder) = folder();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("cat.jpeg"), "precious").unwrap();
+    for (path, because) in [
+        (folder.clone(), "has other files, such as \"cat.jpeg\", and no log; name a new folder"),
+        (folder.join("cat.jpeg"), "is not a folder, so it can't be a log"),
+        (PathBuf::from("/dev/null"), "is not a folder, so it can't be a log"),
+    ] {
+        let error = small().open(&path).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert!(error.to_string().contains(because), "{error}");
+    }
+    assert_eq!(fixtures::names(&folder), ["cat.jpeg"]);
+    // A copy of a log may lack its lock.
+    let log = folder.join("log");
+    small().open(&log).unwrap().append(b"first").unwrap().wait().unwrap();
+    fs::remove_file(log.join("lock")).unwrap();
+    fs::write(log.join("notes"), "theirs").unwrap();
+    drop(small().open(&log).unwrap());
+}
+
+#[test]
 fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_file() {
     let (_folder, folder) = folder();
     let options = Log::options();

@@ -6,10 +6,7 @@ use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
 use crate::commands::promised;
 use crate::stdio::{End, Input, of_library};
 use crate::terminal::say;
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::Instant;
 use wrote::{Lines, Log, Survives};
 use wrote_result::units::counted;
@@ -51,7 +48,6 @@ impl Target {
             let torn = lines.torn();
             (Target::File(lines), torn.into_iter().collect())
         } else {
-            check_place(path)?;
             let log = Log::options().sync(*sync).buffer_bytes(buffer_bytes);
             let log = log.open(path).map_err(|error| of_library(&error))?;
             let kept_aside = log.stats().kept_aside;
@@ -116,26 +112,6 @@ impl Target {
             // It was closed, and flushed before.
             Target::File(lines) => lines.survives(),
         }
-    }
-}
-
-/// Refuses a folder with other files in it and no log: it would become one.
-fn check_place(folder: &Path) -> Result<(), Error> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
-    let is_a_logs = |name: &OsString| {
-        let digits = name.as_bytes().iter().take_while(|byte| byte.is_ascii_digit());
-        name == "lock" || digits.count() == 20
-    };
-    // The folder of a new file system is empty but for this.
-    let is_other = |name: &&OsString| *name != "lost+found";
-    match names.iter().find(is_other).filter(|_| !names.iter().any(is_a_logs)) {
-        None => Ok(()),
-        Some(other) => Err(Error::Usage(format!(
-            "{folder}: has other files, such as {other:?}, and no log; name a new folder for the \
-             log, such as {folder}/log, or a FILE with an extension for a plain file of lines",
-            folder = folder.display()
-        ))),
     }
 }
 

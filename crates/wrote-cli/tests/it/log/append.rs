@@ -39,8 +39,7 @@ fn a_folder_of_other_files_does_not_become_a_log() {
     };
     let refused = append("photos");
     let because = "wrote: photos: has other files, such as \"cat.jpeg\", and no log; name a new \
-                   folder for the log, such as photos/log, or a FILE with an extension for a plain \
-                   file of lines";
+                   folder for the log, such as photos/log";
     assert_eq!((refused.code(), refused.complaint()), (Some(2), because));
     assert_eq!(names(&photos), ["cat.jpeg"]);
     for to in ["photos/log", "photos/lines.txt", "events", "events"] {
