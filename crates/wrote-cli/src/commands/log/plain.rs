@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use wrote_result::Error;
+use wrote_result::{Error, units};
 
 /// The bytes in which line feeds are searched at once.
 const STEP_BYTES: u64 = 256 << 10;
@@ -119,6 +119,13 @@ impl PlainReader {
         }
     }
 
+    fn next_record(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
+        let Some(sequence) = self.next_line()? else { return Ok(None) };
+        self.line.pop();
+        bytes.append(&mut self.line);
+        Ok(Some(Head { sequence, written_at: None }))
+    }
+
     /// Begins anew where another program has shortened the file, or given its path to another one.
     fn look_again(&mut self) -> Result<(), End> {
         let here = self.file.get_ref().metadata().map_err(|error| failed(&self.path, &error))?;
@@ -139,10 +146,14 @@ impl PlainReader {
 
 impl Records for PlainReader {
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
-        let Some(sequence) = self.next_line()? else { return Ok(None) };
-        self.line.pop();
-        bytes.append(&mut self.line);
-        Ok(Some(Head { sequence, written_at: None }))
+        let found = self.next_record(bytes)?;
+        if found.is_none() && !self.line.is_empty() {
+            let (path, len) = (self.path.display(), units::bytes(self.line.len() as u64));
+            say(&format!(
+                "wrote: note: {path}: the last line has no end yet; its {len} are left out"
+            ));
+        }
+        Ok(found)
     }
 
     fn seek_time(&mut self, _: SystemTime) -> Result<(), End> {
@@ -154,7 +165,7 @@ impl Follow for PlainReader {
     fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End> {
         let begun = Instant::now();
         loop {
-            let found = self.read_into(bytes)?;
+            let found = self.next_record(bytes)?;
             if found.is_some() || begun.elapsed() >= timeout {
                 return Ok(found);
             }
