@@ -40,9 +40,9 @@ pub(crate) struct Connection<S, P> {
     outbox: Outbox,
     stamper: Option<Box<Stamper>>,
     drain: Option<Wait<()>>,
-    /// The reason why the door accepts no more input. Answers to earlier messages are still sent,
-    /// so that the client knows what not to resend.
-    refusal: Option<Refusal>,
+    /// The reason why the door accepts no more input, and the bytes of input at which it stopped.
+    /// Answers to earlier messages are still sent, so that the client knows what not to resend.
+    refusal: Option<(Refusal, usize)>,
     patience: Patience,
 }
 
@@ -245,7 +245,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         intake.is_closed = !self.port.channel.takes_messages();
         intake.holds = self.port.listen.answers().is_none();
         let mut taken = self.protocol.take(input, &mut intake);
-        let mut is_done = intake.is_over;
+        let (mut is_done, mut given) = (intake.is_over, input.len());
         if self.inbox.state == Input::Ended
             && !intake.is_full
             && !is_done
@@ -255,6 +255,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             if !self.inbox.is_cut {
                 let rest = self.protocol.take_rest(&input[done..], &mut intake);
                 taken = rest.map(|rest| done + rest);
+                given -= done;
             } else if done < input.len() {
                 // A truncated message may read as a different one: `amount=10` of `amount=1000`.
                 intake.reject(Reason::Unfinished);
@@ -279,7 +280,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.inbox.state = Input::Done;
         }
         taken.unwrap_or_else(|refusal| {
-            self.refusal = Some(refusal);
+            self.refusal = Some((refusal, given));
             input.len()
         })
     }
@@ -366,8 +367,9 @@ impl<S: Stream, P: Protocol> Future for Connection<S, P> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let ended = ready!(self.proceed(context));
-        if let Some(refusal) = self.refusal.take().or(ended.err()) {
-            let held = self.inbox.len() + self.outbox.answers.len();
+        let late = ended.err().map(|refusal| (refusal, self.inbox.len()));
+        if let Some((refusal, input)) = self.refusal.take().or(late) {
+            let held = input + self.outbox.answers.len();
             let because = format_args!("{refusal}; it holds {held} bytes");
             self.port.refuse(self.admission.client(), refusal.reason(), because);
         }

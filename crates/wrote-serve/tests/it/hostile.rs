@@ -5,7 +5,7 @@ use crate::serving::{Serving, connect, tokens};
 use crate::warnings;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 use wrote_serve::Config;
@@ -239,7 +239,21 @@ fn each_kind_of_refusal_is_a_line_that_names_the_client_and_the_limit() {
     let mut page = serving.connect();
     page.write_all(b"POST / HTTP/1.1\r\n").unwrap();
     serving.wait_until(|figures| figures.refused == 1);
-    let lines = warnings::about("HTTP came to a listener of frames; it holds");
+    let lines = warnings::about("HTTP came to a listener of frames; it holds 17 bytes");
     assert!(lines.iter().any(|line| line.starts_with(&listen)), "{lines:?}");
     serving.stop();
+}
+
+#[test]
+fn a_counted_message_that_its_client_cut_is_told_with_the_bytes_that_came() {
+    warnings::collect();
+    let serving = Serving::start("tcp://127.0.0.1:0", |_| ());
+    let mut cut = serving.connect();
+    cut.write_all(b"5 <13>a17 <13>cut").unwrap();
+    cut.shutdown(Shutdown::Write).unwrap();
+    serving.wait_until(|figures| figures.refused == 1);
+    let lines = warnings::about("the stream ended inside a message; it holds 10 bytes");
+    let listen = serving.listen.to_string();
+    assert!(lines.iter().any(|line| line.starts_with(&listen)), "{lines:?}");
+    assert_eq!(serving.stop(), [b"<13>a"]);
 }
