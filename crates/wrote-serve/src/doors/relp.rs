@@ -139,7 +139,9 @@ impl Relp {
             }
             // An unknown command may carry a message, which an error as the answer would lose.
             // librelp ends the connection too (`src/relp.c`).
-            _ => return Err(Refusal::Malformed("the command is unknown, or not allowed now")),
+            b"open" => return Err(Refusal::Malformed("the session is open already")),
+            b"syslog" | b"close" => return Err(Refusal::Malformed("the session was not opened")),
+            _ => return Err(Refusal::Malformed("the command is unknown")),
         }
         if !is_hint {
             self.next = if self.next == TRANSACTION_MAX { 1 } else { self.next + 1 };

@@ -1,6 +1,7 @@
 //! RELP over sockets: answers and goodbyes.
 
 use crate::serving::Serving;
+use crate::warnings;
 use std::io::{BufRead, BufReader, Read, Write};
 
 const OPEN: &[u8] = b"1 open 14 relp_version=0\n";
@@ -37,4 +38,22 @@ fn a_server_that_drains_answers_what_has_arrived_and_says_goodbye() {
     reader.read_to_end(&mut rest).unwrap();
     assert_eq!((answers.pop().as_deref(), rest.len()), (Some("0 serverclose 0"), 0));
     assert_eq!(answers.len() + 1, records.len());
+}
+
+#[test]
+fn a_command_at_the_wrong_time_is_refused_for_that_reason_alone() {
+    warnings::collect();
+    for (frames, because) in [
+        (session("2 open 14 relp_version=0\n"), "the session is open already"),
+        (b"1 syslog 3 bad\n".to_vec(), "the session was not opened"),
+        (session("2 eventlog 3 bad\n"), "the command is unknown"),
+    ] {
+        let serving = Serving::start("relp://127.0.0.1:0", |_| ());
+        serving.connect().write_all(&frames).unwrap();
+        serving.wait_until(|figures| figures.refused == 1);
+        let listen = serving.listen.to_string();
+        let lines = warnings::about(&format!(": {because}; it holds "));
+        assert!(lines.iter().any(|line| line.starts_with(&listen)), "{because}: {lines:?}");
+        serving.stop();
+    }
 }
