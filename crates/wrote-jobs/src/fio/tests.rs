@@ -151,6 +151,8 @@ fn sizes_of_files_and_of_transfers_are_those_of_fio() {
         (files.offset_bytes, files.offset_percent, files.file_bytes, files.size_percent)
     };
     assert_eq!(shares("size=25%\noffset=50%"), (0, 50, None, Some(25)));
+    // Scripts that divide a file among jobs begin with 0%.
+    assert_eq!(shares("size=10%\noffset=0%"), (0, 0, None, Some(10)));
     assert_eq!(shares("size=25%\nsize=8k"), (0, 0, Some(8192), None));
     assert_eq!(region("size=0"), (0, None, None));
     let clones = read("[a]\nsize=16k\nfilename=f\noffset=8k\noffset_increment=16k\nnumjobs=3");

@@ -79,8 +79,11 @@ impl Value<'_> {
         let Some(percent) = text.strip_suffix('%') else {
             return Ok(Size::Bytes(self.number_of(&text)?));
         };
-        let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
-        percent.map(Size::Percent).ok_or_else(|| "percents are from 1% to 100%".into())
+        match percent.parse() {
+            Ok(0) => Ok(Size::Bytes(0)),
+            Ok(percent @ 1..=100) => Ok(Size::Percent(percent)),
+            _ => Err("percents are from 0% to 100%".into()),
+        }
     }
 
     pub fn numbers(&mut self) -> Result<[Option<u64>; 2], String> {

@@ -59,7 +59,7 @@ fn each_error_is_one_line_with_its_number() {
         ),
         ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
-        ("[a]\nsize=150%", "line 2: size=150%: percents are from 1% to 100%"),
+        ("[a]\nsize=150%", "line 2: size=150%: percents are from 0% to 100%"),
         (
             "[a]\npercentage_random=20,30",
             "line 2: percentage_random=20,30: reads and writes have the same part here; write one \
