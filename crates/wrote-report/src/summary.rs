@@ -55,11 +55,15 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
     };
     let faster = found.iter().filter_map(faster).map(Note::from);
+    let standing = found.iter().filter_map(|(answer, _)| {
+        let standing = answer.yardstick.as_ref()?;
+        Some(Note::from(format!("{}: {}.", answer.question, standing.text)))
+    });
     let warnings = warnings(&document.findings).into_iter().map(warning);
     let blocks = vec![
         Block::Banner(place, done),
         Block::Table(table(&answers)),
-        Block::notes(Style::Apart, warnings.chain(faster)),
+        Block::notes(Style::Apart, standing.chain(warnings).chain(faster)),
     ];
     Some(Section::new(Role::Answer, "The answer", "", blocks))
 }

@@ -288,6 +288,34 @@ pub struct Answer {
     pub bytes_per_s: Option<f64>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
+    /// Where the figure stands among those of classes of disks.
+    pub yardstick: Option<Standing>,
+}
+
+/// Where a figure stands among typical ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Standing {
+    /// The comparison in words.
+    pub text: String,
+    /// The classes that the machine does not contradict.
+    pub classes: Vec<Class>,
+    /// The month in which the figures were collected: `2026-11`.
+    pub collected: String,
+}
+
+/// Typical figures of a class of disks, in operations or megabytes per second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Class {
+    /// `enterprise SSDs`.
+    pub name: String,
+    /// The least of the published figures.
+    pub low: f64,
+    /// The largest of them.
+    pub high: f64,
+    /// Where they were published.
+    pub sources: Vec<String>,
 }
 
 /// A way that is faster than the simplest one.

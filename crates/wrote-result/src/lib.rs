@@ -12,6 +12,7 @@ pub mod stats;
 pub mod trace;
 pub mod units;
 mod words;
+pub mod yardstick;
 
 use std::fmt::Display;
 use std::path::Path;

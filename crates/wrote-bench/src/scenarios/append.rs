@@ -155,8 +155,7 @@ impl Scenario for Append {
             question: format!("{} writers, durable", plan::WRITERS),
             row: row.name.clone(),
             how: "one wrote::Log for all".into(),
-            bytes_per_s: None,
-            faster: None,
+            ..Answer::default()
         };
         evidence.rows.iter().find(of).map(answer).into_iter().collect()
     }

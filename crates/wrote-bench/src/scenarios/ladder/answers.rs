@@ -2,8 +2,9 @@
 
 use crate::choice::{Choice, effort, is_void, ratio, settings};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Survives};
+use wrote_result::document::{Answer, Blocks, Faster, Flush, Ioengine, Row, Standing, Survives};
 use wrote_result::units::{block_size, bytes};
+use wrote_result::yardstick::{self, Figure};
 
 pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let rows = |workload: &str, is_of: fn(&Row) -> bool| -> Vec<&Row> {
@@ -33,7 +34,8 @@ fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
         row: stream.row.clone(),
         how: format!("after {} of burst", bytes(burst.bytes)),
         bytes_per_s: Some(burst.bytes_per_s),
-        faster: None,
+        yardstick: standing(evidence, Figure::Stream, burst.bytes_per_s / 1e6),
+        ..Answer::default()
     })
 }
 
@@ -52,12 +54,34 @@ fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer
         row: simplest.name.clone(),
         how: how(simplest),
         bytes_per_s: None,
+        yardstick: yardstick(evidence, simplest),
         faster: faster.map(|faster| Faster {
             row: faster.name.clone(),
             how: how(faster),
             times: ratio(faster, simplest),
         }),
     })
+}
+
+/// Returns where the figure of a durable row stands among those of other disks.
+fn yardstick(evidence: &Evidence, row: &Row) -> Option<Standing> {
+    let settings = settings(row);
+    match row.workload.as_str() {
+        _ if !row.is_durable() => None,
+        "stream" => standing(evidence, Figure::Stream, row.throughput() / 1e6),
+        _ if settings.bs_bytes == 4096 && settings.iodepth == 1 => {
+            standing(evidence, Figure::Durable, row.iops())
+        }
+        _ => None,
+    }
+}
+
+/// A disk in memory, and one that a control group limits, is like none.
+fn standing(evidence: &Evidence, figure: Figure, value: f64) -> Option<Standing> {
+    let target = evidence.target;
+    let is_comparable = !evidence.in_memory && target.limits.is_empty();
+    let device = target.device.as_ref().filter(|_| is_comparable);
+    yardstick::standing(figure, value, &evidence.host, device)
 }
 
 /// Describes the way briefly, from the settings in effect: `O_DIRECT, io_uring x 64, one

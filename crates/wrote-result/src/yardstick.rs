@@ -1,0 +1,174 @@
+//! Where a figure stands among typical ones of classes of disks, from `yardstick.toml`.
+
+use crate::document::{Class, Device, Host, Standing};
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+/// A figure that the yardstick has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Durable writes of 4 KiB per second, one after the other.
+    Durable,
+    /// Megabytes per second of a stream.
+    Stream,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Yardstick {
+    collected: String,
+    class: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    #[serde(rename = "where")]
+    kind: Kind,
+    durable: Option<[f64; 2]>,
+    stream: Option<[f64; 2]>,
+    sources: Vec<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Rotating,
+    Flash,
+    Volume,
+}
+
+static YARDSTICK: LazyLock<Yardstick> =
+    LazyLock::new(|| toml::from_str(include_str!("yardstick.toml")).expect("it is valid"));
+
+/// A figure is like a class up to this factor beyond its range, as two measurements of one disk
+/// differ that much.
+const TOLERANCE: f64 = 1.25;
+/// At most this number of classes is named.
+const NAMED_MAX: usize = 2;
+
+/// Returns where a figure stands; `None` without a block device.
+///
+/// No class is named that the device or the machine contradicts: a disk of a real machine is no
+/// volume of a cloud, and flash does not rotate. A virtual machine may have any.
+pub fn standing(
+    figure: Figure,
+    value: f64,
+    host: &Host,
+    device: Option<&Device>,
+) -> Option<Standing> {
+    let device = device?;
+    let is_real = host.virtualization == "none";
+    let may_be = |kind: Kind| match kind {
+        Kind::Volume => !is_real,
+        Kind::Rotating => !is_real || device.rotational,
+        Kind::Flash => !is_real || !device.rotational,
+    };
+    let class = |entry: &Entry| {
+        let range = match figure {
+            Figure::Durable => entry.durable,
+            Figure::Stream => entry.stream,
+        };
+        let [low, high] = range.filter(|_| may_be(entry.kind))?;
+        Some(Class { name: entry.name.clone(), low, high, sources: entry.sources.clone() })
+    };
+    let classes: Vec<Class> = YARDSTICK.class.iter().filter_map(class).collect();
+    let text = words(figure, value, &classes)?;
+    Some(Standing { text, classes, collected: YARDSTICK.collected.clone() })
+}
+
+fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
+    let told = |class: &Class| {
+        let [low, high] = [class.low, class.high].map(|bound| short(figure, bound));
+        format!("{} ({low} to {high})", class.name)
+    };
+    let is_like =
+        |class: &&Class| value >= class.low / TOLERANCE && value <= class.high * TOLERANCE;
+    let like: Vec<String> = classes.iter().filter(is_like).take(NAMED_MAX).map(told).collect();
+    let below = classes.iter().filter(|class| class.high * TOLERANCE < value);
+    let below = below.max_by(|a, b| a.high.total_cmp(&b.high));
+    let above = classes.iter().filter(|class| class.low / TOLERANCE > value);
+    let above = above.min_by(|a, b| a.low.total_cmp(&b.low));
+    let times = |class: &Class| {
+        let times = value / class.high;
+        format!("{times:.1} times the fastest {}", told(class))
+    };
+    match (like.is_empty(), below, above) {
+        (false, Some(below), _) => {
+            Some(format!("consistent with {}; {}", like.join(" and "), times(below)))
+        }
+        (false, None, _) => Some(format!("consistent with {}", like.join(" and "))),
+        (true, Some(below), Some(above)) => {
+            Some(format!("between {} and {}", told(below), told(above)))
+        }
+        (true, Some(below), None) => Some(times(below)),
+        (true, None, Some(above)) => Some(format!("slower than {}", told(above))),
+        (true, None, None) => None,
+    }
+}
+
+/// `1.7 k`, `140`; `1.7 GB/s`, `83 MB/s`.
+fn short(figure: Figure, value: f64) -> String {
+    let (number, thousands) = match value {
+        1000.0.. => ((value / 100.0).round() / 10.0, true),
+        _ => (value, false),
+    };
+    match (figure, thousands) {
+        (Figure::Durable, true) => format!("{number} k"),
+        (Figure::Durable, false) => format!("{number}"),
+        (Figure::Stream, true) => format!("{number} GB/s"),
+        (Figure::Stream, false) => format!("{number} MB/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(figure: Figure, value: f64, virtualization: &str, rotational: bool) -> String {
+        let host = Host { virtualization: virtualization.into(), ..Host::default() };
+        let device = Device { rotational, ..Device::default() };
+        standing(figure, value, &host, Some(&device)).expect("a standing").text
+    }
+
+    #[test]
+    fn a_figure_stands_among_classes_that_the_machine_does_not_contradict() {
+        use Figure::{Durable, Stream};
+        for (figure, value, virtualization, rotational, text) in [
+            (
+                Durable,
+                6660.0,
+                "none",
+                false,
+                "consistent with enterprise SSDs (7 k to 40 k); 3.9 times the fastest consumer \
+                 NVMe SSDs (140 to 1.7 k)",
+            ),
+            (Durable, 60.0, "none", true, "consistent with hard disks (20 to 120)"),
+            (Durable, 900.0, "none", true, "7.5 times the fastest hard disks (20 to 120)"),
+            (Durable, 60.0, "none", false, "slower than consumer NVMe SSDs (140 to 1.7 k)"),
+            (
+                Durable,
+                3000.0,
+                "kvm",
+                true,
+                "between consumer NVMe SSDs (140 to 1.7 k) and enterprise SSDs (7 k to 40 k)",
+            ),
+            (Stream, 120.0, "none", true, "consistent with hard disks (83 MB/s to 175 MB/s)"),
+        ] {
+            assert_eq!(told(figure, value, virtualization, rotational), text, "{value}");
+        }
+        assert!(told(Durable, 500.0, "kvm", false).contains("SSDs"));
+        assert!(standing(Durable, 1.0, &Host::default(), None).is_none());
+    }
+
+    #[test]
+    fn ranges_are_ordered_and_each_has_a_source() {
+        for entry in &YARDSTICK.class {
+            for [low, high] in entry.durable.into_iter().chain(entry.stream) {
+                assert!(low < high, "{}", entry.name);
+            }
+            assert!(!entry.sources.is_empty(), "{}", entry.name);
+        }
+    }
+}
