@@ -1,4 +1,4 @@
-//! Logs that are opened, read, and searched for one record.
+//! Logs that are opened and read.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -48,15 +48,6 @@ pub enum By {
     Owned,
     /// The files by `read(2)` in pieces of 128 KiB, and CRC-32C of each piece: the floor.
     Pieces,
-}
-
-/// The ways to find a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FindBy {
-    /// A new `LogReader` for each.
-    Reader,
-    /// `LogReader::seek` of one reader that has read the same records before.
-    Seek,
 }
 
 /// Makes a log at `place`, which stays.
@@ -131,35 +122,6 @@ pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     Ok(Outcome { elapsed_s, latency_ns: Percentiles::of(&opened), ..outcome })
 }
 
-/// Finds `reads` records of the log at `place`, in random order.
-pub fn find(by: FindBy, reads: u32, place: &Path) -> Result<Outcome> {
-    let records = LogReader::open(place, 0)?.count() as u64;
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-    let wanted: Vec<u64> = (0..reads).map(|_| random.next_u64() % records).collect();
-    let mut reader = LogReader::open(place, 0)?;
-    let mut find = |sequence| {
-        reader.seek(sequence)?;
-        reader.next().transpose()
-    };
-    if by == FindBy::Seek {
-        wanted.iter().try_for_each(|&sequence| find(sequence).map(drop))?;
-    }
-    let (mut found, mut bytes) = (Histogram::<u64>::new(3)?, 0);
-    let clock = Clock::start()?;
-    for &sequence in &wanted {
-        let begin = Instant::now();
-        let record = match by {
-            FindBy::Reader => LogReader::open(place, sequence)?.next().transpose()?,
-            FindBy::Seek => find(sequence)?,
-        };
-        found.record(begin.elapsed().as_nanos() as u64)?;
-        let record = record.filter(|record| record.sequence == sequence);
-        bytes += record.ok_or("a record is missing")?.bytes.len() as u64;
-    }
-    let outcome = clock.stop(bytes, u64::from(reads))?;
-    Ok(Outcome { latency_ns: Percentiles::of(&found), ..outcome })
-}
-
 /// Returns the segments of a log in order.
 fn files(place: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path()));
@@ -198,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_reads_and_finds_all_records() {
+    fn every_way_reads_all_records() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let place = folder.path().join("log");
         let made = make(&shape(false), &place).expect("room");
@@ -207,10 +169,6 @@ mod tests {
             assert_eq!((read.operations, read.bytes), (made.operations, made.bytes), "{by:?}");
         }
         assert!(read(By::Pieces, &place).expect("files").bytes > made.bytes);
-        for by in [FindBy::Reader, FindBy::Seek] {
-            let found = find(by, 50, &place).expect("records");
-            assert_eq!((found.operations, found.bytes), (50, 50 * 500), "{by:?}");
-        }
         assert_eq!(open(3, &place).expect("a log").operations, 3);
         assert_eq!(read(By::Lent, &place).expect("a log").operations, made.operations);
     }

@@ -84,16 +84,6 @@ enum Work {
         /// The folder of the log.
         place: PathBuf,
     },
-    /// Read records of a log by their sequences, in random order.
-    LogFind {
-        #[arg(long)]
-        by: log::FindBy,
-        /// The number of records.
-        #[arg(long, value_name = "N")]
-        reads: u32,
-        /// The folder of the log.
-        place: PathBuf,
-    },
     /// Read a file from start to end.
     Read {
         #[arg(long)]
@@ -171,7 +161,6 @@ fn work(work: Work) -> Result<Outcome> {
         Work::LogMake { shape, place } => log::make(&shape, &place),
         Work::LogRead { by, place } => log::read(by, &place),
         Work::LogOpen { times, place } => log::open(times, &place),
-        Work::LogFind { by, reads, place } => log::find(by, reads, &place),
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),
         Work::Load(work) => load::load(&work),

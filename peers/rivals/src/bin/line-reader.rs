@@ -22,7 +22,8 @@ thread_local! {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
-    let port: u16 = port.ok_or_else(|| std::io::Error::other("line-reader PORT [FILE [flushed]]"))?;
+    let port: u16 =
+        port.ok_or_else(|| std::io::Error::other("line-reader PORT [FILE [flushed]]"))?;
     let file = std::env::args().nth(2).map(File::create).transpose()?;
     if let (Some(file), Some(_)) = (&file, std::env::args().nth(3)) {
         flush(file.try_clone()?)?;
