@@ -1,11 +1,23 @@
 //! Chooses the best row, with reasons.
 
+use crate::names::is_below;
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Blocks, Flush, Ioengine, Row, Settings, View, fastest};
+use wrote_result::document::{Answer, Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds, significant};
 
 /// CPU costs that differ by less than this factor count as equal.
 const SAME_COST: f64 = 1.1;
+
+/// Answers each question by the best of the rows below a name.
+pub(crate) fn best(evidence: &Evidence, asked: &[(&str, &str)]) -> Vec<Answer> {
+    let answer = |(question, below): &(&str, &str)| {
+        let rows = evidence.rows.iter().filter(|row| is_below(&row.name, below));
+        let row = fastest(rows)?;
+        let (question, how) = ((*question).into(), row.way.clone());
+        Some(Answer { question, row: row.name.clone(), how, ..Answer::default() })
+    };
+    asked.iter().filter_map(answer).collect()
+}
 
 /// The chosen row, and its alternatives.
 pub(crate) struct Choice<'a> {

@@ -105,8 +105,8 @@ fn figures(row: &Row) -> (String, String) {
     let interval = &row.throughput_bytes_per_s;
     let is_rough = row.is_rough();
     let is_counted = match row.view() {
-        View::Operations => row.settings.effective.sync.is_each(),
-        View::Messages => true,
+        View::Operations => row.settings.effective.sync.is_each() || row.is_random(),
+        View::Messages | View::Metadata => true,
         _ => false,
     };
     if is_counted {

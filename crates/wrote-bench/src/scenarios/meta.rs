@@ -7,13 +7,14 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
+use crate::choice::best;
 use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
 use plan::Files;
 use wrote::Survives;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{
-    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SourceCache, View,
+    Answer, Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SourceCache, View,
 };
 use wrote_result::{Error, words};
 
@@ -163,5 +164,14 @@ impl Scenario for Meta {
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
         findings::find(evidence).into_iter().flatten().collect()
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        let asked = [
+            ("Files created", "meta/own/create"),
+            ("Files read", "meta/own/read"),
+            ("Files removed", "meta/own/unlink"),
+        ];
+        best(evidence, &asked)
     }
 }

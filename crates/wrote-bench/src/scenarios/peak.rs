@@ -1,11 +1,13 @@
 //! The scenario `peak`: the maximum throughput of sequential reads and writes, and how to reach it.
 
 use super::grid::{Grid, GridWorkload, called, can_poll, short};
+use crate::choice::best;
 use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
 use std::time::Duration;
+use wrote_jobs::findings::Evidence;
 use wrote_jobs::spec::{JobSpec, READ, WRITE};
-use wrote_result::document::Cell;
+use wrote_result::document::{Answer, Cell};
 use wrote_result::{Error, units};
 
 const NAME: &str = "peak";
@@ -54,6 +56,10 @@ impl Scenario for Peak {
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         let grid = called(WORKLOADS, call, grid)?;
         Ok(grid.map(|grid| grid.plan(call.speed)).into_iter().collect())
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        best(evidence, &[("Reads, at best", "peak/read"), ("Writes, at best", "peak/write")])
     }
 }
 

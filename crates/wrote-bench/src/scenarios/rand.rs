@@ -2,11 +2,14 @@
 //! file, as each scenario is; what it shares with others is the grid.
 
 use super::grid::{Grid, GridWorkload, called};
+use crate::choice::best;
 use crate::plan::{Call, Plan};
 use crate::scenario::{Listed, Scenario};
 use std::time::Duration;
+use wrote_jobs::findings::Evidence;
 use wrote_jobs::spec::Rw;
 use wrote_result::Error;
+use wrote_result::document::Answer;
 
 const NAME: &str = "rand";
 const QUESTION: &str =
@@ -44,6 +47,10 @@ impl Scenario for Rand {
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         let grid = called(WORKLOADS, call, grid)?;
         Ok(grid.map(|grid| grid.plan(call.speed)).into_iter().collect())
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        best(evidence, &[("Random reads", "rand/read"), ("Random writes", "rand/write")])
     }
 }
 

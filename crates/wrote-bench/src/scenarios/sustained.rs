@@ -21,7 +21,7 @@ use wrote_jobs::machine::target::device_of;
 use wrote_jobs::machine::{host, target, watch};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, WRITE};
-use wrote_result::document::{Finding, Row, View};
+use wrote_result::document::{Answer, Finding, Row, View};
 use wrote_result::{Error, units};
 
 /// This fraction of the usable space is left for the file's metadata.
@@ -78,6 +78,16 @@ impl Scenario for Long {
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
         findings::find(evidence)
+    }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
+        let answer = |row: &Row| {
+            let lasting = row.sustained.as_ref()?.sustained_bytes_per_s.median;
+            let (question, how) = ("Long writes".into(), WORDS.into());
+            let (row, bytes_per_s) = (row.name.clone(), Some(lasting));
+            Some(Answer { question, row, how, bytes_per_s, ..Answer::default() })
+        };
+        evidence.rows.iter().filter(|row| row.name == ROW).filter_map(answer).collect()
     }
 }
 
