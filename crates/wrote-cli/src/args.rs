@@ -233,7 +233,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Returns the words of a program whose link has the name `fio`, as those of `wrote fio`: all
+/// Turns the words of a link that has the name `fio` into the words of `wrote fio`: all
 /// words are fio's.
 pub fn of_link(arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_name);

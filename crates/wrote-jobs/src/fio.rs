@@ -42,7 +42,7 @@ pub struct Surroundings<'a> {
     pub sections: &'a [String],
     /// Returns the text of a file that `include` names.
     pub include: &'a dyn Fn(&str) -> Result<String, String>,
-    /// What fio takes is taken, also where a job is not what its keys say: `iodepth=8` with
+    /// Every job is taken that fio takes, even if its keys contradict each other: `iodepth=8` with
     /// `psync`.
     pub as_fio: bool,
 }
@@ -212,7 +212,7 @@ fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Vec<ParseEr
 
 fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
     if draft.as_fio
-        && let Some(name) = note::without_a_word(&entry.key)
+        && let Some(name) = note::taken_silently(&entry.key)
     {
         draft.record(name, entry);
         return Ok(());

@@ -8,6 +8,7 @@ mod idle;
 mod job;
 mod logs;
 mod normal;
+mod number;
 mod terse;
 
 use crate::jobs::{GroupReport, JobReport};

@@ -119,7 +119,7 @@ pub struct JobReport {
     pub verified_bytes: u64,
     /// The reads of `do_verify` after the clock stopped, and their time.
     pub read_back: Option<(DirectionReport, Duration)>,
-    /// What the job kept for log files.
+    /// The entries of the job's log files.
     pub log: Vec<Logged>,
     /// The rates of each second before the job's end, where it ends when they are steady.
     pub steady: Option<Steadiness>,

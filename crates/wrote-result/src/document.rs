@@ -288,7 +288,7 @@ pub struct Answer {
     pub bytes_per_s: Option<f64>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
-    /// Where the figure stands among those of classes of disks.
+    /// Where the figure stands among typical figures of classes of disks.
     pub yardstick: Option<Standing>,
 }
 

@@ -50,8 +50,8 @@ const NAMED_MAX: usize = 2;
 
 /// Returns where a figure stands; `None` without a block device.
 ///
-/// No class is named that the device or the machine contradicts: a disk of a real machine is no
-/// volume of a cloud, and flash does not rotate. A virtual machine may have any.
+/// Only classes are named that the device and the machine allow: the disk of a real machine belongs
+/// to no cloud, and flash does not rotate. A virtual machine may have any disk.
 pub fn standing(
     figure: Figure,
     value: f64,

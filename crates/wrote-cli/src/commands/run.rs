@@ -76,7 +76,7 @@ pub(super) struct Plan {
     pub specs: Vec<JobSpec>,
 }
 
-/// Reads the jobs, and refuses those that the command line does not allow.
+/// Reads the jobs, and refuses jobs that the command line does not allow.
 pub(super) fn plan(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Plan, Error> {
     let to = &arguments.to;
     let files = load::files(arguments, peers, stop)?;

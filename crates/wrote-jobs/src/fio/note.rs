@@ -98,8 +98,8 @@ pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| why.as_str())
 }
 
-/// Returns the name of a key that is taken without a word when the program is called as fio.
-pub(super) fn without_a_word(name: &str) -> Option<&'static str> {
+/// Returns the name of a key that is taken silently when the program is called as fio.
+pub(super) fn taken_silently(name: &str) -> Option<&'static str> {
     TEXTS.as_fio.split(' ').find(|key| *key == name)
 }
 

@@ -2,7 +2,7 @@
 
 use super::direction::{self, BATCHES, DEPTHS, Pairs};
 use super::direction::{Direction, Latency};
-use super::normal::{FIGURES, number_of};
+use super::number::{FIGURES, number_of};
 use crate::jobs::{JobReport, merged};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;

@@ -2,14 +2,14 @@
 
 use super::direction::{Direction, Latency, Pairs};
 use super::job::Job;
+use super::number::{FIGURES, number_of};
 use super::{DiskUtil, Document, VERSION};
 use crate::spec::{BlockSizes, JobSpec};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use wrote_result::units::counted;
 
-/// Significant figures of most numbers, and of the bounds of latencies.
-pub(super) const FIGURES: usize = 4;
+/// Significant figures of the bounds of latencies.
 const FIGURES_OF_BOUNDS: usize = 6;
 /// Buckets of latencies in one line.
 const BUCKETS_IN_LINE: usize = 5;
@@ -261,55 +261,4 @@ fn write_group<'a>(
     let _ = write!(line, "{}-{} ({}-{}), ", least[0], most[0], least[1], most[1]);
     let _ = write!(line, "io={} ({}), run={shortest}-{longest}msec", bytes[0], bytes[1]);
     writeln!(out, "{line}")
-}
-
-/// Writes a number as fio does, in at most `figures` digits: `4.5MiB/s`, `1152`, `12.3k`.
-pub(super) fn number_of(number: u64, figures: usize, binary: bool, unit: &str) -> String {
-    let thousand = if binary { 1024 } else { 1000 };
-    let prefixes = ["", "k", "M", "G", "T", "P"];
-    let (mut whole, mut rest, mut power) = (number, None, 0);
-    while whole.to_string().len() > figures {
-        rest = Some(whole % thousand);
-        whole /= thousand;
-        power += 1;
-    }
-    let room = figures - whole.to_string().len();
-    let digits = match rest {
-        Some(rest) if room > 1 => {
-            let part = format!("{:.1$}", rest as f64 / thousand as f64, room - 1);
-            format!("{whole}.{}", &part[2..])
-        }
-        Some(rest) => (whole + u64::from(rest >= thousand / 2)).to_string(),
-        None => whole.to_string(),
-    };
-    let prefix = match (prefixes.get(power).unwrap_or(&""), binary) {
-        (&"", _) => String::new(),
-        (&"k", true) => "Ki".into(),
-        (prefix, true) => format!("{prefix}i"),
-        (prefix, false) => (*prefix).into(),
-    };
-    format!("{digits}{prefix}{unit}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_fios_digits_and_prefixes() {
-        for (number, binary, unit, written) in [
-            (999, false, "", "999"),
-            (12_345, false, "", "12.3k"),
-            (9_999, false, "", "9999"),
-            (123_456, false, "", "123k"),
-            (123_500, false, "", "124k"),
-            (5_033_165, true, "B/s", "4915KiB/s"),
-            (10 << 20, true, "B", "10.0MiB"),
-            (10 << 20, false, "B", "10.5MB"),
-            (4096, true, "B", "4096B"),
-            (65_536, true, "B", "64.0KiB"),
-        ] {
-            assert_eq!(number_of(number, FIGURES, binary, unit), written, "{number}");
-        }
-    }
 }

@@ -1,5 +1,5 @@
-//! What a job keeps besides its counts: entries for fio's log files, and its rate in each second,
-//! by which it ends where that is steady.
+//! A job's records besides its counts: the entries of fio's log files, and the rate of each second.
+//! A job with `steadystate` ends when that rate is steady.
 
 use super::tally::Tally;
 use crate::spec::{Log, Steady};
@@ -83,7 +83,7 @@ impl Keeper {
 pub struct Steadiness {
     /// The rate was steady at the job's end.
     pub attained: bool,
-    /// What the limit is compared with, in its unit.
+    /// The figure that is compared with the limit, in its unit.
     pub criterion: f64,
     /// Operations in each of the last seconds.
     pub iops: Vec<f64>,

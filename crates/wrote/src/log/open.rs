@@ -107,7 +107,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-/// Refuses what is no folder, and a folder with other files and no log: it would become one.
+/// Refuses anything but a folder, and a folder of other files without a log: it would become one.
 pub fn check_place(folder: &Path) -> Result<(), Error> {
     if folder.metadata().is_ok_and(|found| !found.is_dir()) {
         return Err(Error::refused(folder, "is not a folder, so it can't be a log"));

@@ -63,7 +63,7 @@ fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer
     })
 }
 
-/// Returns where the figure of a durable row stands among those of other disks.
+/// Compares the figure of a durable row with the figures of other disks.
 fn yardstick(evidence: &Evidence, row: &Row) -> Option<Standing> {
     let settings = settings(row);
     match row.workload.as_str() {

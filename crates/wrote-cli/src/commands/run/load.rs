@@ -49,7 +49,7 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
         let name = shown_name(path);
         let text = read(path, &name, stop)?;
         let include = |included: &str| {
-            // As fio does: the current folder first, then that of the including file.
+            // As fio does: the current folder first, then the folder of the including file.
             let here = PathBuf::from(included);
             let beside = path.parent().map(|folder| folder.join(included));
             let path = if here.exists() { here } else { beside.unwrap_or(here) };
