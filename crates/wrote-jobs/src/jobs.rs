@@ -48,7 +48,7 @@ pub fn run(
     check(specs, permissions, watcher)?;
     let (mut made, mut reports) = (Made::default(), Vec::new());
     for group in check::groups(specs) {
-        if watcher.is_over() {
+        if watcher.keeps_a_part() && stop.is_requested() && !reports.is_empty() {
             break;
         }
         reports.push(group::run_group(&group, &mut made, permissions, stop, watcher, peers)?);
@@ -216,8 +216,9 @@ pub trait Watcher {
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// Returns whether the jobs end now, with what they have done as their result.
-    fn is_over(&mut self) -> bool {
+    /// Returns whether jobs that are asked to stop report the part that they have done, instead of
+    /// an error.
+    fn keeps_a_part(&self) -> bool {
         false
     }
     /// Called with a remark that is not part of the result.

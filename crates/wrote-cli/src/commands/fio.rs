@@ -45,6 +45,11 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if asked.parse_only {
         return Ok(());
     }
+    if let Some(path) = arguments.to.output.as_deref().filter(|path| *path != Path::new("-")) {
+        // A minute's work must not end in an error of its file.
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        opened.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    }
     let mut permissions = arguments.permissions();
     permissions.devices = device::check(&plan.specs, &asked.devices)?;
     if asked.bandwidth_log {
@@ -62,12 +67,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
-    let (mut until, never) = (Until(stop), Stop::new());
     let done =
-        jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, &never, command, &mut until)?;
-    if done.groups.is_empty() {
-        stop.check()?;
-    }
+        jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut Quiet)?;
     let of_files = jobs_of::with_groups(&plan.files, &done.groups);
     let result = report::document(&of_files, &done.before, &done.about, Peers::ALONE, None)?;
     let fios = done.fios(&plan.files, Some(&result), asked.idle_prof);
@@ -86,12 +87,12 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends jobs at a signal, as fio does: what they have done is the result.
-struct Until<'a>(&'a Stop);
+/// Says nothing, and keeps the part that jobs have done until a signal, as fio does.
+struct Quiet;
 
-impl Watcher for Until<'_> {
-    fn is_over(&mut self) -> bool {
-        self.0.is_requested()
+impl Watcher for Quiet {
+    fn keeps_a_part(&self) -> bool {
+        true
     }
 }
 

@@ -51,7 +51,9 @@ pub fn run_group(
     let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let engines = engine_options(specs);
     let (progress, failed, over, ended) = (&progress[..], &failed, &over, &ended[..]);
-    let crew = Jobs { specs, ready, engines, progress, stop, failed, over, ended };
+    let (keeps_a_part, never) = (watcher.keeps_a_part(), Stop::new());
+    let of_jobs = if keeps_a_part { &never } else { stop };
+    let crew = Jobs { specs, ready, engines, progress, stop: of_jobs, failed, over, ended };
     let begin = Instant::now();
     let watcher = RefCell::new(watcher);
     let mut watch = || {
@@ -61,7 +63,7 @@ pub fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         let mut watcher = watcher.borrow_mut();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
-        if watcher.is_over() {
+        if keeps_a_part && stop.is_requested() {
             over.store(true, Ordering::Relaxed);
         }
     };
@@ -74,7 +76,7 @@ pub fn run_group(
         Ok(cost)
     });
     let (jobs, Cost { used, moved, cpu }) = timed?;
-    stop.check()?;
+    of_jobs.check()?;
     Ok(GroupReport {
         elapsed: span(&jobs),
         jobs,
