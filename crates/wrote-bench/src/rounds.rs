@@ -176,7 +176,7 @@ impl Schedule {
         row.spent += took;
     }
 
-    /// Ends a row that has failed or can't be measured: no run of it is missing.
+    /// Ends a row that has failed or can't be measured, so that no further run is made for it.
     fn end_row(&mut self, row: usize) {
         (self.rows[row].runs, self.rows[row].is_out) = (self.rounds, true);
         self.order.retain(|turn| turn.row != row);

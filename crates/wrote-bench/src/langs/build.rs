@@ -30,7 +30,8 @@ pub(super) struct BuiltProgram {
     pub folder: PathBuf,
 }
 
-/// Builds the programs. One that can't be built has none. While the shelf is open, they stay.
+/// Builds the programs. A language whose build fails has no program. The programs stay while the
+/// shelf is open.
 ///
 /// # Errors
 ///

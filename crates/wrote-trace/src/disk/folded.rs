@@ -266,7 +266,7 @@ impl Disk {
         self.folded.due = self.nodes.len() + self.folded.whole_max / 2;
         if self.folded.files.values().map(RangeMap::len).sum::<usize>() > RANGES_MAX {
             let mut more = self.folded.beyond;
-            // Later flushes of lost ones would not be known.
+            // Later flushes of the dropped files would not be known.
             self.rests(|count, verdict, _| more.add(verdict.min(Verdict::Unknown), count));
             self.folded.beyond = more;
             self.folded.files.clear();

@@ -337,7 +337,8 @@ impl Input {
         Ok(())
     }
 
-    /// Appends the bytes from `offset` up to `end` to the joined ones, as far as those lack them.
+    /// Appends the bytes from `offset` up to `end` to the joined bytes, unless they are there
+    /// already.
     fn join(&mut self, offset: u64, end: u64) {
         if self.joined.is_empty() {
             self.joined_start = offset;

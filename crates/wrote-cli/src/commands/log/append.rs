@@ -132,7 +132,7 @@ struct Appended {
 #[derive(Default)]
 struct LeftOut {
     count: u64,
-    /// The numbers of the first such lines, and why the first is not a record.
+    /// The numbers of the first such lines, and the reason why the first of them is not a record.
     lines: Vec<u64>,
     because: String,
 }
