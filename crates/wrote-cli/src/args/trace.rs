@@ -90,6 +90,12 @@ pub struct TraceArgs {
     ]))]
     pub fail_on: Option<Severity>,
 
+    /// Then run this check on each folder that a power loss could have left, DIR; a failure is 1
+    ///
+    /// As `wrote trace crash` does, from a record that stays only if the check fails.
+    #[arg(long, value_name = "'COMMAND DIR'", conflicts_with = "process")]
+    pub check: Option<String>,
+
     /// Keep calls and their data, for `wrote trace crash`
     ///
     /// Those below --under, or below the current folder.
@@ -144,7 +150,7 @@ pub struct TraceCrashArgs {
     pub check: Option<String>,
 
     /// The most states that are made
-    #[arg(long, value_name = "N", default_value_t = 200,
+    #[arg(long, value_name = "N", default_value_t = TraceCrashArgs::MOMENTS,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub moments: u64,
 
@@ -159,4 +165,15 @@ pub struct TraceCrashArgs {
     /// Keep the state of --state in this new folder
     #[arg(long, value_name = "DIR", requires = "state", value_hint = ValueHint::DirPath)]
     pub keep: Option<PathBuf>,
+}
+
+impl TraceCrashArgs {
+    const MOMENTS: u64 = 200;
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// A check of a record, with the settings that the command has without options.
+    pub fn of(record: PathBuf, check: String) -> TraceCrashArgs {
+        let (moments, timeout) = (TraceCrashArgs::MOMENTS, TraceCrashArgs::TIMEOUT);
+        TraceCrashArgs { record, check: Some(check), moments, timeout, state: None, keep: None }
+    }
 }

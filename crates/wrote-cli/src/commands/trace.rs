@@ -4,7 +4,7 @@ mod crash;
 mod replay;
 
 use super::{outcome, shown};
-use crate::args::{TraceArgs, TraceVerb};
+use crate::args::{TraceArgs, TraceCrashArgs, TraceVerb};
 use crate::commands::Signals;
 use crate::output::{self, ResultFile, ResultFiles};
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
 use wrote_report::{Content, write_json};
@@ -53,7 +54,15 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let files = ResultFiles::of(&arguments.to)?.beside_output();
     let under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
-    let record = record(arguments, &under)?;
+    let temporary = match (&arguments.check, &arguments.record) {
+        (Some(_), None) => {
+            Some(crash::temporary().map_err(|error| Error::Failed(error.to_string()))?)
+        }
+        _ => None,
+    };
+    let kept = temporary.as_ref().map(|folder| folder.path().join("record"));
+    let path = arguments.record.clone().or(kept);
+    let record = path.as_ref().map(|path| record(arguments, path, &under)).transpose()?;
     let job = ResultFile::of("--job", arguments.job.as_deref(), arguments.to.force)?;
     let wanted = Wanted {
         ack: arguments.ack.clone(),
@@ -115,8 +124,18 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     // A process that was left has no exit code.
     let is_left = arguments.process.is_some() && end == End::default();
     match if is_left { 0 } else { end.exit_code() } {
-        0 if recorded.is_ok() && is_found => Err(Error::Ended(1)),
-        0 => recorded,
+        0 => {
+            recorded?;
+            if let (Some(check), Some(path)) = (&arguments.check, path) {
+                let passed = crash::run(&TraceCrashArgs::of(path, check.clone()), stop);
+                if passed.is_err() {
+                    // The line that makes a failed state again needs it.
+                    temporary.map(TempDir::keep);
+                }
+                passed?;
+            }
+            if is_found { Err(Error::Ended(1)) } else { Ok(()) }
+        }
         code => {
             if let Err(error) = recorded {
                 crate::terminal::complain(&error.to_string());
@@ -139,9 +158,8 @@ fn time(command: &[OsString], stop: &Stop) -> Result<Option<f64>, Error> {
     }
 }
 
-/// Returns the requested record, of one folder.
-fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordRequest>, Error> {
-    let Some(path) = &arguments.record else { return Ok(None) };
+/// Returns the request of a record at this path, of one folder.
+fn record(arguments: &TraceArgs, path: &Path, under: &[PathBuf]) -> Result<RecordRequest, Error> {
     let to = &arguments.to;
     ResultFile::new("--record", path, to.force)?;
     let folder = match under {
@@ -149,8 +167,8 @@ fn record(arguments: &TraceArgs, under: &[PathBuf]) -> Result<Option<RecordReque
         [folder] => folder.clone(),
         _ => return Err(Error::Usage("--record: keeps one folder; give one --under".into())),
     };
-    let (path, replaces) = (path.clone(), to.force);
-    Ok(Some(RecordRequest { path, replaces, folder, max_bytes: arguments.record_max }))
+    let (path, replaces) = (path.to_owned(), to.force);
+    Ok(RecordRequest { path, replaces, folder, max_bytes: arguments.record_max })
 }
 
 fn whole(folder: &Path) -> Result<PathBuf, Error> {

@@ -217,7 +217,7 @@ fn check(
     }))
 }
 
-fn temporary() -> io::Result<TempDir> {
+pub(super) fn temporary() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("wrote-crash-").tempdir()
 }
 

@@ -61,6 +61,33 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
 }
 
 #[test]
+fn one_line_runs_a_program_and_checks_each_state_and_keeps_the_record_of_a_failure() {
+    let place = folder();
+    let (data, temporary) = (place.path().join("data"), place.path().join("tmp"));
+    let run = |script: &str| {
+        let _ = fs::remove_dir_all(&data);
+        fs::create_dir_all(&data).unwrap();
+        fs::create_dir_all(&temporary).unwrap();
+        fs::write(data.join("a"), "old").unwrap();
+        let mut command = wrote(&["trace", "--check", OLD_OR_NEW, "--", "sh", "-c", script]);
+        finish(command.current_dir(&data).env("TMPDIR", &temporary))
+    };
+    let good = run("printf new > t; sync t; mv t a; sync .");
+    assert_eq!(good.code(), Some(0), "{good:?}");
+    assert!(good.stdout.starts_with("The check passes in all of "), "{good:?}");
+    assert_eq!(fixtures::names(&temporary), [""; 0]);
+    let bad = run("printf new > t; mv t a");
+    assert_eq!(bad.code(), Some(1), "{bad:?}");
+    assert!(bad.stderr.contains("wrote: the check fails in "), "{bad:?}");
+    let line = bad.stdout.lines().find_map(|line| line.strip_prefix("  make it: wrote ")).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let again = finish(wrote(&words).current_dir(place.path()));
+    assert_eq!(again.code(), Some(0), "{again:?}");
+    let failed = run("exit 3");
+    assert_eq!(failed.code(), Some(3), "{failed:?}");
+}
+
+#[test]
 fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_error() {
     let place = folder();
     let record = recorded(place.path(), "printf new > t; sync t; mv t a");
