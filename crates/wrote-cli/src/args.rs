@@ -191,8 +191,8 @@ pub fn defined(width: usize) -> clap::Command {
 }
 
 /// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
-const SELDOM: [&str; 5] =
-    ["rank_timeout", "max_connections", "max_message_bytes", "record_max", "schema"];
+const SELDOM: [&str; 6] =
+    ["rank_timeout", "max_connections", "max_message_bytes", "record_max", "schema", "daemons"];
 
 /// Lets `--json` stand for `--format json`.
 fn with_json(command: clap::Command) -> clap::Command {
