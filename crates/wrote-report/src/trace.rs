@@ -163,7 +163,7 @@ fn slowest(trace: &Trace) -> Option<&File> {
 /// Returns how long the writes to a file took, and its flushes.
 fn time_of(trace: &Trace, file: &File) -> String {
     format!(
-        "{}: {} took {}, of which {} in {} flushes",
+        "{}: {} within {}; {} in {} flushes",
         path(trace, &file.path),
         units::counted(file.writes, "write"),
         units::seconds(file.span_s),

@@ -90,10 +90,10 @@ pub struct TraceArgs {
     ]))]
     pub fail_on: Option<Severity>,
 
-    /// Then run this check on each folder that a power loss could have left, DIR; a failure is 1
+    /// Then check each folder that a power loss could have left
     ///
-    /// As `wrote trace crash` does, from a record that stays only if the check fails.
-    #[arg(long, value_name = "'COMMAND DIR'", conflicts_with = "process")]
+    /// As `wrote trace crash` does. Exit with 1 if a check fails; only then the record stays.
+    #[arg(long, value_name = "CHECK", conflicts_with = "process")]
     pub check: Option<String>,
 
     /// Keep calls and their data, for `wrote trace crash`

@@ -527,7 +527,7 @@ fn the_writes_are_replayed_beside_the_advised_way_and_leave_nothing() {
     let row = file(&trace, "b");
     assert!(row.span_s >= row.flush_s && row.flush_s > 0.0, "{row:?}");
     let finished = finish(wrote(&["trace", "--replay", "sh", "-c", script]).current_dir(&place));
-    assert!(finished.stderr.contains("b: 128 writes took "), "{finished:?}");
+    assert!(finished.stderr.contains("b: 128 writes within "), "{finished:?}");
     assert!(finished.stderr.contains(" with one flush for each 64 writes ("), "{finished:?}");
 }
 

@@ -109,7 +109,6 @@ pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Sec
                 return Err(ParseError::new(None, "name: has no value"));
             };
             sections.push(section(name));
-            continue;
         }
         let entry = Entry { line: None, key: key.clone(), value: value.clone() };
         sections.last_mut().expect("the first is there").entries.push(entry);

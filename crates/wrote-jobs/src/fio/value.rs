@@ -204,12 +204,19 @@ fn split(text: &str) -> Result<(u64, &str), String> {
     if number.is_empty() {
         return Err("does not begin with a number".into());
     }
-    if unit.starts_with('.') {
+    let fraction = unit.strip_prefix('.').map(|rest| rest.trim_start_matches('0'));
+    if let Some("") = fraction {
+        return Ok((whole(number, radix)?, ""));
+    }
+    if fraction.is_some() {
         return Err("has a fraction, which fio would drop; write a whole number".into());
     }
     if unit.starts_with(['-', ':', '/']) {
         return Err("one value is wanted, and this is several".into());
     }
-    let number = u64::from_str_radix(number, radix).map_err(|_| "is more than 2^63 - 1")?;
-    Ok((number, unit))
+    Ok((whole(number, radix)?, unit))
+}
+
+fn whole(number: &str, radix: u32) -> Result<u64, String> {
+    u64::from_str_radix(number, radix).map_err(|_| "is more than 2^63 - 1".into())
 }

@@ -4,7 +4,6 @@
 use crate::jobs::{GroupReport, JobReport, Logged};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// A key that asks for logs, and the log files of one job: the end of a name, and the value.
 type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
@@ -31,9 +30,8 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
         if aggregated {
             let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
             for job in jobs() {
-                let over = job.spec.log.map_or(Duration::ZERO, |log| log.mean_over);
                 for entry in job.log.iter().filter(|entry| entry.write == write) {
-                    let rate = entry.bytes as f64 / over.as_secs_f64().max(1e-3) / 1024.0;
+                    let rate = entry.bytes as f64 / entry.span_ms.max(1) as f64 / 1.024;
                     *sums.entry(entry.at_ms).or_default() += rate;
                 }
             }
@@ -45,6 +43,10 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
     for (number, job) in jobs().enumerate() {
         for (key, kind, value) in KINDS {
             let Some(prefix) = job.spec.option(key) else { continue };
+            let is_off = job.spec.option(&format!("disable_{kind}"));
+            if is_off.is_some_and(|value| value != "0") {
+                continue;
+            }
             // Without a value the job's name stands before the rest.
             let prefix = if prefix == "1" { &job.spec.name } else { prefix };
             let is_of_job = job.spec.option("per_job_logs") != Some("0");
@@ -60,16 +62,18 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
 }
 
 fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
-    let over = job.spec.log.map_or(0.0, |log| log.mean_over.as_secs_f64());
+    let is_mean = job.spec.log.is_some_and(|log| !log.mean_over.is_zero());
     let is_of_epoch = job.spec.option("log_unix_epoch").is_some_and(|on| on != "0");
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
     // The time before the submission of an operation is not measured.
-    for entry in job.log.iter().filter(|_| kind != "slat" || over > 0.0) {
-        // The rate of one operation follows from its own time.
-        let seconds = if over > 0.0 { over } else { entry.latency_ns.max(1) as f64 / 1e9 };
-        let seconds = if kind == "iops" && over == 0.0 { 1e-9 } else { seconds };
-        let bytes = if over > 0.0 { 0 } else { entry.bytes };
+    for entry in job.log.iter().filter(|_| kind != "slat" || is_mean) {
+        let (seconds, bytes) = match is_mean {
+            true => (entry.span_ms.max(1) as f64 / 1e3, 0),
+            // The rate of one operation follows from its own time.
+            false if kind == "iops" => (1e-9, entry.bytes),
+            false => (entry.latency_ns.max(1) as f64 / 1e9, entry.bytes),
+        };
         let direction = u8::from(entry.write);
         // A text accepts everything.
         let _ = writeln!(

@@ -252,7 +252,8 @@ fn write_group<'a>(
     let runtimes = || used.iter().map(|direction| direction.runtime);
     let (shortest, longest) = (runtimes().min().unwrap_or(0), runtimes().max().unwrap_or(0));
     let bytes: u64 = used.iter().map(|direction| direction.io_bytes).sum();
-    let all = (bytes as f64 * 1000.0 / longest.max(1) as f64) as u64;
+    let seconds = used.iter().map(|one| one.io_bytes as f64 / one.bw_bytes.max(1) as f64);
+    let all = (bytes as f64 / seconds.fold(1e-9, f64::max)) as u64;
     let two = |bytes, unit| [true, false].map(|binary| number_of(bytes, FIGURES, binary, unit));
     let mut line = String::new();
     let [all, least, most] = [all, least, most].map(|rate| two(rate, "B/s"));

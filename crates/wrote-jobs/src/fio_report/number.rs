@@ -16,8 +16,8 @@ pub(super) fn number_of(number: u64, figures: usize, binary: bool, unit: &str) -
     let room = figures - whole.to_string().len();
     let digits = match rest {
         Some(rest) if room > 1 => {
-            let part = format!("{:.1$}", rest as f64 / thousand as f64, room - 1);
-            format!("{whole}.{}", &part[2..])
+            let value = whole as f64 + rest as f64 / thousand as f64;
+            format!("{value:.0$}", room - 1)
         }
         Some(rest) => (whole + u64::from(rest >= thousand / 2)).to_string(),
         None => whole.to_string(),
@@ -43,6 +43,8 @@ mod tests {
             (9_999, false, "", "9999"),
             (123_456, false, "", "123k"),
             (123_500, false, "", "124k"),
+            (16_970, false, "", "17.0k"),
+            (49_346_000, true, "B/s", "47.1MiB/s"),
             (5_033_165, true, "B/s", "4915KiB/s"),
             (10 << 20, true, "B", "10.0MiB"),
             (10 << 20, false, "B", "10.5MB"),

@@ -18,6 +18,8 @@ pub struct Logged {
     pub bytes: u64,
     /// Operations of the entry.
     pub operations: u64,
+    /// Milliseconds of the entry's time; 0 for an entry of one operation.
+    pub span_ms: u64,
 }
 
 /// Keeps entries, of each operation or of the operations of a time.
@@ -42,7 +44,14 @@ impl Keeper {
     pub(super) fn add(&mut self, at_ns: u64, write: bool, latency_ns: u64, bytes: usize) {
         let (at_ms, bytes) = (at_ns / 1_000_000, bytes as u64);
         if self.mean_over_ms == 0 {
-            self.entries.push(Logged { at_ms, write, latency_ns, bytes, operations: 1 });
+            self.entries.push(Logged {
+                at_ms,
+                write,
+                latency_ns,
+                bytes,
+                operations: 1,
+                span_ms: 0,
+            });
             return;
         }
         self.pass(at_ms);
@@ -63,7 +72,8 @@ impl Keeper {
     fn close(&mut self, at_ms: u64) {
         for sum in &mut self.sums {
             if let Some(latency_ns) = sum.latency_ns.checked_div(sum.operations) {
-                self.entries.push(Logged { at_ms, latency_ns, ..*sum });
+                let span_ms = at_ms + self.mean_over_ms - self.next_ms;
+                self.entries.push(Logged { at_ms, latency_ns, span_ms, ..*sum });
                 *sum = Logged { write: sum.write, ..Logged::default() };
             }
         }
@@ -165,17 +175,18 @@ mod tests {
             keeper.add(12_000_000, false, 50, 512);
             keeper.finish(15_000_000)
         };
-        let entry = |at_ms, write, latency_ns, bytes, operations| Logged {
+        let entry = |at_ms, write, latency_ns, bytes, operations, span_ms| Logged {
             at_ms,
             write,
             latency_ns,
             bytes,
             operations,
+            span_ms,
         };
         let single = each(Duration::ZERO);
-        assert_eq!(single[1], entry(2, true, 300, 4096, 1));
+        assert_eq!(single[1], entry(2, true, 300, 4096, 1, 0));
         let means = each(Duration::from_millis(10));
-        assert_eq!(means, [entry(10, true, 200, 8192, 2), entry(15, false, 50, 512, 1)]);
+        assert_eq!(means, [entry(10, true, 200, 8192, 2, 10), entry(15, false, 50, 512, 1, 5)]);
     }
 
     #[test]

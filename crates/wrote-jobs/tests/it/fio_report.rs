@@ -225,6 +225,7 @@ fn log_files_have_fios_names_and_lines() {
         latency_ns,
         bytes: operations * 4096,
         operations,
+        span_ms: 500,
     };
     let options = [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("rw", "write")];
     job.spec.options = options.into();

@@ -1,6 +1,7 @@
 //! fio's command line: its own options, and the options of jobs.
 
 use crate::args::RunArgs;
+use itertools::Itertools;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use wrote_jobs::fio as keys;
@@ -54,6 +55,22 @@ const VALUED: [&str; 14] = [
     "allow-device",
 ];
 
+/// The other options.
+const SWITCHES: [&str; 12] = [
+    "version",
+    "help",
+    "enghelp",
+    "minimal",
+    "append-terse",
+    "readonly",
+    "parse-only",
+    "bandwidth-log",
+    "idle-prof",
+    "findings",
+    "client",
+    "server",
+];
+
 const HELP: &str = "\
 fio's command line, as `wrote` takes it (docs/fio.md):
 fio [options] [job options] <job file(s)>
@@ -85,8 +102,8 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, Error> {
         };
         let option = option.strip_prefix('-').unwrap_or(option);
         let (key, mut value) = match option.split_once('=') {
-            Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
-            None => (option.to_owned(), None),
+            Some((key, value)) => (whole(key), Some(value.to_owned())),
+            None => (whole(option), None),
         };
         let mut next = |is_value: &dyn Fn(&str) -> bool| {
             let next = words.next_if(|next| is_value(&next.to_string_lossy()));
@@ -118,13 +135,13 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, Error> {
             "idle-prof" => asked.idle_prof = true,
             "findings" => asked.findings = true,
             "aux-path" => asked.aux_path = Some(given()?.into()),
+            "client" | "server" | "remote-config" | "daemonize" => {
+                return Err(wrong(&key, "is not taken: there are no clients and servers here"));
+            }
             "allow-device" => asked.devices.push(given()?.into()),
             _ if WITHOUT_EFFECT.contains(&key.as_str()) => {}
             _ => {
-                // As by getopt_long(3): the start of a key is enough, and its value may be the next
-                // word.
-                let known = if keys::is_key(&key) { None } else { keys::completed(&key) };
-                let key = known.map_or(key, str::to_owned);
+                // As in getopt_long(3), the value may be the next word.
                 if value.is_none() {
                     let is_switch = keys::is_switch(&key);
                     let is_flag = |word: &str| word == "0" || word == "1";
@@ -154,6 +171,18 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, Error> {
         return Err(Error::Usage(format!("No job(s) defined\n\n{HELP}")));
     }
     Ok(asked)
+}
+
+/// Returns the option or the key that begins with these letters, if it is the only one, as
+/// `getopt_long(3)` does.
+fn whole(start: &str) -> String {
+    let options = || VALUED.iter().chain(&WITHOUT_EFFECT).chain(&SWITCHES).copied();
+    if start.len() < 2 || keys::is_key(start) || options().any(|option| option == start) {
+        return start.to_owned();
+    }
+    let mut found = options().filter(|option| option.starts_with(start)).unique();
+    let option = found.next().filter(|_| found.next().is_none());
+    option.or_else(|| keys::completed(start)).unwrap_or(start).to_owned()
 }
 
 fn wrong(key: &str, what: &str) -> Error {
@@ -189,6 +218,7 @@ mod tests {
             ("--name a --rw write --output x", &["name=a", "rw=write"]),
             ("--direct --name=a --time_base=1", &["direct", "name=a", "time_based=1"]),
             ("--direct 0 --eta never --name=a", &["direct=0", "name=a"]),
+            ("--name=a --mini --output-fo=json", &["name=a"]),
         ] {
             assert_eq!(parsed(line).run.options, options, "{line}");
         }
