@@ -54,7 +54,7 @@ impl<'a> Choice<'a> {
         let mut reason = format!("{} at {cost} of CPU per GB", speed(row));
         if row.name != self.fastest.name {
             reason += &format!(
-                ", with no measurable difference from {} ({} at {} of CPU per GB), and is {}",
+                ", with no difference found from {} ({} at {} of CPU per GB), and is {}",
                 self.fastest.name,
                 speed(self.fastest),
                 seconds(self.fastest.cpu_s_per_gb()),
@@ -66,7 +66,7 @@ impl<'a> Choice<'a> {
             );
         } else if !self.tied.is_empty() {
             let names: Vec<&str> = self.tied.iter().map(|row| row.name.as_str()).collect();
-            reason += &format!(", with no measurable difference from {}", names.join(", "));
+            reason += &format!(", with no difference found from {}", names.join(", "));
         }
         if let Some(next) = self.next {
             let times = row.times(next);

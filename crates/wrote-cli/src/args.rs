@@ -67,7 +67,7 @@ pub struct Cli {
 /// The subcommands of `wrote`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure how fast the disk under PATH takes data, and what each number survives
+    /// Measure how fast the disk under PATH takes data, and what each write survives
     Bench(Box<BenchArgs>),
     /// Run fio job files, and report what each write survives
     Run(RunArgs),
@@ -75,15 +75,15 @@ pub enum Command {
     Fio(FioArgs),
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     Fit(FitArgs),
-    /// Run a program, and report what of its writes would survive a power cut
+    /// Run a program, and report which of its writes would survive a power loss
     Trace(TraceArgs),
     /// Measure what each programming language's own file I/O costs, in each PATH
     Langs(LangsArgs),
     /// Compare two results: what changed, and how certain that is
     Compare(CompareArgs),
-    /// Make one HTML page of results, to look at and to send
+    /// Make one HTML page of results
     Report(ReportArgs),
-    /// Say what holds the disk under PATH back, and the command that changes it; write nothing
+    /// Find what slows the disk under PATH down; write nothing
     Doctor(DoctorArgs),
     /// Copy files and folders: whole or not at all, durable, in constant memory
     Copy(CopyArgs),

@@ -2,16 +2,17 @@
 //! code and the line about a failure.
 
 use crate::args::{Cli, Command};
-use crate::output;
+use crate::{output, terminal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::{io, process, thread};
 use wrote::Survives;
 use wrote_jobs::peers::Peers;
-use wrote_report::plain;
-use wrote_result::{Error, Stop};
+use wrote_report::{Format, plain};
+use wrote_result::{Error, Stop, quoted};
 
 mod bench;
 mod copy;
@@ -51,7 +52,8 @@ mod serve {
 ///
 /// One line: why there is no result.
 pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
-    match cli.command {
+    let next = next(&cli.command).filter(|_| peers.is_first() && stdout().is_terminal());
+    let done = match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, peers, stop, command),
         Command::Run(arguments) => run::run(&arguments, peers, stop, command),
         Command::Fio(arguments) => fio::run(&arguments.words, stop, command),
@@ -76,7 +78,30 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
             output::to_stdout(|out| out.write_all(&script))
         }
         Command::Man => output::to_stdout(manual::write),
+    };
+    // A verdict, or another program's exit code, is a result.
+    if let (Some(next), Ok(()) | Err(Error::Ended(_) | Error::Coded(1..=4, _))) = (next, &done) {
+        terminal::say(&next);
     }
+    done
+}
+
+/// Returns the command that usually follows one that prints a table.
+fn next(command: &Command) -> Option<String> {
+    let path = |path: &Path| quoted(&[path.to_string_lossy()]);
+    let (format, next, of) = match command {
+        Command::Bench(of) if !of.list && !of.schema => (of.format, "fit --all", path(&of.path)),
+        Command::Fit(of) if !of.list && !of.show && !of.all => {
+            (of.format, "doctor", path(&of.path))
+        }
+        Command::Trace(of) if of.runs() && of.record.is_none() => {
+            let traced: Vec<_> = of.command.iter().map(|word| word.to_string_lossy()).collect();
+            (of.format, "trace --record run.record", quoted(&traced))
+        }
+        Command::Doctor(of) if !of.schema => (of.format, "bench", path(&of.path)),
+        _ => return None,
+    };
+    (format == Format::Table).then(|| format!("Next: wrote {next} {of}"))
 }
 
 /// Returns the exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad

@@ -153,23 +153,18 @@ impl Observer for Reporter {
 }
 
 fn announced(announcement: &Announcement) -> String {
-    let most = if announcement.is_limited { "at most " } else { "" };
-    format!(
-        "writes {} into {}, up to {} at a time, {}, {most}about {}",
-        amount(announcement),
-        announcement.folder.display(),
-        units::bytes(announcement.space_bytes_max),
-        units::counted(announcement.runs.into(), "run"),
-        clock(announcement.estimated),
-    )
-}
-
-/// Returns the maximum number of bytes written.
-fn amount(announcement: &Announcement) -> String {
-    match announcement.written_bytes_max {
+    let most = if announcement.is_limited { "at most" } else { "about" };
+    let written = match announcement.written_bytes_max {
         u64::MAX => "as fast as it can".into(),
         most => format!("at most {}", units::bytes(most)),
-    }
+    };
+    format!(
+        "Measuring for {most} {}: {}, writes {written}, uses up to {} of space in {}",
+        clock(announcement.estimated),
+        units::counted(announcement.runs.into(), "run"),
+        units::bytes(announcement.space_bytes_max),
+        announcement.folder.display(),
+    )
 }
 
 /// Returns the number of the current run and its row; nothing after the last.
@@ -229,11 +224,10 @@ mod tests {
         };
         assert_eq!(
             line(4_000_000_000),
-            "writes at most 4.00 GB into /data/.wrote-x1y2, up to 1.10 GB at a time, 42 runs, at most \
-             about 45 s"
+            "Measuring for at most 45 s: 42 runs, writes at most 4.00 GB, uses up to 1.10 GB of \
+             space in /data/.wrote-x1y2"
         );
-        let unbounded = line(u64::MAX);
-        assert!(unbounded.starts_with("writes as fast as it can into /data/.wrote-x1y2, "));
+        assert!(line(u64::MAX).starts_with("Measuring for about 45 s: 42 runs, writes as fast"));
     }
 
     #[test]

@@ -185,8 +185,8 @@ fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
         if worst.is_of_operations { format!("{per_s:.0}/s") } else { units::rate(per_s) }
     };
     let text = format!(
-        "rate not reached: {} of {} asked{}; the queue grows during the run, and latencies with \
-         it: ask for less, or read them as those of an overload",
+        "Rate not reached: {} of {} asked{}. The queue grows during the run, and latencies with \
+         it. Ask for less, or read them as those of an overload",
         shown(worst.achieved_per_s),
         shown(worst.asked_per_s),
         if rows.len() > 1 { " in the slowest row" } else { "" },
@@ -220,7 +220,7 @@ mod rates_tests {
         let finding = found(at_a_rate(940.0, 2.0)).unwrap();
         assert_eq!(finding.id, "rate-not-reached");
         assert_eq!(finding.evidence["asked_per_s"], 1000.0);
-        assert!(finding.text.contains("940/s of 1000/s asked; the queue"));
+        assert!(finding.text.contains("940/s of 1000/s asked. The queue"));
         let mut in_bytes = at_a_rate(1000.0, 2.0);
         in_bytes.settings.asked.rate_iops = None;
         in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);

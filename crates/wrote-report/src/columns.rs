@@ -97,10 +97,6 @@ impl<'a> Of<'a> {
         self.figures(heading, keep, |row| latency(row.latency(), figure))
     }
 
-    fn interval(self, keep: Keep) -> Column {
-        self.figures("±95%", keep, plus_minus).titled("±95 %")
-    }
-
     fn counted(self) -> Column {
         let heading = self.0.counted();
         let title = if heading == "IOPS" { heading.into() } else { heading.to_ascii_lowercase() };
@@ -194,7 +190,7 @@ fn messages(of: Of) -> Vec<Column> {
     let bytes = |row: &Row| units::bytes(row.bytes_per_run);
     vec![
         of.counted(),
-        of.interval(Keep::If(3)),
+        of.figures("95 %", Keep::If(3), operations_range),
         of.timed("MEAN", Keep::If(4), |of| Some(of.mean.round() as u64)).titled("mean"),
         of.timed("P50", Keep::If(2), |of| Some(of.p50)),
         of.timed("P90", Keep::If(5), |of| Some(of.p90)),
@@ -210,7 +206,7 @@ fn messages(of: Of) -> Vec<Column> {
 fn metadata(of: Of) -> Vec<Column> {
     vec![
         of.figures("OPS/s", Keep::Always, operations_per_s).titled("ops/s"),
-        of.figures("±95%", Keep::If(3), operations_plus_minus).titled("±95 %"),
+        of.figures("95 %", Keep::If(3), operations_range),
         of.timed("P50", Keep::Always, |of| Some(of.p50)),
         of.timed("P90", Keep::If(5), |of| Some(of.p90)),
         of.timed("P99", Keep::Always, Latency::known_p99),
@@ -254,7 +250,7 @@ fn operations(of: Of) -> Vec<Column> {
         mixes_rw.then_some(rw),
         mixes_bs.then(|| of.figures("BS", Keep::If(3), block_sizes).titled("bs")),
         Some(of.figures("THROUGHPUT", keep, rate).titled("throughput")),
-        Some(of.interval(spread)),
+        Some(of.figures("95 %", spread, range)),
         group.is_counted().then(|| of.counted()),
         Some(of.timed("P50", Keep::If(4), |of| Some(of.p50))),
         Some(of.timed("P99", Keep::Always, Latency::known_p99)),

@@ -19,8 +19,8 @@ use wrote_result::units::{self, significant, some_of};
 
 /// Names are broken into lines, but never into narrower ones.
 const NAME_WIDTH_MIN: usize = 16;
-/// The short form of "no detectable difference", for narrow screens.
-const UNDECIDED_SHORT: &str = "can't tell";
+/// The verdict where the intervals overlap.
+const NOT_FOUND: &str = "no difference found";
 
 /// The title over the warnings of both sides.
 pub const WARNINGS: &str = "Warnings";
@@ -50,13 +50,12 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     sections.extend(Section::list("Not compared", not_compared(comparison)));
     sections.extend(Section::list(WARNINGS, warnings(comparison)));
     sections.extend(Section::list("Notes", comparison.notes.clone()));
-    let undecided = format!("{UNDECIDED_SHORT}: no detectable difference.");
     let legend = [
-        (On::Screen, "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval.".into()),
-        (On::ShortScreen, undecided),
-        (On::Screen, "Verdicts are corrected for multiple comparisons (Holm, at 5 %).".to_owned()),
+        "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval.",
+        "No difference found: the interval contains 1.00; more runs may find one.",
+        "Verdicts are corrected for multiple comparisons (Holm, at 5 %).",
     ];
-    let legend = legend.map(|(on, text)| Note { on, ..text.into() });
+    let legend = legend.map(|text| Note { on: On::Screen, ..text.to_owned().into() });
     let legend = vec![Block::notes(Style::Foot, legend)];
     sections.push(Section::new(Role::Foot, "", "", legend));
     sections
@@ -82,13 +81,12 @@ impl Rows<'_> {
     pub fn table(&self) -> Table {
         let (lines, always) = (&self.lines, Keep::Always);
         let told = |line: &Line| {
-            let (short, tone) = match line.change.verdict {
-                Verdict::Faster => (None, Tone::Green),
-                Verdict::Slower => (None, Tone::Red),
-                Verdict::OneRun => (None, Tone::Faint),
-                Verdict::NoDetectableDifference => (Some(UNDECIDED_SHORT.into()), Tone::Faint),
+            let tone = match line.change.verdict {
+                Verdict::Faster => Tone::Green,
+                Verdict::Slower => Tone::Red,
+                Verdict::OneRun | Verdict::NoDetectableDifference => Tone::Faint,
             };
-            Text { short, tone, ..verdict(line.change.verdict).into() }
+            Text { tone, ..verdict(line.change.verdict).into() }
         };
         let columns = vec![
             Column::words("ROW", always, lines, |line| &*line.name)
@@ -155,12 +153,9 @@ fn other_latencies(comparison: &Comparison) -> Option<String> {
         let is_judged = |change: &Change| change.verdict == Verdict::NoDetectableDifference;
         latency(row).is_none() && row.p99_latency_ns.as_ref().is_some_and(is_judged)
     });
-    let judged: Vec<&RowComparison> = judged.collect();
-    match judged.len() {
-        0 => None,
-        1 => Some(format!("P99 latency of {}: no detectable difference", judged[0].name)),
-        rows => Some(format!("P99 latency of {rows} rows: no detectable difference")),
-    }
+    let judged: Vec<&str> = judged.map(|row| &*row.name).collect();
+    let told = || format!("P99 latency of {}: {NOT_FOUND}", some_of(&judged, 1));
+    (!judged.is_empty()).then(told)
 }
 
 /// Returns text such as `0.94..1.01`; empty without an interval.
@@ -175,7 +170,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
-        Verdict::NoDetectableDifference => "no detectable difference",
+        Verdict::NoDetectableDifference => NOT_FOUND,
         Verdict::OneRun => "one run",
     }
 }
@@ -269,7 +264,8 @@ fn values(row: &RowComparison) -> Vec<String> {
         row.name.clone(),
         text(row.new_name.as_ref()),
         row.workload.clone(),
-        verdict(row.verdict).into(),
+        // A word of the format.
+        verdict(row.verdict).replace(NOT_FOUND, "no detectable difference"),
         by.into(),
     ];
     for change in [Some(&row.throughput_bytes_per_s), row.p99_latency_ns.as_ref()] {
@@ -319,8 +315,7 @@ pub fn picture(title: &str, lines: &[Line]) -> Figure {
         true => "ratio of P99, less is better",
         false => "ratio of throughput, more is better",
     };
-    let key =
-        [("slower", "slower"), ("faster", "faster"), ("undecided", "no measurable difference")];
+    let key = [("slower", "slower"), ("faster", "faster"), ("undecided", NOT_FOUND)];
     let key = key.into_iter().filter(|(class, _)| drawn.iter().any(|of| of.class == *class));
     let label = format!("Ratios of {title}");
     let reference = Reference { value: 1.0, title: "no change: a ratio of 1".into(), word: "" };

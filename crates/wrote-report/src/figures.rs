@@ -31,27 +31,25 @@ pub fn throughput(row: &Row) -> String {
     units::rate(row.throughput())
 }
 
-/// Returns the reach of the throughput's interval from its median, in percent. A single run has
-/// none.
-pub fn plus_minus(row: &Row) -> String {
-    if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
+/// Returns the ends of the throughput's interval. A single run has none.
+pub fn range(row: &Row) -> String {
+    if row.runs.len() < 2 { "".into() } else { ends(&row.throughput_bytes_per_s, &units::RATES) }
 }
 
-/// Returns the reach of the interval of operations per second, in percent.
-pub fn operations_plus_minus(row: &Row) -> String {
+/// Returns the same for operations per second.
+pub fn operations_range(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
-    if iops.len() < 2 { String::new() } else { within(&stats::interval(&iops)) }
+    if iops.len() < 2 { "".into() } else { ends(&stats::interval(&iops), &units::COUNTS) }
 }
 
-/// Returns the reach of an interval from its median, in percent: `±3%`.
-pub fn within(interval: &Interval) -> String {
-    let percent = stats::relative_width(interval) * 100.0;
-    match percent {
-        // An interval wider than its median needs no exact figure.
-        p if p > 999.0 => "±>999%".into(),
-        p if p > 0.0 && p < 0.95 => "±<1%".into(),
-        p => format!("±{p:.0}%"),
-    }
+/// Returns both ends of an interval in the unit of its median, unless magnitudes lie between them:
+/// `2.28-2.59`.
+pub fn ends(of: &Interval, units: &[&'static str]) -> String {
+    let (_, unit) = units::alike(&[of.median], units);
+    let scale = 1000_f64.powi(units.iter().take_while(|of| **of != unit).count() as i32);
+    let [low, high] =
+        [of.ci95_low, of.ci95_high].map(|end| units::significant(end.max(0.0) / scale));
+    if stats::relative_width(of) > 9.99 { "too wide".into() } else { format!("{low}-{high}") }
 }
 
 /// Returns a median and both ends of its interval in one unit, so that it also stands between them

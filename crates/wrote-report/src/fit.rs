@@ -403,11 +403,12 @@ fn undecided(fits: &[Fit], document: &Document) -> Option<String> {
     let minutes = (rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max) / 60.0).ceil();
     let told = match (minutes > 0.0, close.is_empty()) {
         _ if rules.is_empty() => return None,
-        (true, true) => format!("at this spread --time {minutes}min would decide all"),
-        (true, false) => format!("--time {minutes}min would decide all but {close}, too close"),
+        (true, true) => format!("--time {minutes}min should decide them"),
+        (true, false) => format!("--time {minutes}min should decide all but {close}, too close"),
         (false, _) => "the figures are too close to their limits to tell".into(),
     };
-    Some(format!("Undecided, as the interval holds the limit: {all}; {told}"))
+    let rules = units::counted(rules.len() as u64, "rule");
+    Some(format!("{rules} undecided, as the interval includes the limit ({all}): {told}"))
 }
 
 fn ratio(rule: &FitRule, beside: &Beside) -> String {
@@ -503,7 +504,7 @@ mod tests {
         let line = undecided(std::slice::from_ref(&fit), &document).unwrap();
         assert!(
             line.ends_with(
-                "500 per second; backend, heavy load; at this spread --time 10min would decide all"
+                "(500 per second; backend, heavy load): --time 10min should decide them"
             ),
             "{line}"
         );

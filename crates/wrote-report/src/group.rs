@@ -42,7 +42,7 @@ impl<'a> Group<'a> {
     /// Explains the marks of rows that are level with the best, or differ from the request.
     pub fn marks(&self, best: &Row, is_level: impl Fn(&Row) -> bool) -> Vec<Note> {
         let rows = || self.rows.iter().copied();
-        let level = "no measurable difference from it: the 95 % intervals touch";
+        let level = "no difference found from it: the 95 % intervals touch";
         let level = rows()
             .any(|row| !std::ptr::eq(row, best) && is_level(row))
             .then(|| Note::of_mark(Mark::Level, level));
@@ -241,7 +241,8 @@ impl<'a> Group<'a> {
         {
             let took = if least == most { most } else { format!("{least} to {most}") };
             lines.push(format!(
-                "one flush at the end, which took {took}: no latency of a durable write"
+                "Rows without a latency flush once, after the last write ({took}): a single write \
+                 has no durable latency there"
             ));
         }
         lines
@@ -331,7 +332,10 @@ mod tests {
         );
         assert_eq!(
             told(row(Flush::FsyncAtEnd, latency(340_000_000, 1), None)),
-            ["one flush at the end, which took 170 ms to 680 ms: no latency of a durable write"]
+            [
+                "Rows without a latency flush once, after the last write (170 ms to 680 ms): a single \
+              write has no durable latency there"
+            ]
         );
         // In a bench each write's own flush is in its latency.
         assert!(told(row(Flush::FdatasyncEach, flushes, latency(33_000, 5000))).is_empty());

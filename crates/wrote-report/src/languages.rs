@@ -58,7 +58,7 @@ pub fn write_languages(
         Column::words("HOW", Keep::If(0), languages, |of| &*of.way).kept(),
         Column::words("VERSION", always, languages, state).kept().flexible(1, VERSION_WIDTH_MIN),
     ];
-    table::write(&Table::of("Languages", columns), Page { screen }, out).map(drop)
+    table::write(&Table::of("Languages", columns), Page { screen }, out)
 }
 
 /// Returns a word for a language that cannot be run, and its version, or the way to install it and

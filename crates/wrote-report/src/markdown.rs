@@ -1,7 +1,7 @@
 //! A report in Markdown, with the tables of GitHub Flavored Markdown, to paste in an issue.
 
 use crate::Format;
-use crate::table::{Column, Table};
+use crate::table::{Column, On, Table};
 use crate::text::plain;
 use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ fn write_block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
         }
         Block::Heading(title, rest) => write_heading(title, rest, out),
         Block::Banner(_, done) => writeln!(out, "\n{}:", inline(done)),
-        Block::Table(table) if table.on.is_of_pages() => write_table(table, out),
+        Block::Table(table) if table.on != On::Screen => write_table(table, out),
         Block::Notes(notes) => write_notes(notes, out),
         Block::Remarks(remarks) => write_remarks(remarks, out),
         Block::Cards(cards) => write_cards(cards, out),
@@ -48,7 +48,7 @@ fn write_heading(title: &str, rest: &str, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn write_notes(Notes { notes, style }: &Notes, out: &mut dyn Write) -> io::Result<()> {
-    let notes = notes.iter().filter(|note| note.on.is_of_pages());
+    let notes = notes.iter().filter(|note| note.on != On::Screen);
     for (number, note) in notes.enumerate() {
         match style {
             Style::Foot => writeln!(out, "\n{}", inline(&note.text))?,

@@ -3,7 +3,7 @@
 use crate::Screen;
 use crate::paint::{Tone, ascii};
 use crate::sustained;
-use crate::table;
+use crate::table::{self, On};
 use crate::text::{Page, plain};
 use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Weight};
 use itertools::Itertools;
@@ -18,14 +18,12 @@ const LABEL_WIDTH: usize = 9;
 
 /// Writes sections in their order.
 pub fn write(sections: &[Section], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Report { page: Page { screen }, is_short: false, out };
+    let mut report = Report { page: Page { screen }, out };
     sections.iter().try_for_each(|section| report.section(section))
 }
 
 struct Report<'a> {
     page: Page,
-    /// Whether a table took short texts.
-    is_short: bool,
     out: &'a mut dyn Write,
 }
 
@@ -50,11 +48,8 @@ impl Report<'_> {
             Block::Facts(facts) => self.page.facts(facts, self.out),
             Block::Heading(title, rest) => self.heading(title, rest),
             Block::Banner(left, right) => self.banner(left, right),
-            Block::Table(table) if !table.on.is_of_screen(false) => Ok(()),
-            Block::Table(table) => {
-                self.is_short |= table::write(table, self.page, self.out)?;
-                Ok(())
-            }
+            Block::Table(table) if table.on == On::Pages => Ok(()),
+            Block::Table(table) => table::write(table, self.page, self.out),
             Block::Drawing(samples) => sustained::write_drawing(samples, self.page, self.out),
             Block::Notes(notes) => self.notes(notes),
             Block::Remarks(remarks) => self.remarks(remarks),
@@ -83,7 +78,7 @@ impl Report<'_> {
     }
 
     fn notes(&mut self, Notes { notes, style }: &Notes) -> io::Result<()> {
-        let mut notes = notes.iter().filter(|note| note.on.is_of_screen(self.is_short)).peekable();
+        let mut notes = notes.iter().filter(|note| note.on != On::Pages).peekable();
         if matches!(style, Style::Apart | Style::Foot) && notes.peek().is_some() {
             writeln!(self.out)?;
         }

@@ -6,6 +6,7 @@ use crate::paint::{Mark, Tone};
 use crate::table::{self, Column, Keep, Table};
 use crate::text::Page;
 use crate::tree::{Block, Note, Role, Section, Style};
+use itertools::Itertools;
 use std::ops::RangeInclusive;
 use wrote_result::document::{
     Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
@@ -51,8 +52,8 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     let faster = |(answer, row): &(&Answer, &Row)| {
         let faster = answer.faster.as_ref()?;
         let times = document.row(&faster.row)?.times(row);
-        let question = &answer.question;
-        Some(format!("Faster, for a price: {question}: {times} times by {}", faster.how))
+        let price = price(document.row(&faster.row)?, row);
+        Some(format!("Faster: {}: {times} times by {}{price}", answer.question, faster.how))
     };
     let faster = found.iter().filter_map(faster).map(Note::from);
     let standing = found.iter().filter_map(|(answer, _)| {
@@ -66,6 +67,18 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Block::notes(Style::Apart, standing.chain(warnings).chain(faster)),
     ];
     Some(Section::new(Role::Answer, "The answer", "", blocks))
+}
+
+/// Names what a faster method needs, and a simpler one does not.
+fn price(faster: &Row, simpler: &Row) -> String {
+    let [faster, simpler] = [faster, simpler].map(|row| &row.settings.effective);
+    let needs = [
+        (faster.direct && !simpler.direct, "aligned buffers"),
+        (faster.iodepth > simpler.iodepth, "many writes in flight"),
+        (faster.blocks != simpler.blocks, "a file that was written before"),
+    ];
+    let needs = needs.iter().filter(|of| of.0).map(|of| of.1).join(", ");
+    if needs.is_empty() { needs } else { format!(" (needs {needs})") }
 }
 
 /// Writes the answers so far, like the last screen: the headings, and a line for each.
@@ -164,8 +177,8 @@ const WARNING_COLUMNS_MAX: usize = 76;
 /// Returns as much of a warning as a line has room for, up to the end of a clause, with its id.
 fn shortened(of: &Finding) -> String {
     let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
-    let text = of.text.split(". Row").next().unwrap_or_default();
-    let text = text.split([';', '(']).next().unwrap_or(text).trim_end();
+    let text = of.text.split(". ").next().unwrap_or_default();
+    let text = text.split([';', '(']).next().unwrap_or(text).trim_end().trim_end_matches('.');
     let ends = text.match_indices([',', ':']).map(|(at, _)| at).chain([text.len()]);
     let longest = ends.clone().rfind(|at| text[..*at].chars().count() <= room);
     let end = longest.or(ends.clone().next()).unwrap_or(text.len());
@@ -192,17 +205,18 @@ mod tests {
     #[test]
     fn a_warning_has_its_figure_where_a_line_has_room_for_it() {
         let short = |id: &str, text: &str| shortened(&Finding::warning(id, text));
-        let limited = "limited to 125 MB/s by a control group, not by the device: loop2 is \
-                       written no faster (/sys/fs), and the run reached 129 MB/s";
+        let limited = "Limited to 125 MB/s by a control group, not by the device: loop2 was \
+                       written at 129 MB/s. Raise the limit (/sys/fs) to measure the device";
         let told = short("throttled", limited);
-        assert_eq!(told, "limited to 125 MB/s by a control group, not by the device [throttled]");
-        let noisy = "noisy: the 95 % intervals of 9 of 17 rows are wider than \u{b1}25 %, up to \
-                     \u{b1}338 % (a, b); more";
+        assert_eq!(told, "Limited to 125 MB/s by a control group, not by the device [throttled]");
+        let noisy = "Unreliable: 9 of 17 rows have 95 % intervals wider than \u{b1}25 % (worst \
+                     \u{b1}338 %). Stop other disk work";
         let told = short("noisy", noisy);
         assert_eq!(
             told,
-            "noisy: the 95 % intervals of 9 of 17 rows are wider than \u{b1}25 % [noisy]"
+            "Unreliable: 9 of 17 rows have 95 % intervals wider than \u{b1}25 % [noisy]"
         );
+        assert_eq!(short("other", "It is slow. Stop."), "It is slow [other]");
         let long = format!("{}: more", "word ".repeat(20));
         assert_eq!(short("other", &long), format!("{} [other]", "word ".repeat(20)));
     }

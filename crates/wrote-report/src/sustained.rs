@@ -2,7 +2,7 @@
 //! bytes written.
 
 use crate::Screen;
-use crate::figures::within;
+use crate::figures::ends;
 use crate::paint::Tone;
 use crate::text::Page;
 use std::io::{self, Write};
@@ -12,7 +12,8 @@ use wrote_result::units;
 /// Returns a line for each level, each change, and the verdict.
 pub fn notes(sustained: &Sustained) -> Vec<String> {
     let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
-        format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
+        let range = ends(&interval, &units::RATES);
+        format!("{name}: {} ({range}), {words}", units::rate(interval.median))
     });
     let changes = sustained.changes.iter().map(|of| format!("changed {}", change(of)));
     levels.chain(changes).chain(sustained.steady_state.iter().map(verdict)).collect()
@@ -26,7 +27,7 @@ fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let Some(cliff) = sustained.cliffs().next() else {
         let changed = last.map(|last| from(last) + "; ").unwrap_or_default();
         let told = sustained.tells_changes();
-        let claim = if told { "no cliff" } else { "too short to tell a cliff" };
+        let claim = if told { "no slowdown" } else { "too short to show a slowdown: none" };
         let words = format!("{changed}{claim} within {written}");
         return vec![("sustained", sustained.sustained_bytes_per_s, words)];
     };

@@ -45,26 +45,8 @@ pub enum On {
     All,
     /// A screen only, for example to explain its marks.
     Screen,
-    /// A screen where tables took short texts.
-    ShortScreen,
     /// Markdown and HTML.
     Pages,
-}
-
-impl On {
-    /// Returns whether Markdown and HTML have it.
-    pub fn is_of_pages(self) -> bool {
-        matches!(self, On::All | On::Pages)
-    }
-
-    /// Returns whether a screen has it, which did or did not take short texts.
-    pub fn is_of_screen(self, is_short: bool) -> bool {
-        match self {
-            On::All | On::Screen => true,
-            On::ShortScreen => is_short,
-            On::Pages => false,
-        }
-    }
 }
 
 impl Table {

@@ -128,12 +128,12 @@ pub fn verdict(trace: &Trace) -> String {
             0 => "Cannot be judged".into(),
             1 if count == 1 => {
                 format!(
-                    "At its end, what it wrote does not survive a power cut{because}; cannot be \
+                    "At its end, what it wrote does not survive a power loss{because}; cannot be \
                      judged"
                 )
             }
             lost => format!(
-                "At its end, {lost} of {} not survive a power cut{because}; cannot be judged",
+                "At its end, {lost} of {} not survive a power loss{because}; cannot be judged",
                 units::counted(count, "file") + if lost == 1 { " does" } else { " do" },
             ),
         };
@@ -142,14 +142,14 @@ pub fn verdict(trace: &Trace) -> String {
     let files = match (safe, count) {
         (_, 0) if trace.removed_files > 0 => "No file that it wrote is left".into(),
         (_, 0) => return "It wrote no file.".into(),
-        (1, 1) => "At its end, what it wrote survives a power cut".into(),
-        (0, 1) => "At its end, what it wrote does not survive a power cut".into(),
+        (1, 1) => "At its end, what it wrote survives a power loss".into(),
+        (0, 1) => "At its end, what it wrote does not survive a power loss".into(),
         (safe, count) if safe == count => {
-            format!("At its end, all {count} files survive a power cut")
+            format!("At its end, all {count} files survive a power loss")
         }
-        (0, count) => format!("At its end, none of {count} files survives a power cut"),
-        (1, count) => format!("At its end, 1 of {count} files survives a power cut"),
-        (safe, count) => format!("At its end, {safe} of {count} files survive a power cut"),
+        (0, count) => format!("At its end, none of {count} files survives a power loss"),
+        (1, count) => format!("At its end, 1 of {count} files survives a power loss"),
+        (safe, count) => format!("At its end, {safe} of {count} files survive a power loss"),
     };
     format!("{files}{because}; {warnings}.")
 }
@@ -187,7 +187,7 @@ fn replayed(trace: &Trace, replay: &Replay) -> String {
     let is_flushed = trace.files.iter().any(|file| file.path == replay.path && file.flushes > 0);
     let durable = if is_flushed { "" } else { ", but durable" };
     let times = match distinguishable(&replay.as_traced_s, &replay.advised_s) {
-        false => "no measurable difference".into(),
+        false => "no difference found".into(),
         true if advised_s < traced_s => {
             format!("{} times faster", units::significant(traced_s / advised_s))
         }

@@ -136,7 +136,7 @@ pub struct Card {
     pub way: String,
     /// Its figure; empty if no row is known.
     pub figure: String,
-    /// The reach of its interval: `±6%`.
+    /// The ends of its interval: `2.28-2.59`.
     pub spread: String,
     /// The ends of its interval, and further figures.
     pub more: String,

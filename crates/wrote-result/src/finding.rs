@@ -79,7 +79,7 @@ pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
         format!("{} ({because})", some_of(&names, NAMES_MAX))
     };
     let each = rows.iter().map(|(_, because)| because).unique().map(of).join(", ");
-    let text = format!("not measured: {each}");
+    let text = format!("Not measured: {each}");
     let figures: BTreeMap<_, _> = rows.iter().map(|(row, because)| (row, because)).collect();
     (!rows.is_empty()).then(|| Finding::info("left-out", text).with("rows", figures))
 }

@@ -30,7 +30,8 @@ pub fn bytes(size_bytes: u64) -> String {
 pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
     let unit = whole.trim_start_matches(|letter: char| letter != ' ');
-    format!("{} of {whole}", part.strip_suffix(unit).unwrap_or(&part))
+    let number = part.strip_suffix(unit).unwrap_or(&part);
+    if part == whole { format!("all {whole}") } else { format!("{number} of {whole}") }
 }
 
 /// Shows bytes per second: `2.41 GB/s`; `? B/s` for a rate that is negative or not finite.
@@ -163,6 +164,7 @@ mod tests {
         assert_eq!(part(512, 3_000_000_000), "512 B of 3.00 GB");
         assert_eq!(part(500_000_000, 3_000_000_000), "500 MB of 3.00 GB");
         assert_eq!(part(0, 20), "0 of 20 B");
+        assert_eq!(part(2_999_999_999, 3_000_000_000), "all 3.00 GB");
     }
 
     #[test]

@@ -150,7 +150,7 @@ async fn answer(request: &Request<Incoming>, shown: Shown) -> Answer {
             troubles if troubles.is_empty() => text(StatusCode::OK, "ready\n"),
             troubles => text(StatusCode::SERVICE_UNAVAILABLE, troubles),
         },
-        _ => text(StatusCode::NOT_FOUND, "the paths are /metrics, /livez and /readyz\n"),
+        _ => text(StatusCode::NOT_FOUND, "not found: use /metrics, /livez or /readyz\n"),
     }
 }
 

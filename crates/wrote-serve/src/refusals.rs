@@ -106,7 +106,7 @@ impl Reason {
             Reason::TooLong => "a message was too long",
             Reason::Malformed => "the log cannot hold a message",
             Reason::Unfinished => "a part of a message was dropped",
-            Reason::Unauthorized => "a wrong token, or none",
+            Reason::Unauthorized => "refused: no valid token",
             _ => "a message was refused",
         }
     }

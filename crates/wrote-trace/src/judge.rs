@@ -529,7 +529,12 @@ impl Found {
             more if names.is_empty() => units::counted(more, "file"),
             more => format!(" and {more} more"),
         };
-        let text = format!("{}{more}: {}. Do: {}.", names.join(", "), kind.says, kind.remedy);
+        let text = format!(
+            "{}{more}: {}. Fix: {}.",
+            names.join(", "),
+            kind.says,
+            kinds::fix(kind, &languages)
+        );
         let places: Vec<_> = self
             .places
             .iter()

@@ -13,7 +13,7 @@
 //! | `wanted` | the acknowledgements of a program, and other things to be watched |
 //! | `pattern` | the writes as a job file |
 //! | `record` | the folder before, and the calls with their data, in a file |
-//! | `states`, `tree` | the folders that a power cut may leave, from a record and `disk` |
+//! | `states`, `tree` | the folders that a power loss may leave, from a record and `disk` |
 //!
 //! Calls go in, a document comes out. Only `watch` depends on the kernel.
 

@@ -142,16 +142,16 @@ impl Cut {
     /// Describes the cut.
     fn shown(self, moment: u64) -> String {
         let names = match self.until {
-            0 => "names as flushed",
-            until if until >= moment => "all names changed",
-            _ => "the first names changed",
+            0 => "only flushed names reached the disk",
+            until if until >= moment => "all names reached the disk",
+            _ => "the first names reached the disk",
         };
         let bytes = match self.bytes {
-            Left::None => "no unflushed bytes",
-            Left::Zeros => "zeros for unflushed bytes",
-            Left::All | Left::Seen => "all bytes",
+            Left::None => "no unflushed data",
+            Left::Zeros => "zeros in place of unflushed data",
+            Left::All | Left::Seen => "all data",
             Left::First => "the first half of the unflushed writes",
-            Left::Mixed(_) => "some of the unflushed bytes",
+            Left::Mixed(_) => "some of the unflushed data",
         };
         format!("{names}, {bytes}")
     }
@@ -420,11 +420,11 @@ pub fn states<E>(
             count += 1;
             let losses = tree.losses(&replay.tree(Cut::NO));
             let after = match (is_end, moment.checked_sub(1)) {
-                (true, _) => "after its end".into(),
+                (true, _) => "after the program ended".into(),
                 (false, None) => "before its first call".into(),
                 (false, Some(last)) => shown(&record.calls[last as usize], &record.path),
             };
-            let moment = format!("{after}: {}", cut.shown(*moment));
+            let moment = format!("{after}; {}", cut.shown(*moment));
             if !take(State { number: count, tree, losses, moment, told })? || count == most {
                 return Ok(count);
             }

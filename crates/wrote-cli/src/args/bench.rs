@@ -45,8 +45,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Measure only these scenarios, workloads or rows (see --list); all but ladder must be
-    /// named
+    /// Measure only these scenarios, workloads or rows (see --list) [default: ladder]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
@@ -68,7 +67,7 @@ pub struct BenchArgs {
         allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
-    /// The most bytes to write in all: 10 GB, or 1 % of the drive where that is less (normal); a
+    /// Limit on the bytes written: 10 GB, or 1 % of the drive where that is less (normal); a
     /// tenth of that (low) [default: normal; no limit with --size, --time, --runs or --rate]
     #[arg(long, value_name = "WEAR", conflicts_with = "size", value_parser = words([
         ("low", "1 GB, or 0.1 % of the drive", Wear::Low),

@@ -18,7 +18,7 @@ pub struct CopyArgs {
     #[arg(value_name = "SRC", required = true, value_hint = ValueHint::AnyPath)]
     pub from: Vec<PathBuf>,
 
-    /// Where to: a name, or a folder that is there; - is standard output
+    /// The destination: a name, or an existing folder; - is standard output
     #[arg(value_name = "DST", required = true, value_hint = ValueHint::AnyPath)]
     pub to: PathBuf,
 
@@ -42,15 +42,15 @@ pub struct CopyArgs {
     #[arg(long, overrides_with = "no_sync")]
     pub sync: bool,
 
-    /// Leave the flush out: the copy survives a crash of the process only
+    /// Do not flush: the copy survives only a crash of the process
     #[arg(long, overrides_with = "sync")]
     pub no_sync: bool,
 
-    /// Read the copy back past the cache, and compare its checksum with the source's
+    /// Read the copy back from the disk, and compare its checksum with the source's
     #[arg(long)]
     pub verify: bool,
 
-    /// Share the source's blocks until one of the two is changed, where the file system can
+    /// Share the source's blocks until either file is changed, where the file system can
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = words([
         ("auto", "Where the file system can", None),
         ("always", "Or fail", Some(true)),

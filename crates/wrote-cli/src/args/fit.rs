@@ -31,17 +31,17 @@ pub struct FitArgs {
         allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
-    /// Measure also beside other work on the disk
+    /// Also measure under background load on the disk
     #[arg(long, value_name = "WORK,..", value_delimiter = ',',
         value_parser = words(Neighbour::ALL))]
     pub beside: Vec<Neighbour>,
 
-    /// Write for a minute (or =TIME) first, and before each run: judge the disk without its burst
+    /// Write for a minute (or =TIME) first, and before each run: judge the disk after its burst
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
         default_missing_value = "1min", value_parser = units::parse_duration)]
     pub sustained: Option<Duration>,
 
-    /// The folder in which the other work is done, where it is not PATH
+    /// The folder of the background load, if it is not PATH
     #[arg(long, value_name = "PATH", requires = "beside", value_hint = ValueHint::DirPath)]
     pub neighbour: Option<PathBuf>,
 

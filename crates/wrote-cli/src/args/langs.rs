@@ -41,7 +41,7 @@ pub struct LangsArgs {
     ]))]
     pub workloads: Vec<Kind>,
 
-    /// Time of all, in which each language moves as much as it can [default: 5min]
+    /// Time of the whole run, in which each language moves as much as it can [default: 5min]
     ///
     /// A trial run of each program finds how much that is, 256MB, 1000 saves and 1M lines at most
     /// in a run. --size, --saves and --lines fix the amount of all; then nothing limits the time.
@@ -67,7 +67,7 @@ pub struct LangsArgs {
     #[arg(long, value_name = "N", value_parser = many, allow_hyphen_values = true)]
     pub lines: Option<u64>,
 
-    /// Also read bytes with the file dropped from the page cache before
+    /// Also read bytes after dropping the file from the page cache
     #[arg(long)]
     pub drop_caches: bool,
 

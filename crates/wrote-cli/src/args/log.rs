@@ -23,13 +23,13 @@ pub enum LogVerb {
     Cat(LogCatArgs),
     /// Print the last records; -f follows new ones
     Tail(LogTailArgs),
-    /// Say what a log consists of, and who writes it
+    /// Show the segments of a log, and which process writes it
     Stat(LogStatArgs),
     /// Read every byte and report damage
     Verify(LogVerifyArgs),
     /// Repair a damaged log
     Repair(LogRepairArgs),
-    /// Put the sealed segments into an object store
+    /// Copy sealed segments to an object store
     Ship(LogShipArgs),
     /// Append each line of standard input as a record
     Append(LogAppendArgs),
@@ -129,7 +129,7 @@ pub struct LogTailArgs {
     #[arg(short, long)]
     pub follow: bool,
 
-    /// Follow, and wait for a log that is not there yet, or not any more
+    /// Follow, and wait for a log that does not exist yet, or no longer
     #[arg(short = 'F', long)]
     pub retry: bool,
 
@@ -169,7 +169,7 @@ pub struct LogRepairArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// Say what is damaged, as verify does, and change nothing
+    /// Report the damage, as verify does, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -197,7 +197,7 @@ pub struct LogAppendArgs {
     #[arg(value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
 
-    /// When records are made durable on the way; at the end they all are
+    /// When records are made durable while it runs; at the end all are durable
     #[arg(long, value_name = "WHEN", default_value = "always", value_parser = words([
         ("always", "As they come", SyncPolicy::Always),
         ("everysec", "About once a second", SyncPolicy::EverySec),
@@ -205,7 +205,7 @@ pub struct LogAppendArgs {
     ]))]
     pub sync: SyncPolicy,
 
-    /// The longest line that is taken (1 MiB); memory is about ten times that
+    /// Limit on the length of a line (1 MiB); memory is about ten times that
     #[arg(long, value_name = "SIZE", default_value = "1MiB", hide_default_value = true,
         value_parser = record_max, allow_hyphen_values = true)]
     pub record_max: usize,

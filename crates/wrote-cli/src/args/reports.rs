@@ -33,8 +33,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "KEY,..", value_delimiter = ',', value_parser = key)]
     pub allow: Vec<String>,
 
-    /// Exit with 1 where a row is detectably slower, and by more than this; and where a row of OLD
-    /// could not be compared: 5%
+    /// Exit with 1 if a row is slower beyond chance and by more than this, or if a row of OLD could
+    /// not be compared: 5%
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub fail_if_slower: Option<f64>,
 
@@ -63,7 +63,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// The arguments of `wrote doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The folder, file or block device to look at
+    /// The folder, file or block device to examine
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
 
@@ -79,11 +79,11 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Also show what is fine at length
+    /// Also show the details of what is fine
     #[arg(long)]
     pub all: bool,
 
-    /// Print the JSON Schema of the result, and look at nothing
+    /// Print the JSON Schema of the result, and examine nothing
     #[arg(long, conflicts_with = "files")]
     pub schema: bool,
 }

@@ -40,7 +40,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Read blocks that were never written, which no disk has to look for
+    /// Read blocks that were never written, which a disk answers without reading
     #[arg(long)]
     pub read_unwritten: bool,
 
@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub section: Vec<String>,
 
-    /// The folder where relative file names lie [default: the current one]
+    /// The folder of relative file names [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
@@ -60,7 +60,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub readonly: bool,
 
-    /// Say what would be done, and touch nothing
+    /// Print what would be done, and do nothing
     #[arg(long, conflicts_with = "files")]
     pub check: bool,
 

@@ -7,7 +7,7 @@ use wrote_serve::{Config, Key, Listen};
 /// The arguments of `wrote serve`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// The folder of the log; made if it is not there
+    /// The folder of the log; made if it does not exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
         required_unless_present_any = ["config", "file"], conflicts_with = "config")]
     pub folder: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
-    /// Say whether everything can be served, and end
+    /// Check the configuration, and end
     #[arg(long)]
     pub check: bool,
 

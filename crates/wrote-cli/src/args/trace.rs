@@ -30,12 +30,12 @@ pub struct TraceArgs {
         value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 
-    /// Join this process, where the kernel permits it, until it ends or Ctrl-C
+    /// Attach to this process until it ends or Ctrl-C
     #[arg(short, long = "pid", value_name = "PID",
         conflicts_with_all = ["command", "record", "time"])]
     pub process: Option<i32>,
 
-    /// Write its writes as jobs for `wrote run`: as they were, and the same bytes as they should be
+    /// Save its writes as jobs for `wrote run`, as they were and as advised
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
     pub job: Option<PathBuf>,
 
@@ -43,22 +43,22 @@ pub struct TraceArgs {
     #[arg(long)]
     pub time: bool,
 
-    /// After it, run its writes again beside the advised way: how much faster could it be?
+    /// Afterwards, replay its writes and the advised method: how much faster could it be?
     ///
-    /// In turn, in a new folder beside each file.
+    /// Both in turn, in a new folder next to each file.
     #[arg(long, conflicts_with = "process")]
     pub replay: bool,
 
-    /// The sign that something is saved, to judge each and not only the end: exit, stdout, socket,
-    /// or /REGEX/ for what standard output, standard error or a socket gets
+    /// The sign that data is saved: exit, stdout, socket, or /REGEX/ in standard output, standard
+    /// error or a socket. Each is judged
     #[arg(long, value_name = "WHEN", default_value = "exit")]
     pub ack: Sign,
 
-    /// Watch reads too: was what was read back on the disk?
+    /// Watch reads too: was the data on the disk?
     #[arg(long)]
     pub reads: bool,
 
-    /// Whether the program may use io_uring, whose writes are not seen
+    /// Whether the program may use io_uring, whose writes cannot be traced
     #[arg(long, value_name = "ANSWER", default_value = "refuse", action = ArgAction::Set,
         value_parser = words([
         ("refuse", "As a kernel without it: programs fall back to calls that are seen", false),
@@ -66,7 +66,7 @@ pub struct TraceArgs {
     ]))]
     pub io_uring: bool,
 
-    /// Watch daemons that it leaves, too
+    /// Also watch daemons that it leaves behind
     ///
     /// To their end or Ctrl-C. Without it the report comes with the program's end.
     #[arg(long)]
@@ -79,11 +79,11 @@ pub struct TraceArgs {
     #[arg(long)]
     pub on_disk: bool,
 
-    /// Judge only the files below this folder; may be repeated
+    /// Judge only files below FOLDER; may be repeated
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub under: Vec<PathBuf>,
 
-    /// Exit with 1 where there is a finding of this weight or more
+    /// Exit with 1 if there is a finding of at least this severity
     #[arg(long, value_name = "WEIGHT", value_parser = words([
         ("warning", "A crash loses something", Severity::Warning),
         ("info", "Anything at all", Severity::Info)
@@ -96,13 +96,13 @@ pub struct TraceArgs {
     #[arg(long, value_name = "CHECK", conflicts_with = "process")]
     pub check: Option<String>,
 
-    /// Keep calls and their data, for `wrote trace crash`
+    /// Keep the calls for `wrote trace crash`
     ///
-    /// Those below --under, or below the current folder.
+    /// With their data, below --under or the current folder.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
     pub record: Option<PathBuf>,
 
-    /// The most bytes of a record: the folder as it was, and all that is written
+    /// Limit on the bytes of a record: the folder as it was, and all that is written
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size,
         requires = "record")]
     pub record_max: u64,
@@ -134,7 +134,7 @@ impl TraceArgs {
 /// The subcommands of `wrote trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
-    /// Make and check what a power cut could have left of a recorded program
+    /// Check the states that a power loss could have left
     Crash(TraceCrashArgs),
 }
 
@@ -149,16 +149,16 @@ pub struct TraceCrashArgs {
     #[arg(long, value_name = "'COMMAND DIR'", required_unless_present = "keep")]
     pub check: Option<String>,
 
-    /// The most states that are made
+    /// Limit on the number of states
     #[arg(long, value_name = "N", default_value_t = TraceCrashArgs::MOMENTS,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub moments: u64,
 
-    /// The time that each check has
+    /// Time limit of each check
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_duration)]
     pub timeout: Duration,
 
-    /// Make this state alone, by its number (with the same --moments)
+    /// Make only this state, by its number (with the same --moments)
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     pub state: Option<u64>,
 

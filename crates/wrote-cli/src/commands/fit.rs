@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wrote_bench::fit::{self, FitRequest, Program};
 use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
-use wrote_result::{Error, Stop};
+use wrote_result::{Error, Stop, units};
 
 /// A measurement that could not be made ends with 5, and a verdict with its own code.
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
@@ -58,16 +58,17 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
     let verdict = FitVerdict::of_all(fits().filter_map(|fit| fit.verdict));
     let of_verdict = fits().filter(|fit| fit.verdict == verdict);
     let names = of_verdict.map(|fit| fit.program.as_str()).collect::<Vec<_>>().join(", ");
+    let rules = fits().flat_map(|fit| &fit.rules);
+    let rules = rules.filter(|rule| rule.verdicts().any(|of| Some(of) == verdict));
+    let rules = units::some_of(&rules.map(|rule| &*rule.name).collect::<Vec<_>>(), 1);
     let (code, text) = match verdict {
         Some(FitVerdict::Fits) => return Ok(()),
-        Some(FitVerdict::DoesNotFit) => (1, format!("{path} does not suit {names}")),
-        Some(FitVerdict::Undecided) => (3, format!("whether {path} suits {names} is undecided")),
-        Some(FitVerdict::Busy) => {
-            (3, format!("whether {path} suits {names} could not be judged: {}", FitVerdict::BUSY))
-        }
-        None => (4, format!("no minimum is published for {names}")),
+        Some(FitVerdict::DoesNotFit) => (1, format!("NOT SUITABLE ({rules})")),
+        Some(FitVerdict::Undecided) => (3, format!("UNDECIDED ({rules})")),
+        Some(FitVerdict::Busy) => (3, format!("NOT JUDGED: {}", FitVerdict::BUSY)),
+        None => (4, "no minimum is published".into()),
     };
-    Err(Error::Coded(code, text))
+    Err(Error::Coded(code, format!("{names} on {path}: {text}")))
 }
 
 fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
@@ -79,10 +80,11 @@ fn write_list(programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_result::document::Fit;
+    use wrote_result::document::{Fit, FitRule};
 
     fn fit(program: &str, verdict: Option<FitVerdict>) -> Fit {
-        Fit { program: program.into(), version: "3.4".into(), verdict, rules: Vec::new() }
+        let rules = vec![FitRule { name: "P99".into(), verdict, ..FitRule::default() }];
+        Fit { program: program.into(), version: "3.4".into(), verdict, rules }
     }
 
     fn code(fits: &[Fit]) -> (u8, String) {
@@ -98,12 +100,15 @@ mod tests {
     fn the_verdict_is_the_exit_code() {
         let of = |verdict| code(&[fit("etcd", verdict)]);
         assert_eq!(of(Some(FitVerdict::Fits)).0, 0);
-        assert_eq!(of(Some(FitVerdict::DoesNotFit)), (1, "/data does not suit etcd".into()));
+        assert_eq!(
+            of(Some(FitVerdict::DoesNotFit)),
+            (1, "etcd on /data: NOT SUITABLE (P99)".into())
+        );
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
         let busy = of(Some(FitVerdict::Busy));
-        let said = "whether /data suits etcd could not be judged: other programs used the disk or the CPUs";
+        let said = "etcd on /data: NOT JUDGED: other programs used the disk or the CPUs";
         assert!(busy.0 == 3 && busy.1.starts_with(said), "{busy:?}");
-        assert_eq!(of(None), (4, "no minimum is published for etcd".into()));
+        assert_eq!(of(None), (4, "etcd on /data: no minimum is published".into()));
     }
 
     #[test]
@@ -111,7 +116,7 @@ mod tests {
         let redis = fit("redis", Some(FitVerdict::Fits));
         let etcd = fit("etcd", Some(FitVerdict::DoesNotFit));
         let both = code(&[redis.clone(), etcd, fit("kafka", None)]);
-        assert_eq!(both, (1, "/data does not suit etcd".into()));
+        assert_eq!(both, (1, "etcd on /data: NOT SUITABLE (P99)".into()));
         assert_eq!(code(&[redis, fit("kafka", None)]).0, 0, "no rule was broken");
     }
 }

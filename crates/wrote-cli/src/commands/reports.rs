@@ -145,7 +145,7 @@ fn write(cleaned: &Cleaned, dry_run: bool, is_all: bool, out: &mut dyn Write) ->
         writeln!(out, "{removed} {} ({size})", shown(&leftover.path))?;
     }
     for leftover in &cleaned.alive {
-        writeln!(out, "kept {}: its run still lives", shown(&leftover.path))?;
+        writeln!(out, "kept {}: its run is still alive", shown(&leftover.path))?;
     }
     for leftover in &cleaned.found {
         let (path, size) = (shown(&leftover.path), units::bytes(leftover.size_bytes));

@@ -33,7 +33,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     let said: Vec<&str> = finished.stderr.lines().collect();
     // Where the disk is slow, lines tell the progress.
     let is_progress = |line: &&str| line.starts_with("run ");
-    assert!(said[0].starts_with("writes ") && said[1..].iter().all(is_progress), "{said:?}");
+    assert!(said[0].starts_with("Measuring ") && said[1..].iter().all(is_progress), "{said:?}");
     assert!(said[0].contains(&format!("{}/.wrote-", folder.path().display())), "{said:?}");
     assert_eq!(names(folder.path()), [""; 0]);
 
@@ -320,7 +320,7 @@ fn the_folder_of_a_living_run_is_neither_cleaned_nor_called_a_leftover() {
     let mut run = Running::start(&mut bench(folder.path(), LONG));
     let its = until_it_writes(&mut run, folder.path());
     let cleaned = finish(wrote(&["clean"]).arg(folder.path()));
-    assert_eq!(cleaned.stdout, format!("kept {}: its run still lives\n", its.display()));
+    assert_eq!(cleaned.stdout, format!("kept {}: its run is still alive\n", its.display()));
     assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""));
     next_run_tells_of_nothing(folder.path());
     assert!(!run.is_over() && its.join("lock").exists());

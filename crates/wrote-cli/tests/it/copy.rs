@@ -232,7 +232,7 @@ fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it
         let name = running.until("a temporary file", has_begun);
         let clean = || finish(wrote(&["clean", "."]).current_dir(folder.path()));
         let living = clean();
-        assert_eq!(living.stdout, format!("kept ./{name}: its run still lives\n"), "{living:?}");
+        assert_eq!(living.stdout, format!("kept ./{name}: its run is still alive\n"), "{living:?}");
         running.send(Signal::KILL);
         assert_eq!(running.finish().signal(), Some(9));
         // The kernel closes a dead process's ring, which holds the locked file, a moment later.

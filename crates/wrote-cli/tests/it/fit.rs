@@ -55,12 +55,12 @@ fn the_exit_code_is_the_verdict_and_a_live_folder_stays_as_it_is() {
     assert!(fits.stdout.contains("\nmine 1 on "), "{}", fits.stdout);
     // Beside other work, a disk that others use too is judged as it is.
     let fails = own(place.path(), &rule("most = 1.0"), &["--quiet", "--beside", "sync"]);
-    let line = format!("wrote: {} does not suit mine\n", data.display());
-    assert_eq!((fails.code(), fails.stderr), (Some(1), line));
+    let line = format!("wrote: mine on {}: NOT SUITABLE (", data.display());
+    assert!(fails.code() == Some(1) && fails.stderr.starts_with(&line), "{fails:?}");
     let figures = own(place.path(), "", &["--quiet", "--format", "json"]);
     assert_eq!(
         (figures.code(), figures.stderr.as_str()),
-        (Some(4), "wrote: no minimum is published for mine\n")
+        (Some(4), &*format!("wrote: mine on {}: no minimum is published\n", data.display()))
     );
     let document: Document = serde_json::from_str(&figures.stdout).unwrap();
     let fit = &document.fit.as_ref().unwrap()[0];

@@ -368,7 +368,7 @@ fn the_file_of_a_killed_run_is_found_by_clean_and_that_of_another_is_not() {
         running.finish();
         return fixtures::skip("found_by_clean", "files have no attributes in this folder");
     }
-    assert_eq!(said, format!("kept {}: its run still lives\n", file.display()));
+    assert_eq!(said, format!("kept {}: its run is still alive\n", file.display()));
     running.send(Signal::KILL);
     running.finish();
     let said = clean();

@@ -81,7 +81,7 @@ fn shipped_records_are_read_from_the_url_as_from_the_folder() {
         (Some(0), Some(end))
     );
     let table = run(&["stat", &url]);
-    assert!(table.contains(&format!("\nthe store ends before record {end}\n")), "{table}");
+    assert!(table.contains(&format!("\nthe next record of the store will be {end}\n")), "{table}");
     let segments = numbers(&folder.path().join("store")).len();
     assert_eq!(table.lines().filter(|line| line.contains(".segment")).count(), segments);
     let json = run(&["cat", "--json", "--from", "1234", "-n", "3", &url]);

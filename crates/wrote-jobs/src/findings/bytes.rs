@@ -4,7 +4,7 @@ use super::Evidence;
 use crate::machine::watch::CachedLoop;
 use std::collections::BTreeMap;
 use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
-use wrote_result::units::{bytes, part, rate};
+use wrote_result::units::{part, rate};
 
 /// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
@@ -33,8 +33,11 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         }
         Direction::Read => ("were not read from the device", "device_read_bytes"),
     };
-    let text =
-        format!("memory speed, not disk speed: {} {happened}", part(unseen_bytes, file_bytes));
+    let text = format!(
+        "Memory speed, not disk speed: {} {happened}. Rows that flush, or that read more than \
+         memory holds, show the disk's speed",
+        part(unseen_bytes, file_bytes)
+    );
     Finding::warning("ram-not-disk", text)
         .about(&rows)
         .with("file_bytes", file_bytes)
@@ -61,19 +64,17 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         missed.filter_map(|row| Moved::of(row)).map(|moved| moved.unseen_bytes()).sum();
     let mut signs = Vec::new();
     if rows.iter().any(|row| is_in_page_cache(row)) {
-        signs.push(format!("the page cache holds {} afterwards", bytes(cached_bytes)));
+        signs.push(format!("the page cache held {} afterwards", part(cached_bytes, file_bytes)));
     }
     if unseen_bytes > 0 {
-        signs.push(format!("{} did not pass the device within the run", bytes(unseen_bytes)));
+        signs.push(format!("{} stayed in memory within the run", part(unseen_bytes, file_bytes)));
     }
     let of_loop = below.filter(|_| rows.iter().any(|row| is_unflushed_write(row)));
     signs.extend(of_loop.map(|below| {
         format!("{} puts unflushed writes into the page cache of {}", below.disk, below.file)
     }));
     let text = format!(
-        "O_DIRECT had no effect: of {}, {}; treat the speed, and what it survives, as that of \
-         cached I/O",
-        bytes(file_bytes),
+        "O_DIRECT had no effect: {}. Treat these rows as cached I/O, for speed and for safety",
         signs.join(", and "),
     );
     Finding::warning("direct-not-honoured", text)
@@ -125,7 +126,7 @@ pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
     };
     let rows = evidence.rows_where(of).filter(|_| evidence.target.filesystem == "zfs")?;
     let text = "ZFS may have answered direct reads from memory: before OpenZFS 2.3, O_DIRECT does \
-                not bypass its cache (ARC); read more than memory, or set primarycache=metadata";
+                not bypass its cache (ARC). Read more than memory, or set primarycache=metadata";
     Finding::warning("zfs-cache", text)
         .about(&rows)
         .with("memory_bytes", evidence.host.memory_bytes)
@@ -150,10 +151,11 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let foreign_share = foreign_bytes as f64 / file_bytes as f64;
     let foreign_bytes_per_s = foreign_bytes as f64 / elapsed_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "foreign traffic on the device: it moved {:.0} % more than our bytes, {}; another process \
-         uses it, or a layer between multiplies writes: find it with iotop, and measure again",
-        foreign_share * 100.0,
+        "Another program was using this disk: {} of its traffic was not ours, {:.0} % of our own. \
+         Find that program with iotop -o, stop it, and measure again. RAID or snapshots can look \
+         the same",
         rate(foreign_bytes_per_s),
+        foreign_share * 100.0,
     );
     Finding::warning("busy-neighbour", text)
         .about(&rows)
@@ -176,8 +178,8 @@ fn disturbed(evidence: &Evidence) -> Option<Finding> {
     }
     let most = runs().filter_map(|run| run.foreign_share).fold(0.0, f64::max);
     let text = format!(
-        "other programs used the disk or the CPUs beside {disturbed} of {all} runs, up to {:.0} % \
-         of the time: find them with iotop and top, and measure again",
+        "Other programs used the disk or the CPUs during {disturbed} of {all} runs, up to {:.0} % \
+         of the time. Find them with iotop -o and top, stop them, and measure again",
         most * 100.0,
     );
     Finding::warning("busy-neighbour", text)
@@ -221,17 +223,15 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         .unzip();
     let factor = |moved: &Moved| moved.device_bytes as f64 / moved.file_bytes as f64;
     let each = || rows.iter().zip(amplified.iter().map(factor));
-    let (worst, factor_max) = each().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let doubt = if device_was_ours(evidence) {
-        ""
-    } else {
-        ". Another process may have written too: this cannot be separated in rows that flush often"
+    let factor_max = each().map(|(_, factor)| factor).max_by(f64::total_cmp)?;
+    let doubt = match device_was_ours(evidence) {
+        true => "",
+        false => ". Caution: if another program was writing, its bytes are included",
     };
     let text = format!(
-        "flushes multiply writes: the device wrote {factor_max:.1} bytes per byte of file data in \
-         {}, as journal, metadata and part-filled blocks; batch more per flush: flash wear rises \
-         by the same factor{doubt}",
-        worst.name,
+        "Each flushed byte cost up to {factor_max:.1} bytes on the device, as journal, metadata \
+         and partly filled blocks, so flash wears {factor_max:.1} times as fast. Put more records \
+         into each flush{doubt}"
     );
     let factors: BTreeMap<_, _> = each().map(|(row, factor)| (&row.name, factor)).collect();
     let sum = |figure: fn(&Moved) -> u64| amplified.iter().map(figure).sum::<u64>();

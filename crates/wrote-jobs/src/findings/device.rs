@@ -36,9 +36,9 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
     })?;
     let fastest_ns = rows.iter().filter_map(|row| p50_ns(row)).min()?;
     let text = format!(
-        "implausible flush: a durable write takes {}, less than {needs}; the cache of \
-         {} has capacitors, or a flush returns before the bytes are safe: cut the power in a test \
-         before you rely on it",
+        "Implausible flush: a durable write takes {}, less than {needs}. Either the cache of {} has \
+         capacitors, or a flush returns before the bytes are safe. Test a power loss before you \
+         rely on it",
         nanoseconds(fastest_ns),
         device.name,
     );
@@ -69,11 +69,11 @@ pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| preferred.contains_key(row.name.as_str()))?;
     let (bs_bytes, bytes) = *preferred.get(rows[0].name.as_str())?;
     let text = format!(
-        "{} prefers writes of {} to those of {}, for which it may read a block first; use a \
-         multiple of {1} as the block size",
-        evidence.target.device.as_ref().map_or("the device", |device| &device.name),
-        block_size(bytes),
+        "Writes of {} do not fill the {} that {} prefers, so it may have to read, change and \
+         rewrite a block. Write multiples of {1}",
         block_size(bs_bytes),
+        block_size(bytes),
+        evidence.target.device.as_ref().map_or("the device", |device| &device.name),
     );
     Finding::new("preferred-larger", severity, text)
         .about(&rows)
@@ -142,8 +142,8 @@ pub(super) fn first_touch(evidence: &Evidence) -> Option<Finding> {
     let FirstTouch { first_bytes_per_s, again_bytes_per_s } = evidence.first_touch?;
     let times = again_bytes_per_s / first_bytes_per_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "first writes are slower: new blocks took {}, the same blocks again {} ({} times); a row \
-         depends on which blocks its files get: write all free space once, and measure again",
+        "First writes are slower: new blocks took {}, the same blocks again {} ({} times). Rows \
+         depend on which blocks their files get. Write all free space once, and measure again",
         rate(first_bytes_per_s),
         rate(again_bytes_per_s),
         significant(times),
@@ -182,7 +182,7 @@ mod tests {
         };
         let finding = with("write back", durable(31_000, 5000, "small/o_dsync-each")).unwrap();
         assert!(
-            finding.text.starts_with("implausible flush: a durable write takes 31.0 us, less"),
+            finding.text.starts_with("Implausible flush: a durable write takes 31.0 us, less"),
             "{}",
             finding.text
         );
@@ -227,11 +227,7 @@ mod tests {
         };
         let finding = with(900.0, 2000.0, "b/direct-psync").unwrap();
         assert_eq!(finding.evidence["rows"], serde_json::json!(["a/direct-psync"]));
-        assert!(
-            finding.text.contains("writes of 4 KiB to those of 512 B, for"),
-            "{}",
-            finding.text
-        );
+        assert!(finding.text.starts_with("Writes of 512 B do not fill the 4 KiB that sda prefers"));
         assert!(with(2000.0, 2000.0, "b/direct-psync").is_none());
         assert!(with(900.0, 2000.0, "b/direct-io_uring").is_none());
     }

@@ -16,8 +16,8 @@ pub fn no_io(rows: &[Row]) -> Option<Finding> {
     if rows.is_empty() {
         return None;
     }
-    let text = "no disk was used: ioengine=null ends each operation without I/O; read the figures \
-                as the cost of the loop alone, and take another engine to measure the disk";
+    let text = "No disk was used: ioengine=null ends each operation without I/O, so the figures \
+                are the cost of the loop alone. Use another engine to measure the disk";
     Some(Finding::warning("no-io", text).about(&rows))
 }
 
@@ -29,12 +29,12 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
     }
     let kinds: Vec<&str> = data.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     let (severity, because) = if compresses(evidence) {
-        (Severity::Warning, "this place compresses, so real data has another speed")
+        (Severity::Warning, "the file system or device compresses, so real data has another speed")
     } else {
-        (Severity::Info, "some drives and file systems store such data in less room, and faster")
+        (Severity::Info, "some drives and file systems store such data in less space, and faster")
     };
     let text =
-        format!("data was not random: {}; {because}: measure with random data", kinds.join(", "));
+        format!("Data was not random: {}; {because}. Measure with random data", kinds.join(", "));
     let each: BTreeMap<_, _> = rows.iter().map(|row| &row.name).zip(data).collect();
     Finding::new("compressible-data", severity, text)
         .about(&rows)
@@ -62,8 +62,8 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, true)?;
     let total: u64 = rows.iter().filter_map(|row| unwritten_bytes(row)).sum();
     let text = format!(
-        "reads of unwritten blocks: {} to read were never written; a file system answers with \
-         zeros and asks no device: write the file first",
+        "Reads of unwritten blocks: {} were never written, so the file system answered with zeros \
+         and asked no device. Write the file first",
         bytes(total),
     );
     Finding::warning("unwritten-read", text).about(&rows).with("unwritten_bytes", total).into()
@@ -71,8 +71,8 @@ pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, false)?;
-    let text = "the blocks to read may never have been written; a drive answers for unwritten and \
-                trimmed blocks without a read: write them first";
+    let text = "The blocks to read may never have been written. A drive answers for unwritten and \
+                trimmed blocks without reading them. Write them first";
     Finding::info("unwritten-read", text).about(&rows).into()
 }
 
@@ -90,8 +90,8 @@ pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
         format!("{file} ({})", some_of(&jobs, NAMES_MAX))
     };
     let text = format!(
-        "jobs used the same bytes at once, at least one of them to write; they wait for each \
-         other, and overwrite blocks in flight: give each job its own file or offset. Files: {}",
+        "Jobs used the same bytes at once, and at least one job wrote them. They wait for each \
+         other, and overwrite blocks in flight. Give each job its own file or offset. Files: {}",
         some_of(&users.iter().map(shown).collect::<Vec<_>>(), NAMES_MAX),
     );
     Finding::warning("same-offsets", text).with("files", &users).into()

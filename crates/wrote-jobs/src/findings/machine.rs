@@ -61,17 +61,17 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     let (rows, values): (Vec<&Row>, Vec<f64>) = evidence.rows.iter().filter_map(near).unzip();
     let most = values.into_iter().reduce(f64::max)?;
     let done = if direction == Direction::Read { "read" } else { "written" };
-    let amount = |value: f64| {
-        let is_rate = !limit.of.ends_with("iops");
-        if is_rate { rate(value) } else { format!("{value:.0} operations a second") }
+    let amount = |value: f64| match limit.of.ends_with("iops") {
+        true => format!("{value:.0} operations a second"),
+        false => rate(value),
     };
     let text = format!(
-        "limited to {} by a control group, not by the device: {} is {done} no faster ({}), and the \
-         run reached {}; raise the limit to measure the device",
+        "Limited to {} by a control group, not by the device: {} was {done} at {}. Raise the limit \
+         ({}) to measure the device",
         amount(limit.most),
         device.name,
-        limit.from,
         amount(most),
+        limit.from,
     );
     Finding::warning("throttled", text)
         .about(&rows)
@@ -110,12 +110,11 @@ pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     }
     let limits = evidence.target.limits.iter().filter(|limit| limit.of == "cpus");
     let least = limits.min_by(|a, b| a.most.total_cmp(&b.most));
-    let held = least.map_or("few CPUs".into(), |limit| {
-        format!("{:.2} of a CPU's time ({})", limit.most, limit.from)
-    });
+    let held =
+        least.map_or(String::new(), |limit| format!(" of {:.2} CPUs ({})", limit.most, limit.from));
     let text = format!(
-        "a control group stopped this process {} times, for {:.1} s in {:.1} s: it has {held}; no \
-         number here is the device's: raise the limit to measure it",
+        "A control group stopped this process {} times, for {:.1} of {:.1} s: no figure here is \
+         the device's. Raise the limit{held} to measure the device",
         throttled.periods, throttled.stopped_s, watched.elapsed_s,
     );
     Finding::warning("throttled", text)
@@ -133,12 +132,12 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
     let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
     let instead = match most.waited_share > WAITED_SHARE_MIN {
-        true => "larger blocks, fewer jobs or threads, or less other work leave more of it to each",
-        false => "give larger blocks, a larger depth or more jobs",
+        true => "Use larger blocks, or fewer jobs or threads, or stop other work",
+        false => "Use larger blocks, a larger depth or more jobs",
     };
     let text = format!(
-        "the CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for \
-         a CPU for {:.0} %, and CPU {} was busy for {:.0} %; the device may be faster: {instead}",
+        "The CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for \
+         a CPU for {:.0} %, and CPU {} was busy for {:.0} %. The device may be faster. {instead}",
         most.used_share * 100.0,
         most.waited_share * 100.0,
         most.busiest.cpu,
@@ -209,8 +208,8 @@ pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let start = before.iter().find(|heat| heat.disk == *disk && heat.sensor == *sensor);
     let start = start.map(|heat| heat.celsius);
     let text = format!(
-        "drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own \
-         limit is {celsius_max:.0} \u{b0}C; hot drives slow down: let it cool, and measure again"
+        "Drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own \
+         limit is {celsius_max:.0} \u{b0}C. Hot drives slow down. Let it cool, and measure again"
     );
     Finding::warning("too-hot", text)
         .with("disk", disk)
@@ -230,8 +229,8 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     let shown =
         |link: &&Link| format!("{} has {} of {} ({})", link.disk, link.now, link.most, link.what);
     let text = format!(
-        "the link to the drive is slower than it could be: {}; the number may be the link's, not \
-         the drive's: check slot and cable",
+        "The link to the drive is slower than it could be: {}. The figures may be the link's, not \
+         the drive's. Check slot and cable",
         slow.iter().map(shown).collect::<Vec<_>>().join(", "),
     );
     Finding::warning("link-downgraded", text).with("links", slow).into()
@@ -277,8 +276,8 @@ pub(super) fn above_link(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(is_above)?;
     let reached = rows.iter().map(|row| row.throughput()).fold(0.0, f64::max);
     let text = format!(
-        "faster than its link: {} of at most {} that the link to {disk} carries; a cache above \
-         the drive answered",
+        "Faster than the link: {}, but the link to {disk} carries at most {}. A cache above the \
+         drive answered. Read these rows as that cache's speed",
         rate(reached),
         rate(most),
     );
@@ -296,8 +295,8 @@ pub(super) fn lazy_init(evidence: &Evidence) -> Option<Finding> {
     // Such a mount leaves the tables as they are.
     let is_left = target.mount_options.iter().any(|option| option == "noinit_itable");
     let is_ext4 = target.filesystem == "ext4" && !is_left;
-    let text = "the kernel still writes the tables of a new ext4 file system (ext4lazyinit): its \
-                writes slow down yours; measure again when that thread is gone, or make the file \
+    let text = "The kernel still initialises a new ext4 file system, and its writes slow down \
+                yours. Measure again when the thread ext4lazyinit is gone, or make the file \
                 system with -E lazy_itable_init=0";
     (is_ext4 && evidence.watched.initialises_ext4).then(|| Finding::warning("lazy-init", text))
 }
@@ -319,11 +318,11 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
     let most = timed.max_by(|a, b| share(a).total_cmp(&share(b)));
     let of_row = most.map_or(String::new(), |row| {
         let percent = (share(row) * 100.0).min(100.0);
-        format!(", and of the shortest operations up to {percent:.0} % ({})", row.name)
+        format!(", up to {percent:.0} % of the shortest operations ({})", row.name)
     });
     let text = format!(
-        "slow clock: the kernel tells time by {clocksource}, and one reading takes {read_ns:.0} ns \
-         of every latency{of_row}; `dmesg | grep -i clocksource` shows why"
+        "Slow clock: reading the clock source {clocksource} takes {read_ns:.0} ns of every \
+         latency{of_row}. `dmesg | grep -i clocksource` shows why"
     );
     Finding::warning("slow-clock", text)
         .with("clocksource", clocksource)
@@ -356,7 +355,7 @@ mod tests {
         assert!(
             finding
                 .text
-                .starts_with("limited to 10.0 MB/s by a control group, not by the device: sda"),
+                .starts_with("Limited to 10.0 MB/s by a control group, not by the device: sda"),
             "{}",
             finding.text
         );
@@ -379,7 +378,11 @@ mod tests {
         let run = &mut commits.runs[0];
         (run.iops, run.device_writes) = (1400.0, Some((2800.0 * run.elapsed_s) as u64));
         let finding = found(&evidence(&operations, &[commits]), "throttled").unwrap();
-        assert!(finding.text.contains("reached 2800 operations a second"), "{}", finding.text);
+        assert!(
+            finding.text.contains("was written at 2800 operations a second"),
+            "{}",
+            finding.text
+        );
     }
 
     #[test]
@@ -400,8 +403,8 @@ mod tests {
             found(&Evidence { watched, ..evidence(&target, &[]) }, "throttled")
         };
         let finding = stopped(70, 5.0).unwrap();
-        assert!(finding.text.contains("0.25 of a CPU's time"), "{}", finding.text);
-        assert!(finding.text.contains("70 times, for 5.0 s in 10.0 s"), "{}", finding.text);
+        assert!(finding.text.contains("Raise the limit of 0.25 CPUs"), "{}", finding.text);
+        assert!(finding.text.contains("70 times, for 5.0 of 10.0 s"), "{}", finding.text);
         assert!(stopped(1, 0.05).is_none(), "too short to matter");
         assert!(found(&evidence(&target, &[]), "throttled").is_none());
     }
@@ -423,7 +426,7 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
-        assert!(finding.text.contains("CPU 3 was busy for 99 %;"), "{}", finding.text);
+        assert!(finding.text.contains("CPU 3 was busy for 99 %."), "{}", finding.text);
         assert!(finding.text.contains("a larger depth or more jobs"), "{}", finding.text);
         // Other processes have the CPU.
         let rows = [busy("small/direct-psync", 0.4, 0.58)];
@@ -519,7 +522,7 @@ mod tests {
         };
         // 1.02 GB/s in pieces of 4096 bytes: one in 4 us.
         let finding = with("acpi_pm", 2000.0).unwrap();
-        assert!(finding.text.contains("by acpi_pm, and one reading takes 2000 ns"));
+        assert!(finding.text.contains("reading the clock source acpi_pm takes 2000 ns"));
         assert!(finding.text.contains("up to 50 %"), "{}", finding.text);
         assert!(with("tsc", 1500.0).is_some(), "a hypervisor that traps it");
         assert!(with("hpet", 800.0).is_some());

@@ -47,21 +47,16 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
     }
     let because = target.no_device_because.as_deref().unwrap_or("the kernel names none");
     let (severity, text) = if evidence.in_memory {
-        let lies = match &target.device {
-            Some(device) => {
-                format!("{} lies on {}, which is made of memory", target.filesystem, device.name)
-            }
-            None => format!("{} lives in memory", target.filesystem),
-        };
+        let what = target.device.as_ref().map_or(&target.filesystem, |device| &device.name);
         let text = format!(
-            "{lies}: no number here is a disk's, and nothing survives a power loss; name a \
-             folder on the disk to measure"
+            "{what} is in memory: no figure here is a disk's, and nothing survives a power loss. \
+             Name a folder on the disk to measure"
         );
         (Severity::Warning, text)
     } else {
         let text = format!(
-            "no block device is known ({because}): whether the bytes reached a disk cannot be \
-             measured"
+            "No block device is known ({because}): whether the bytes reached a disk cannot be \
+             measured. Measure on the machine that has the disk"
         );
         (Severity::Info, text)
     };
@@ -76,7 +71,7 @@ pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|_| !evidence.device_counts)?;
     let text = format!(
         "{} keeps no statistics: whether the bytes reached the disk or stayed in memory cannot be \
-         measured; write 1 to its queue/iostats, and measure again",
+         measured. Write 1 to its queue/iostats, and measure again",
         device.name
     );
     Finding::info("counters-off", text).with("device", &device.name).into()
@@ -93,8 +88,8 @@ pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "the file system is {:.0} % full ({} free of {}): full disks are slower; free space and \
-         measure again",
+        "The file system is {:.0} % full ({} free of {}), and full disks are slower. Free space, \
+         and measure again",
         used_share * 100.0,
         bytes(free_bytes),
         bytes(capacity_bytes),
@@ -115,12 +110,12 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let measure = match longer(evidence.target, written_bytes) {
-        Some(Longer { command, .. }) => format!("`{command}` shows whether this one slows down"),
-        None => "free space to measure whether this one slows down".into(),
+        Some(Longer { command, .. }) => format!("`{command}` shows the lasting rate"),
+        None => "Free space to measure the lasting rate".into(),
     };
     let text = format!(
-        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 700 GB \
-         are sold; {measure}",
+        "This may be a burst: the run wrote {}, and many SSDs have a fast cache of 4 to 700 GB. \
+         {measure}",
         bytes(written_bytes)
     );
     Finding::info("within-drive-cache", text)
@@ -131,8 +126,8 @@ pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
 }
 
 pub(super) fn debug_build(evidence: &Evidence) -> Option<Finding> {
-    let text = "this program was built without optimisation: its CPU figures and its fastest rows \
-                mean little; build it with --release";
+    let text = "This program was built without optimisation, so its CPU figures and fastest rows \
+                mean little. Build it with --release";
     let finding = || Finding::warning("debug-build", text).with("debug_build", true);
     evidence.debug_build.then(finding)
 }
@@ -142,7 +137,7 @@ pub(super) fn leftovers(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "an earlier run was killed and left {}; `{}` removes it",
+        "An earlier run was killed and left {}. `{}` removes it",
         evidence.leftovers.join(", "),
         quoted(&["wrote", "clean", &evidence.target.path])
     );

@@ -16,8 +16,9 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     let Shortened { runs_asked, runs_min, within } = evidence.shortened.clone()?;
     let within_s = within.as_secs_f64();
     let text = format!(
-        "little time: at least {runs_min} of {runs_asked} runs of each row, to end within \
-         {within_s} s; intervals are wider for it, and a longer time makes every run"
+        "Time was short: to end within {}, some rows have only {runs_min} of {runs_asked} runs, so \
+         their intervals are wider. Allow more time",
+        units::seconds(within_s)
     );
     Some(
         Finding::info("shortened", text)
@@ -32,7 +33,7 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     let runs = || evidence.rows.iter().map(|row| row.runs.len());
     let (least, most) = (runs().min()?, runs().max()?);
     let runs = if least == most { format!("{most}") } else { format!("{least} to {most}") };
-    let text = format!("interrupted: rows have {runs} runs each, and some may be missing");
+    let text = format!("Stopped early: rows have {runs} runs each, and some may be missing");
     let finding = Finding::warning("interrupted", text).with("runs_min", least);
     evidence.interrupted.then(|| finding.with("runs_max", most))
 }
@@ -41,11 +42,11 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {
-        true => ("the burst is left out", "each run begins when it is used up"),
-        false => ("the burst is in the figures", "runs before it was used up are faster"),
+        true => ("The burst is left out", "Each run began when it was used up"),
+        false => ("The burst is in the figures", "Runs before it was used up are faster"),
     };
     let text = format!(
-        "{what}: {} lasts, and a short run is ahead of that by up to {}; {then}",
+        "{what}: {} lasts, and a short run is up to {} ahead of that. {then}",
         rate(bytes_per_s),
         units::bytes(bytes),
     );
@@ -80,8 +81,9 @@ pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
     let ((rank, node), times) = slowest.into_iter().max_by_key(|(_, times)| *times)?;
     let factor = rows.iter().map(|row| slower(row)).fold(0.0, f64::max);
     let text = format!(
-        "stragglers: the slowest rank is up to {factor:.1} times slower than the median one; most \
-         often it is rank {rank} on {node}, {times} of {runs} times; the total waits for it"
+        "Stragglers: the slowest rank is up to {factor:.1} times slower than the median one, and \
+         the total waits for it. Examine rank {rank} on {node}: it was slowest {times} of {runs} \
+         times"
     );
     let finding = Finding::warning("stragglers", text).about(&rows).with("rank", rank);
     Some(finding.with("node", node).with("slower_max", factor))
@@ -101,8 +103,8 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let times = deepest.iops() / single.iops();
     let per_second = |row: &Row| format!("{:.0}/s", row.iops());
     let text = format!(
-        "operations per second depend on how many are in flight: {} with {}, {} with one at a \
-         time ({} times); a program that waits for each write has the lower rate",
+        "Operations per second depend on how many are in flight: {} with {}, {} with one at a \
+         time ({} times). A program that waits for each write gets the lower rate",
         per_second(deepest),
         depth(deepest),
         per_second(single),
@@ -121,14 +123,11 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
     let rows: Vec<&Row> = evidence.rows.iter().filter(|row| row.is_rough()).collect();
     let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
-    let most = match widest * 100.0 {
-        // Two runs that differ give millions of percent.
-        percent if percent > 999.0 => ">999".into(),
-        percent => format!("{percent:.0}"),
-    };
+    // Two runs that differ give millions of percent.
+    let most = (widest * 100.0).min(999.0);
     let text = format!(
-        "noisy: the 95 % intervals of {} of {} rows are wider than \u{b1}{:.0} %, up to \
-         \u{b1}{most} %; more or longer runs narrow them",
+        "Unreliable: {} of {} rows have 95 % intervals wider than \u{b1}{:.0} % (worst \
+         \u{b1}{most:.0} %). Stop other disk work, and make more or longer runs",
         rows.len(),
         evidence.rows.len(),
         ROUGH_WIDTH * 100.0,
@@ -148,7 +147,7 @@ pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
         }
     }
     let finding = |(Fallback { wanted, got, because }, rows): (&Fallback, Vec<&Row>)| {
-        let text = format!("{wanted} was wanted, {got} was used: {because}");
+        let text = format!("Fallback: {got} was used instead of {wanted}, because {because}");
         let finding = Finding::warning("fallback", text).about(&rows).with("wanted", wanted);
         finding.with("got", got).with("because", because)
     };
@@ -165,7 +164,7 @@ pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
         figures.insert(&row.name, json!({ "asked": asked, "reached": reached }));
     }
     let shown = units::some_of(&shown, NAMES_MAX);
-    let text = format!("fewer operations were in flight than were asked for: {shown}");
+    let text = format!("Fewer operations were in flight than asked for: {shown}");
     Finding::warning("depth-not-reached", text).with("iodepth", figures).into()
 }
 
@@ -179,8 +178,8 @@ pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     };
     let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
-        "the generator may be the limit: it makes data at {}, less than twice the throughput; the \
-         disk may be faster: give a larger block size",
+        "The generator may be the limit: it makes data at {}, less than twice the throughput. The \
+         disk may be faster. Use larger blocks",
         rate(evidence.generator_bytes_per_s),
     );
     Finding::warning("generator-limited", text)

@@ -57,7 +57,7 @@ fn bytes_that_the_device_never_saw_are_called_ram() {
     let rows = [with_device_bytes(cached(), 100_000_000, 0), direct()];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("memory speed, not disk speed: 2.70 of 3.00 GB had not reached"),
+        finding.text.starts_with("Memory speed, not disk speed: 2.70 of 3.00 GB had not reached"),
         "{}",
         finding.text
     );
@@ -80,7 +80,7 @@ fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not(
     let rows = [read(100_000_000)];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("memory speed, not disk speed: 2.70 of 3.00 GB were not read"),
+        finding.text.starts_with("Memory speed, not disk speed: 2.70 of 3.00 GB were not read"),
         "{}",
         finding.text
     );
@@ -94,7 +94,7 @@ fn rows_that_were_not_measured_are_named_with_the_reason() {
     assert!(found(&evidence(&target, &[]), "left-out").is_none());
     let left_out = vec![("ways/file/dd-direct".into(), "dd is not installed".into())];
     let finding = found(&Evidence { left_out, ..evidence(&target, &[]) }, "left-out").unwrap();
-    assert_eq!(finding.text, "not measured: ways/file/dd-direct (dd is not installed)");
+    assert_eq!(finding.text, "Not measured: ways/file/dd-direct (dd is not installed)");
     assert_eq!(finding.evidence["rows"]["ways/file/dd-direct"], json!("dd is not installed"));
 }
 
@@ -110,8 +110,8 @@ fn fewer_rounds_are_reported_with_the_time_that_was_short() {
     };
     assert_eq!(
         text(fewer),
-        "little time: at least 3 of 5 runs of each row, to end within 20 s; intervals are wider \
-         for it, and a longer time makes every run"
+        "Time was short: to end within 20.0 s, some rows have only 3 of 5 runs, so their \
+         intervals are wider. Allow more time"
     );
 }
 
@@ -150,12 +150,12 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
-    assert!(warning.text.starts_with("tmpfs lives in memory"), "{}", warning.text);
+    assert!(warning.text.starts_with("tmpfs is in memory"), "{}", warning.text);
     // A disk made of memory is not a disk either.
     target.device = Some(Device { name: "zram0".into(), ..Device::default() });
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();
-    assert!(warning.text.contains("lies on zram0, which is made of memory"), "{}", warning.text);
+    assert!(warning.text.contains("zram0 is in memory"), "{}", warning.text);
 }
 
 #[test]
@@ -194,13 +194,17 @@ fn a_direct_row_whose_bytes_stay_in_the_page_cache_or_never_reach_the_device_was
     let finding = found(&evidence(&target, &rows), "direct-not-honoured").unwrap();
     assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
     assert_eq!(finding.evidence["page_cache_bytes"], json!(2_700_000_000_u64));
-    assert!(finding.text.contains("the page cache holds 2.70 GB"), "{}", finding.text);
+    assert!(
+        finding.text.contains("the page cache held 2.70 of 3.00 GB afterwards"),
+        "{}",
+        finding.text
+    );
     let unseen = [with_device_bytes(direct(), 0, 0)];
     let found_all = ids(&evidence(&target, &unseen));
     assert_eq!(found_all, ["direct-not-honoured"], "one finding says it: it is no `ram-not-disk`");
     let finding = found(&evidence(&target, &unseen), "direct-not-honoured").unwrap();
     assert!(
-        finding.text.contains("of 3.00 GB, 3.00 GB did not pass the device"),
+        finding.text.contains("effect: all 3.00 GB stayed in memory within"),
         "{}",
         finding.text
     );
@@ -267,14 +271,14 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let finding = found(&evidence(&target, &[journal(3_200_000_000)]), "write-amplification");
     let finding = finding.unwrap();
     assert_eq!(finding.severity, Severity::Info);
-    assert!(finding.text.contains("3.2 bytes per byte"), "{}", finding.text);
-    assert!(finding.text.contains(
-        "Another process may have written too: this cannot be separated in rows that flush often"
-    ));
+    assert!(finding.text.contains("up to 3.2 bytes on the device"), "{}", finding.text);
+    assert!(
+        finding.text.contains("Caution: if another program was writing, its bytes are included")
+    );
     // A row that moves only its own bytes would have shown foreign traffic.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
-    assert!(finding_beside.text.contains("flash wear rises by the same factor. Row: small/"));
+    assert!(finding_beside.text.contains("Put more records into each flush. Row: small/"));
     assert_eq!(
         finding.evidence["device_bytes_per_file_byte"],
         json!({ "small/o_dsync-each": 3.2 })
@@ -298,12 +302,12 @@ fn a_run_that_a_drives_cache_may_have_held_is_called_a_burst() {
         Evidence { written_bytes_total: 12_300_000_000, ..evidence(target, &[]) }
     }
     let finding = found(&small(&target), "within-drive-cache").unwrap();
-    assert!(finding.text.starts_with("burst, not sustained: the whole run wrote 12.3 GB"));
-    let command = "`wrote bench /data --only sustained --size 100G` shows whether this one slows";
+    assert!(finding.text.starts_with("This may be a burst: the run wrote 12.3 GB"));
+    let command = "`wrote bench /data --only sustained --size 100G` shows the lasting rate";
     assert!(finding.text.contains(command), "{}", finding.text);
     target.free_bytes = 20_000_000_000;
     let full = found(&small(&target), "within-drive-cache").unwrap();
-    assert!(full.text.ends_with("free space to measure whether this one slows down"));
+    assert!(full.text.ends_with("Free space to measure the lasting rate"));
     assert_eq!(finding.severity, Severity::Info);
     assert!(found(&evidence(&target, &[]), "within-drive-cache").is_none());
     let nothing = Evidence { written_bytes_total: 0, ..evidence(&target, &[]) };
@@ -319,7 +323,11 @@ fn a_device_that_moves_more_than_our_bytes_has_a_neighbour() {
     let target = target();
     let written = [with_device_bytes(direct(), 1_380_000_000, 0)];
     let finding = found(&evidence(&target, &written), "busy-neighbour").unwrap();
-    assert!(finding.text.contains("38 % more than our bytes, 384 MB/s"), "{}", finding.text);
+    assert!(
+        finding.text.contains("384 MB/s of its traffic was not ours, 38 %"),
+        "{}",
+        finding.text
+    );
     let read = [with_device_bytes(direct(), 1_000_000_000, 300_000_000)];
     assert!(found(&evidence(&target, &read), "busy-neighbour").is_some());
 }
@@ -333,7 +341,7 @@ fn a_row_that_flushes_has_a_neighbour_where_others_requests_were_queued_beside_i
     assert!(found(&evidence(&target, &[row.clone()]), "busy-neighbour").is_none());
     row.runs[0].foreign_share = Some(0.62);
     let finding = found(&evidence(&target, &[row]), "busy-neighbour").unwrap();
-    let said = format!("beside 1 of {runs} runs, up to 62 % of the time: find them");
+    let said = format!("during 1 of {runs} runs, up to 62 % of the time. Find them");
     assert!(finding.text.contains(&said), "{}", finding.text);
 }
 
@@ -374,7 +382,7 @@ fn rows_whose_runs_differ_much_are_listed() {
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
     let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
     let finding = found(&evidence(&target, &two), "noisy").unwrap();
-    assert!(finding.text.contains("up to \u{b1}>999 %; more or longer"), "{}", finding.text);
+    assert!(finding.text.contains("(worst \u{b1}999 %). Stop"), "{}", finding.text);
     let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
     assert!(found(&evidence(&target, &calm), "noisy").is_none());
 }
@@ -400,7 +408,8 @@ fn each_distinct_fallback_is_told_once_with_the_kernels_reason() {
     assert_eq!(
         told.text,
         format!(
-            "io_uring was wanted, threads was used: {refused}. Rows: stream/direct-psync, stream/cached"
+            "Fallback: threads was used instead of io_uring, because {refused}. Rows: \
+             stream/direct-psync, stream/cached"
         )
     );
     assert!(found(&evidence(&target, &[direct()]), "fallback").is_none());
@@ -428,7 +437,7 @@ fn a_row_that_the_generator_limits_says_so() {
     let with =
         |generator_bytes_per_s| Evidence { generator_bytes_per_s, ..evidence(&target, &rows) };
     let finding = found(&with(1.5e9), "generator-limited").unwrap();
-    assert!(finding.text.contains("at 1.50 GB/s, less than twice the throughput; the disk"));
+    assert!(finding.text.contains("at 1.50 GB/s, less than twice the throughput. The disk"));
     assert!(found(&with(3.0e9), "generator-limited").is_none());
     assert!(found(&with(0.0), "generator-limited").is_none(), "it was not measured");
 }
@@ -478,7 +487,11 @@ fn a_rate_above_the_link_is_a_caches_and_one_below_it_is_not() {
     };
     // 8 GT/s x 4 lanes carry 3.94 GB/s.
     let finding = said("stream/direct-psync", "process-crash", 5e9, &links).unwrap();
-    assert!(finding.text.contains("5.00 GB/s of at most 3.94 GB/s"), "{}", finding.text);
+    assert!(
+        finding.text.contains("5.00 GB/s, but the link to nvme0n1 carries at most 3.94 GB/s"),
+        "{}",
+        finding.text
+    );
     assert!(said("stream/direct-psync", "process-crash", 3.9e9, &links).is_none());
     assert!(said("stream/cached", "process-crash", 5e9, &links).is_none(), "memory is faster");
     assert!(said("stream/direct-psync", "process-crash", 5e9, &[]).is_none());
@@ -530,8 +543,8 @@ fn a_burst_is_named_with_what_lasts_and_whether_it_is_in_the_figures() {
         let evidence = Evidence { burst: Some(burst), ..evidence(&target, &[]) };
         find(&evidence).into_iter().find(|of| of.id == "burst").unwrap().text
     };
-    assert!(text(true).starts_with("the burst is left out: 125 MB/s lasts"), "{}", text(true));
-    assert!(text(false).starts_with("the burst is in the figures"), "{}", text(false));
+    assert!(text(true).starts_with("The burst is left out: 125 MB/s lasts"), "{}", text(true));
+    assert!(text(false).starts_with("The burst is in the figures"), "{}", text(false));
 }
 
 /// Returns a row of two runs: rank 3 does `slowest_iops` operations per second, the median rank
@@ -557,7 +570,11 @@ fn a_rank_that_others_wait_for_is_named_with_its_node_and_nearly_alike_ranks_are
     let target = target();
     let of = |row: Row| found(&Evidence { rows: &[row], ..evidence(&target, &[]) }, "stragglers");
     let straggling = of(spread(700.0, 1.0)).unwrap();
-    assert!(straggling.text.contains("rank 3 on node1, 2 of 2 times"), "{}", straggling.text);
+    assert!(
+        straggling.text.contains("rank 3 on node1: it was slowest 2 of 2 times"),
+        "{}",
+        straggling.text
+    );
     assert_eq!(straggling.evidence["rank"], 3);
     for row in [spread(850.0, 1.0), spread(100.0, 0.05), direct()] {
         assert!(of(row).is_none());

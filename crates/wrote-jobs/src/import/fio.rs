@@ -96,12 +96,12 @@ fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<
     let late = if flushed_late.is_empty() {
         String::new()
     } else {
-        format!("; fsync_on_close flushes after the clock ({})", flushed_late.join(", "))
+        format!(". fsync_on_close flushes after the clock ({})", flushed_late.join(", "))
     };
     let text = format!(
-        "memory speed, in whole or in part: writes were in the page cache, unflushed, when the \
-         clock stopped ({}){late}; set end_fsync=1 in the job to count the flush, or direct=1 to \
-         go past the cache",
+        "Memory speed, in whole or in part: writes were in the page cache, unflushed, when the \
+         clock stopped ({}){late}. Set end_fsync=1 in the job to count the flush, or direct=1 to \
+         bypass the cache",
         unflushed.join(", ")
     );
     Finding::warning("flush-outside-clock", text)

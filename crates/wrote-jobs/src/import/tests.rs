@@ -213,7 +213,7 @@ fn a_job_that_failed_is_left_out_and_said_so() {
     value["jobs"][0]["error"] = 28.into();
     let document = document(&value.to_string());
     let left_out = document.findings.iter().find(|finding| finding.id == "left-out").unwrap();
-    assert_eq!(left_out.text, "not measured: cached (fio: error 28)");
+    assert_eq!(left_out.text, "Not measured: cached (fio: error 28)");
     assert!(document.scenarios[0].rows.iter().all(|row| row.name != "cached"));
 }
 

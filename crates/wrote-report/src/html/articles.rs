@@ -125,7 +125,7 @@ fn answer(comparison: &Comparison) -> String {
     let told = [
         (count(Verdict::Slower), "slower"),
         (count(Verdict::Faster), "faster"),
-        (count(Verdict::NoDetectableDifference), "without a detectable difference"),
+        (count(Verdict::NoDetectableDifference), "without a difference found"),
         (count(Verdict::OneRun), "of one run, which tells nothing"),
     ];
     let told = told.iter().filter(|(count, _)| *count > 0);

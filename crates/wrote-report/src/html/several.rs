@@ -4,7 +4,7 @@ use super::articles::last;
 use super::{Article, Content, Named, moment};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use crate::comparison::class;
-use crate::figures::{operations_per_s, plus_minus, throughput};
+use crate::figures::{operations_per_s, range, throughput};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::result::interval;
 use crate::table::{Column, Keep, Table};
@@ -185,7 +185,7 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             let Some(row) = row else { continue };
             let (value, interval, words) = figure(row, is_counted);
             let name = &results[number].name;
-            let title = format!("{name}: {}: {words} {}", short(across), plus_minus(row));
+            let title = format!("{name}: {}: {words} {}", short(across), range(row));
             let class = shape(number);
             let dot =
                 Dot { row: lane, line: number, class, value, interval, title, ..Dot::default() };
@@ -220,7 +220,7 @@ fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) ->
     let row = Column::words("row", Keep::Always, rows(), short);
     let column = |(number, result): (usize, &One)| {
         let cell = |across: &Across| {
-            let words = |row| format!("{} {}", figure(row, is_counted).2, plus_minus(row));
+            let words = |row| format!("{} {}", figure(row, is_counted).2, range(row));
             across.rows[number].map_or(String::new(), |row| words(row).trim_end().to_owned())
         };
         Column::figures(&*result.name, Keep::Always, rows(), cell).kept()
@@ -261,7 +261,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
                 Verdict::Slower => Some(("slower", "▼")),
                 _ => None,
             };
-            let title = format!("{}: {words} {}{changed}", moment(started_at), plus_minus(row));
+            let title = format!("{}: {words} {}{changed}", moment(started_at), range(row));
             let word = started_at.get(5..16).unwrap_or(started_at).replace('T', " ");
             let class = class(verdict).into();
             Some((word, Spot { at, class, title, whisker: interval, change }))

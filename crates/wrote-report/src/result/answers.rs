@@ -1,6 +1,6 @@
 //! The answers: a card for each piece of advice, with the figures of its row.
 
-use crate::figures::{latency, operations_per_s, p99, plus_minus, ranged};
+use crate::figures::{latency, operations_per_s, p99, range, ranged};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::tree::{Card, Code};
 use wrote_result::document::{Advice, Document, Row, View};
@@ -29,7 +29,7 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
     Card {
         way: row.name.clone(),
         figure,
-        spread: if row.view() == View::Saves { String::new() } else { plus_minus(row) },
+        spread: if row.view() == View::Saves { String::new() } else { range(row) },
         more,
         survives: row.survives.map(|survives| survives.to_string()).unwrap_or_default(),
         ..card

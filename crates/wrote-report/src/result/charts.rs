@@ -6,7 +6,7 @@ use crate::chart::{
     Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
     bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
 };
-use crate::figures::{operations_per_s, p50_p99, p99, plus_minus, text, throughput};
+use crate::figures::{operations_per_s, p50_p99, p99, range, text, throughput};
 use crate::group::Group;
 use crate::sustained::change;
 use crate::tree::{Figure, rest};
@@ -72,7 +72,7 @@ fn title(group: &Group, row: &Row) -> String {
     };
     let p99 = p99(row.latency());
     let facts = [
-        format!("{rate} {}", plus_minus(row)).trim_end().to_owned(),
+        format!("{rate} {}", range(row)).trim_end().to_owned(),
         if p99.is_empty() { p99 } else { format!("P99 {p99}") },
         text(row.survives.map(|survives| format!("survives {survives}"))),
     ];

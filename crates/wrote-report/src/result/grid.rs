@@ -1,6 +1,6 @@
 //! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, plus_minus, text, throughput};
+use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, range, text, throughput};
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
 use crate::table::{Column, Keep, Table, Text};
@@ -74,7 +74,7 @@ impl<'a> Grid<'a> {
         let memory = if is_of_files { peak_memory(best) } else { String::new() };
         let facts = [
             throughput(best),
-            plus_minus(best),
+            range(best),
             labelled("P99 ", p99(best.latency())),
             format!("{} CPU s/GB", cpu_s_per_gb(best)),
             text(best.survives),

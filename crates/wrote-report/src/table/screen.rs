@@ -21,16 +21,14 @@ struct Fitted<'a> {
     width: usize,
 }
 
-/// Writes the headings and the rows. Returns whether it took short texts.
-pub fn write(table: &Table, page: Page, out: &mut dyn Write) -> io::Result<bool> {
+/// Writes the headings and the rows.
+pub fn write(table: &Table, page: Page, out: &mut dyn Write) -> io::Result<()> {
     let width = page.screen.width;
     let fitted = |short| -> Vec<Fitted> {
         table.shown(Format::Table).map(|column| Fitted::of(column, short, page)).collect()
     };
     let mut columns = fitted(false);
-    let texts = || columns.iter().flat_map(|column| &column.of.cells);
-    let is_short = needed(&columns) > width && texts().any(|text| text.short.is_some());
-    if is_short {
+    if needed(&columns) > width {
         columns = fitted(true);
     }
     let is_reserved = table.bars.as_ref().is_some_and(|bars| bars.is_reserved);
@@ -51,7 +49,7 @@ pub fn write(table: &Table, page: Page, out: &mut dyn Write) -> io::Result<bool>
             writeln!(out, "{GAP}{}", page.wide(&below.cells[row], GAP.len()))?;
         }
     }
-    Ok(is_short)
+    Ok(())
 }
 
 /// The last column of a list is broken into lines before it becomes narrower.

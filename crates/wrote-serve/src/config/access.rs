@@ -65,13 +65,13 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
 /// By DNS rebinding a page's host name may lead to a local listener.
 pub(crate) fn mark_of_page(headers: &HeaderMap, own: Option<&str>) -> Option<&'static str> {
     if headers.contains_key(ORIGIN) {
-        return Some("the request has an Origin header, as a web page's");
+        return Some("refused: the request has an Origin header (web pages are not allowed)");
     }
     let (own, named) = (own?, headers.get(HOST)?);
     let name = host(named.to_str().unwrap_or_default());
     let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let is_known = ["localhost", own].iter().any(|known| known.eq_ignore_ascii_case(name));
-    let because = "the Host header names neither an address, nor localhost, nor the listener";
+    let because = "refused: the Host header must name an address, localhost or the listener";
     (!is_address && !is_known).then_some(because)
 }
 

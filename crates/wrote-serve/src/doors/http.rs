@@ -48,7 +48,7 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
             let mut answer =
                 wrong(StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            let because = if token.is_empty() { "there is no token" } else { "a wrong token" };
+            let because = if token.is_empty() { "no token" } else { "wrong token" };
             refuse(Reason::Unauthorized, because, answer)
         }
         (_, "/append", &Method::POST) => append(&parts, token, &mut body, &exchange).await,
@@ -56,7 +56,7 @@ async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<A
         (_, "/append", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("POST")),
         (_, "/records", _) => refuse(Reason::Malformed, WRONG_METHOD, wrong_method("GET, HEAD")),
         _ => {
-            let because = "the paths are /append and /records";
+            let because = "not found: use POST /append or GET /records";
             refuse(Reason::Malformed, because, wrong(StatusCode::NOT_FOUND, because))
         }
     };

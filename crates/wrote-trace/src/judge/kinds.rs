@@ -17,8 +17,24 @@ pub struct Kind {
     pub severity: Severity,
     /// The text after the file names.
     pub says: &'static str,
-    /// The recommended way.
+    /// The fix, with `{flush}` for the call that flushes a file.
     pub remedy: &'static str,
+}
+
+/// The call that flushes a file in each language; `fsync` in others.
+const FLUSHES: [(Language, &str); 5] = [
+    ("python", "f.flush(); os.fsync(f.fileno())"),
+    ("js", "fs.fsyncSync(fd)"),
+    ("go", "f.Sync()"),
+    ("java", "channel.force(true)"),
+    ("rust", "file.sync_all()"),
+];
+
+/// Returns a fix in the language of the calls, if they have a single one.
+pub fn fix(kind: &Kind, languages: &BTreeSet<Language>) -> String {
+    let is_of = |of: &&(Language, &str)| languages.len() == 1 && languages.contains(of.0);
+    let flush = FLUSHES.iter().find(is_of).map_or("fsync", |(_, flush)| flush);
+    kind.remedy.replace("{flush}", flush)
 }
 
 /// Makes a constant of each kind, and the list of all.
@@ -34,114 +50,106 @@ macro_rules! kinds {
 kinds! {
 RENAME_BEFORE_FLUSH = Warning(
     "rename-before-flush",
-    "replaced by a file that was not flushed; after a power cut the name may have the old content, \
-     the new, or none",
-    "fsync the new file before the rename, and its folder after it"
+    "replaced by an unflushed file. A power loss may leave the old content, the new, or none",
+    "{flush} on the new file before the rename, and fsync its folder after it"
 );
 ONLY_COPY_OVERWRITTEN = Warning(
     "only-copy-overwritten",
-    "emptied, or removed, and written again; a crash before its flush leaves neither the old nor the \
-     new",
-    "write a temporary file, fsync it, rename it over the old one, fsync the folder"
+    "emptied or removed, then written again. A crash before its flush leaves neither old nor new",
+    "write a temporary file, {flush}, rename it over the old one, and fsync the folder"
 );
 UNLINK_BEFORE_NAME = Warning(
     "unlink-before-durable-name",
-    "removed before another file got the name; a crash between leaves neither",
-    "rename the replacement over it; a rename needs no unlink before"
+    "removed before another file got the name. A crash in between leaves neither",
+    "rename the replacement over it, without removing it first"
 );
 ACKNOWLEDGED_EARLY = Warning(
     "acknowledged-early",
-    "not durable when the program answered",
-    "flush before you answer; many answers can share one flush"
+    "not durable when the program reported success",
+    "{flush} before you answer; many answers can share one flush"
 );
 NEVER_FLUSHED = Warning(
     "never-flushed",
-    "written and not flushed; a power cut leaves any part of it, or none",
-    "fsync or fdatasync the file before you say that it is saved"
+    "never flushed. A power loss may leave it whole, partial or empty",
+    "{flush} before the program reports success"
 );
 DIRECT_ALONE = Warning(
     "direct-taken-for-durable",
-    "written with O_DIRECT and not flushed; the record of where new blocks are stays in memory, \
-     and the device may keep bytes in its cache",
+    "written with O_DIRECT, but not flushed. Block positions and the device's cache may be lost",
     "fdatasync the file, or open it with O_DSYNC too"
 );
 FOLDER_NOT_FLUSHED = Warning(
     "folder-not-flushed",
-    "renamed or linked, and the folder not flushed; after a power cut the name has the old \
-     content, or does not exist",
+    "renamed or linked, but the folder was not flushed. A power loss may undo that",
     "fsync the folder after the rename or the link"
 );
 FLUSH_ERROR_IGNORED = Warning(
     "flush-error-ignored",
-    "written on after a flush of it had failed; what the flush should have saved is lost, and no \
-     later call says so",
+    "written to after a failed flush. The data of that flush is lost, and no later call reports it",
     "write the data again, from your own copy, into a new file"
 );
 FLUSH_RETRIED = Warning(
     "flush-retried",
-    "flushed again after a flush had failed; the second one succeeds, and proves nothing",
+    "flushed again after a flush had failed. The second flush succeeds, and proves nothing",
     "write the data again, from your own copy, into a new file"
 );
 SHORT_WRITE_IGNORED = Warning(
     "short-write-ignored",
-    "without the rest of a write of which the kernel took a part",
-    "write the rest"
+    "incomplete, as the kernel took only a part of a write, and the rest was never written",
+    "check how much each write took, and write the rest"
 );
 APPEND_RACES = Warning(
     "append-races",
-    "appended through several descriptors without O_APPEND, each of which wrote over the bytes of \
-     another",
+    "appended to through several descriptors without O_APPEND, which overwrote each other's bytes",
     "open the file with O_APPEND, or write by one descriptor"
 );
 JOURNAL_MAY_RETURN = Warning(
     "journal-may-return",
-    "a rollback journal, removed or cut to commit, and that not flushed; after a power cut it may \
-     be there again, and the next start undoes the commit",
-    "fsync the folder after the unlink, or the journal after the cut; in SQLite PRAGMA \
-     synchronous=EXTRA does, or use journal_mode=WAL with synchronous=FULL"
+    "a rollback journal that was removed or truncated to commit, without a flush. After a power \
+     loss it may return, and the next start undoes the commit",
+    "fsync the folder after the unlink, or the journal after the truncation; in SQLite use PRAGMA \
+     synchronous=EXTRA, or journal_mode=WAL with synchronous=FULL"
 );
 NAME_NOT_FLUSHED = Info(
     "name-not-flushed",
-    "new, and not every folder above it flushed; POSIX does not promise the name, but on ext4, XFS \
-     and Btrfs the file's own flush kept it in every crash that was tried",
+    "new, and not every folder above it was flushed. POSIX does not promise the name, but ext4, \
+     XFS and Btrfs kept it in every crash that was tried",
     "fsync these folders after the file"
 );
 UNLINK_NOT_FLUSHED = Info(
     "unlink-not-flushed",
-    "removed, and the folder not flushed; after a power cut it may be there again",
-    "fsync the folder after the unlink, if what reads the folder minds"
+    "removed, but the folder was not flushed. After a power loss it may exist again",
+    "fsync the folder after the unlink, if a reader of the folder depends on it"
 );
 CUT_NOT_FLUSHED = Info(
     "cut-not-flushed",
-    "cut, and not flushed; after a power cut its old end may be there again",
-    "fsync the file after ftruncate, if what reads it minds"
+    "truncated, but not flushed. After a power loss its old end may exist again",
+    "fsync the file after ftruncate, if a reader depends on it"
 );
 SIZE_NOT_FLUSHED = Info(
     "size-not-flushed",
-    "resized without data (ftruncate, fallocate, zeros at its end), and not flushed; after a power \
-     cut it may have its old size",
-    "fsync the file after that, if what reads it minds"
+    "resized without data (ftruncate, fallocate, zeros at its end), but not flushed. After a power \
+     loss it may have its old size",
+    "fsync the file afterwards, if a reader depends on its size"
 );
 LOCK_NOT_FLUSHED = Info(
     "lock-not-flushed",
-    "empty, or the lock of a process, and not flushed; after a power cut it may not exist",
-    "fsync the file or its folder, if what reads the folder minds"
+    "empty, or the lock of a process, and not flushed. After a power loss it may not exist",
+    "fsync the file or its folder, if a reader of the folder depends on it"
 );
 READS_WHAT_IT_WROTE = Info(
     "reads-what-it-wrote",
-    "read back before it was flushed; the read is answered from memory, and proves nothing about \
-     the disk",
-    "fsync it first; what was read then is still not from the disk, unless it was dropped from \
-     memory"
+    "read back before it was flushed. The read came from memory, and proves nothing about the disk",
+    "fsync it first, and drop it from memory before you read it"
 );
 UNBUFFERED = Info(
     "unbuffered",
-    "written in small pieces; each call costs more than its bytes",
+    "written in small pieces. Each call costs more than its bytes",
     "collect them in a buffer of 64 KiB or more"
 );
 FLUSH_EACH_SMALL = Info(
     "flush-each-small",
-    "flushed for little each time",
+    "flushed after every few bytes",
     "let records that come together share one flush (group commit)"
 );
 }

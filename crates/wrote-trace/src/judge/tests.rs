@@ -97,7 +97,10 @@ fn a_rename_before_the_flush_is_told_with_its_moments() {
     assert_eq!(findings.len(), 1, "{findings:?}");
     let finding = &findings[0];
     assert_eq!((finding.id.as_str(), finding.severity), ("rename-before-flush", Severity::Warning));
-    assert!(finding.text.starts_with("a (10 B not flushed): replaced by a file"), "{finding:?}");
+    assert!(
+        finding.text.starts_with("a (10 B not flushed): replaced by an unflushed"),
+        "{finding:?}"
+    );
     let calls = &finding.evidence["places"][0]["calls"];
     assert_eq!(calls[0], serde_json::json!({ "call": "write", "at_s": 0.003 }));
     assert_eq!(calls[1], serde_json::json!({ "call": "rename", "at_s": 0.004 }));
@@ -601,7 +604,7 @@ fn places_beyond_the_most_are_counted_and_the_last_of_a_file_stands_for_it() {
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert_eq!(finding.evidence["count"], 25);
     assert_eq!(finding.evidence["places"].as_array().unwrap().len(), EVIDENCE_MAX);
-    let begins = "00 (10 B), 01 (10 B), 02 (10 B) and 22 more: written";
+    let begins = "00 (10 B), 01 (10 B), 02 (10 B) and 22 more: never flushed";
     assert!(finding.text.replace(", and", " and").starts_with(begins), "{}", finding.text);
     let again = [write(OLD, 0..5), Act::Empty { file: OLD, size_bytes: 70 }, write(OLD, 0..7)];
     let empty = Act::Empty { file: OLD, size_bytes: 100 };

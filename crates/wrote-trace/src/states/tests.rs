@@ -498,7 +498,11 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     let losses: Vec<_> = states.iter().map(|state| (&state.moment, &state.losses)).collect();
     let first = states.iter().find(empty).unwrap_or_else(|| panic!("{losses:?}"));
     assert!(first.moment.starts_with("after the rename to a at "), "{}", first.moment);
-    assert!(first.moment.ends_with(": all names changed, no unflushed bytes"), "{}", first.moment);
+    assert!(
+        first.moment.ends_with("; all names reached the disk, no unflushed data"),
+        "{}",
+        first.moment
+    );
     assert!(first.number < 10, "{}", first.number);
     let flushed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
     let states = all(&flushed, 100);
@@ -741,9 +745,9 @@ fn the_cuts_fall_behind_every_change_of_a_name() {
     let cuts: HashSet<u64> = cuts.collect();
     assert_eq!(cuts, replay.disk.names.open_calls().chain([0, u64::MAX]).collect());
     let shown = |until| Cut { until, bytes: Left::None }.shown(5);
-    assert_eq!(shown(0), "names as flushed, no unflushed bytes");
-    assert_eq!(shown(4), "the first names changed, no unflushed bytes");
-    assert_eq!(shown(5), "all names changed, no unflushed bytes");
+    assert_eq!(shown(0), "only flushed names reached the disk, no unflushed data");
+    assert_eq!(shown(4), "the first names reached the disk, no unflushed data");
+    assert_eq!(shown(5), "all names reached the disk, no unflushed data");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Lock {
         if !is_taken.tried(&path, Action::Examine)? {
             let holder = process_in(&mut file)
                 .map_or("another process".to_owned(), |process| format!("process {process}"));
-            let because = format!("being written by {holder}; a log has one writer");
+            let because = format!("open for writing by {holder}; only one writer is allowed");
             return Err(Error::refused_as(libc::EBUSY, folder.path(), because));
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(holder(&folder), Some(std::process::id()));
         let error = take(&folder).unwrap_err();
         let process = std::process::id();
-        let because = format!("being written by process {process}; a log has one writer");
+        let because = format!("open for writing by process {process}; only one writer is allowed");
         assert_eq!(error.to_string(), format!("{}: {because}", folder.path().display()));
         drop(first);
         assert_eq!(holder(&folder), None);

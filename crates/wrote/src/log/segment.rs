@@ -192,7 +192,7 @@ pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
     Error::Damaged { path: path.to_owned(), offset, because }
 }
 
-pub(super) const NOT_BEGUN: &str = "this is not how a segment begins";
+pub(super) const NOT_BEGUN: &str = "not a log segment (bad header)";
 
 /// Creates the error of a file that does not begin as a segment.
 pub(super) fn not_begun(path: &Path) -> Error {

@@ -261,8 +261,8 @@ mod tests {
         let because = advice_for("streaming", &rows).unwrap().because;
         assert_eq!(
             because,
-            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU per GB, with no measurable \
-             difference from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU \
+            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU per GB, with no difference \
+             found from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU \
              per GB), and is simpler"
         );
     }
@@ -285,7 +285,7 @@ mod tests {
         let because = advice_for("streaming", &rows).unwrap().because;
         assert_eq!(
             because,
-            "stream/o_dsync-each: 900 MB/s at 100 ms of CPU per GB, with no measurable difference \
+            "stream/o_dsync-each: 900 MB/s at 100 ms of CPU per GB, with no difference found \
              from stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU per GB), and \
              is simpler"
         );

@@ -101,7 +101,7 @@ fn how(row: &Row) -> String {
         _ => {}
     }
     if settings.blocks == Blocks::Written {
-        words.push("over old blocks".into());
+        words.push("over written blocks".into());
     }
     words.join(", ")
 }

@@ -47,7 +47,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let next = workload.iter().filter(|other| other.name != row.name && is_safe(other));
     if let Some(next) = fastest(next.copied()) {
         because += &match row.is_tied_with(next) {
-            true => format!(", with no measurable difference from {} ({})", next.name, told(next)),
+            true => format!(", with no difference found from {} ({})", next.name, told(next)),
             false => format!("; {}: {}", next.name, told(next)),
         };
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(of(1_000_000).action.starts_with("Write a file beside it"));
         let tied = of(1_990_000);
         assert!(tied.action.ends_with("wrote::write"), "{tied:?}");
-        assert!(tied.because.contains("no measurable difference"), "{tied:?}");
+        assert!(tied.because.contains("no difference found"), "{tied:?}");
     }
 
     #[test]

@@ -10,9 +10,9 @@ use wrote_result::units;
 const RUNS_MIN: usize = 3;
 /// A creation usually takes at most as long as two renames; this factor indicates a slowdown.
 const SLOWER_MIN: u64 = 5;
-const PASSES_OVER: &str = "ext4 without a journal passes over every inode that was removed in the \
-                           last minutes when it makes one; wait six minutes without removals \
-                           before the next run";
+const PASSES_OVER: &str = "When ext4 without a journal makes an inode, it passes over every one \
+                           that was removed in the last minutes. Wait six minutes without \
+                           removals before the next run";
 /// A smaller drop of the rate is not reported.
 const FALL_MIN: f64 = 1.5;
 
@@ -38,7 +38,7 @@ fn removed_inodes(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| pair(&row).is_some())?;
     let (made_ns, renamed_ns) = rows.iter().filter_map(pair).max()?;
     let text = format!(
-        "creation is slower than the disk: {} a file, and {} for a rename; {PASSES_OVER}",
+        "Creation is slower than the disk: {} a file, and {} for a rename. {PASSES_OVER}",
         units::nanoseconds(made_ns),
         units::nanoseconds(renamed_ns),
     );
@@ -62,9 +62,9 @@ fn discard_at_removal(evidence: &Evidence) -> Option<Finding> {
     let rates = rows.iter().flat_map(|row| &row.runs).map(|run| run.iops);
     let slowest = rates.reduce(f64::min)?;
     let text = format!(
-        "each removal discards its blocks at once: {slowest:.0}/s in the slowest run; ext4 has no \
-         journal here and is mounted with discard: mount it with nodiscard, and run fstrim now and \
-         then"
+        "Each removal discards its blocks at once: {slowest:.0}/s in the slowest run. ext4 has no \
+         journal here, and is mounted with discard. Mount it with nodiscard, and run fstrim once a \
+         week"
     );
     Finding::info("discard-at-removal", text).about(&rows).with("slowest_iops", slowest).into()
 }
@@ -83,11 +83,11 @@ fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let because = if creates && evidence.target.has_journal == Some(false) {
         PASSES_OVER
     } else {
-        "something filled up or was in use during the run; run it again with other --meta-files, \
+        "Something filled up or was in use during the run. Run it again with other --meta-files, \
          and look for other users of the disk"
     };
     let text = format!(
-        "slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}; \
+        "Slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}. \
          {because}",
         if rows.len() > 1 { " of the worst row" } else { "" },
     );
@@ -177,7 +177,7 @@ mod tests {
         };
         let finding = found("discard", Some(false), &rows).unwrap();
         assert!(IDS.contains(&finding.id.as_str()));
-        assert!(finding.text.contains("340/s in the slowest run; ext4"));
+        assert!(finding.text.contains("340/s in the slowest run. ext4"));
         assert_eq!(finding.evidence["slowest_iops"], 340.0);
         assert!(found("discard", Some(true), &rows).is_none());
         assert!(found("discard", None, &rows).is_none());

@@ -33,24 +33,24 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
         )
     });
     let mut text = format!(
-        "the device slows down {}: {} lasts ({})",
-        joined(&steps.collect::<Vec<_>>()),
+        "The device slows down {}. Plan with {}, which lasts",
+        steps.collect::<Vec<_>>().join(", "),
         rate(sustained.sustained_bytes_per_s.median),
-        row.name,
     );
     let limited = limited(sustained);
     let recovered = sustained.recovered_bytes_per_s.as_ref().map(|of| of.median);
     let recovered = recovered.zip(sustained.idle_s);
     if let Some((bytes_per_s, idle_s)) = recovered {
-        text += &format!("; after a rest of {}: {}", seconds(idle_s), rate(bytes_per_s));
+        text += &format!(". After a rest of {}: {}", seconds(idle_s), rate(bytes_per_s));
     }
     if let Some(variation) = limited {
         text += &format!(
-            ". The rate then varies by only {:.1} %, like that of a limit: a burst credit may be \
-             used up",
+            ". The slow rate varies by only {:.1} %, as under a limit: a burst credit may be used \
+             up",
             variation * 100.0
         );
     }
+    text += &format!(". Row: {}", row.name);
     Finding::warning("cache-cliff", text)
         .with("row", &row.name)
         .with("at_bytes", first.at_bytes)
@@ -95,23 +95,25 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if written_bytes == 0 {
         return None;
     }
-    let claim = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
-    let mut text = format!("{claim} within {} ({})", bytes(written_bytes), row.name);
+    let tells = sustained.tells_changes();
+    let claim = if tells { "No slowdown" } else { "Too short to show a slowdown: none" };
+    let mut text = format!("{claim} within {}", bytes(written_bytes));
     let may_slow_down = !evidence.in_memory && !row.is_open_loop();
     if row.is_open_loop() {
-        text += " at the rate that was asked for; higher rates were not measured";
+        text += " at the rate that was asked for. Higher rates were not measured";
     }
     let longer = longer(evidence.target, sustained.file_bytes);
     if sustained.file_bytes < written_bytes {
         text += &format!(
-            ". The file of {} was overwritten again and again, which a drive may do in its cache: \
-             free space for a larger one",
+            ". The file of {} was overwritten again and again, which a drive may do in its cache. \
+             Free space for a larger one",
             bytes(sustained.file_bytes)
         );
     } else if let Some(Longer { command, size_bytes }) = longer.filter(|_| may_slow_down) {
         let time = seconds(size_bytes as f64 / sustained.sustained_bytes_per_s.median);
-        text += &format!("; `{command}` writes more, in about {time}");
+        text += &format!(". `{command}` writes more, in about {time}");
     }
+    text += &format!(". Row: {}", row.name);
     Finding::info("within-drive-cache", text)
         .with("row", &row.name)
         .with("written_bytes", written_bytes)
@@ -122,8 +124,9 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
 fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let state = sustained.steady_state.as_ref().filter(|state| !state.reached)?;
     let text = format!(
-        "no steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its \
-         mean (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %) ({}); measure longer",
+        "No steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its \
+         mean (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %). Measure longer. \
+         Row: {}",
         state.rounds_bytes_per_s.len(),
         state.range_share * 100.0,
         state.slope_share * 100.0,
@@ -135,15 +138,6 @@ fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
         .with("slope_share", state.slope_share)
         .with("rounds_bytes_per_s", &state.rounds_bytes_per_s)
         .into()
-}
-
-/// Returns text such as `a`, `a and b`, `a, b and c`.
-fn joined(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -205,8 +199,8 @@ mod tests {
         assert_eq!((found[0].id.as_str(), found[0].severity), ("cache-cliff", Severity::Warning));
         assert_eq!(
             found[0].text,
-            "the device slows down after 2.00 GB from 4.00 GB/s to 400 MB/s: 400 MB/s lasts \
-             (sustained/direct-io_uring); after a rest of 10.0 s: 4.00 GB/s"
+            "The device slows down after 2.00 GB from 4.00 GB/s to 400 MB/s. Plan with 400 MB/s, \
+             which lasts. After a rest of 10.0 s: 4.00 GB/s. Row: sustained/direct-io_uring"
         );
         assert_eq!(found[0].evidence["at_bytes"], 2_000_000_000_u64);
         assert_eq!(found[0].evidence["recovered_bytes_per_s"], 4e9);
@@ -219,7 +213,7 @@ mod tests {
             (found[0].id.as_str(), found[0].severity),
             ("within-drive-cache", Severity::Info)
         );
-        assert_eq!(found[0].text, "no cliff within 100 GB (sustained/direct-io_uring)");
+        assert_eq!(found[0].text, "No slowdown within 100 GB. Row: sustained/direct-io_uring");
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;
         assert!(super::find(&evidence(&target(), &[small]))[0].text.contains("again and again"));
@@ -233,8 +227,8 @@ mod tests {
         target.path = "/my data".into();
         let text = told(&target).text;
         let command = "`wrote bench '/my data' --only sustained --size 100G` writes more, in about \
-                       50.0 s";
-        assert!(text.starts_with("too short to tell a cliff within 2.00 GB"), "{text}");
+                       50.0 s. Row: sustained/direct-io_uring";
+        assert!(text.starts_with("Too short to show a slowdown: none within 2.00 GB"));
         assert!(text.ends_with(command), "{text}");
         // Less if the file system has less room, and nothing if it has hardly more.
         (target.capacity_bytes, target.free_bytes) = (40_000_000_000, 20_000_000_000);
@@ -250,7 +244,7 @@ mod tests {
     #[test]
     fn of_too_few_samples_and_of_a_rate_no_more_is_said_than_is_known() {
         let short = &found(&long(&[2.0; 10], &[]))[0].text;
-        assert!(short.contains("too short to tell a cliff within 10"), "{short}");
+        assert!(short.contains("Too short to show a slowdown: none within 10"), "{short}");
         let mut held = long(&[2.0; 100], &[]);
         held.settings.asked.rate_bytes_per_s = Some(Default::default());
         assert!(found(&held)[0].text.contains("at the rate that was asked for"));

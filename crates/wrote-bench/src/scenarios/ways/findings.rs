@@ -45,7 +45,7 @@ fn same_device(evidence: &Evidence) -> Option<Finding> {
     let written = |row: &&Row| total(row, |run| run.device_written_bytes.unwrap_or(0));
     let written_bytes: u64 = rows.iter().map(written).sum();
     let text = format!(
-        "source and target share {}: each byte passes it twice, read and written; a copy between \
+        "Source and target share {}: each byte passes it twice, read and written. A copy between \
          two devices may be faster",
         device.name,
     );
@@ -63,8 +63,8 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
     copies.retain(|(_, source, read)| !is_read(*source, *read));
     let (rows, file_bytes, read_bytes) = together(&copies)?;
     let text = format!(
-        "copies from memory: {} of the source were not read from the device; the rows with a \
-         dropped cache show the speed of a file that is not in memory",
+        "Copies from memory: {} of the source were not read from the device. Rows with a dropped \
+         cache show the speed of a file that is not in memory",
         part(file_bytes - read_bytes, file_bytes),
     );
     // A warm source is supposed to come from memory.
@@ -108,8 +108,8 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "memory grows with the file where it is read whole before it is written: {} for {}, while \
-         {} took {}; a file larger than memory ends such a program: read and write in pieces",
+        "Memory grows with the file where it is read whole before it is written: {} for {}, while \
+         {} took {}. A file larger than memory ends such a program. Read and write in pieces",
         bytes(*peak_bytes),
         bytes(largest.bytes_per_run),
         copy.name,

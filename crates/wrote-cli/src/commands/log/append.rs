@@ -246,7 +246,7 @@ impl Appended {
     fn text(&self, target: &Target) -> String {
         let elapsed = units::seconds(self.began.elapsed().as_secs_f64());
         let Some((first, last)) = self.sequences else {
-            return "appended nothing: no line came".into();
+            return "nothing appended: standard input was empty".into();
         };
         let count = last - first + 1;
         let what = match target {

@@ -176,7 +176,7 @@ fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
     let (records, bytes) = (counted(*records, "record"), units::bytes(*bytes));
     let count = counted(segments.len() as u64, "segment");
     writeln!(out, "{}: {records} in {count}, {bytes}", plain(url))?;
-    writeln!(out, "the store ends before record {end_sequence}\n")?;
+    writeln!(out, "the next record of the store will be {end_sequence}\n")?;
     let mut rows = vec![["SEGMENT", "FIRST", "RECORDS", "BYTES"].map(str::to_owned)];
     rows.extend(segments.iter().map(|segment| {
         let (first, records) = (segment.first_sequence.to_string(), segment.records.to_string());

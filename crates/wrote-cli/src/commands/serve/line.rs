@@ -53,7 +53,7 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
         before = figures.messages;
         let mut states = vec![units::counted(figures.connections, "connection")];
         for (name, _, durable) in handle.logs() {
-            states.push(format!("{name} durable up to {durable}"));
+            states.push(format!("{name}: {} durable", units::counted(durable, "record")));
         }
         for (name, trouble) in handle.troubles() {
             states.push(format!("{name} takes no messages: {trouble}"));

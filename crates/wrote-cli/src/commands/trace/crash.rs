@@ -95,17 +95,15 @@ impl Run<'_> {
             losses => units::some_of(losses, SHOWN_MAX as usize),
         };
         let text = &mut self.text;
-        let _ = writeln!(text, "state {}, a power cut {}", state.number, plain(&state.moment));
+        let _ = writeln!(text, "Crash state {}: power lost {}", state.number, plain(&state.moment));
         let _ = writeln!(text, "  {}", plain(&losses));
         let Some(problem) = problem else { return };
-        let _ = writeln!(text, "  the check {}", plain(problem));
+        let _ = writeln!(text, "  check failed: {}", plain(problem));
         if self.arguments.state.is_none() {
-            let mut words = vec!["wrote".into(), "trace".into(), "crash".into()];
-            words.push(self.arguments.record.to_string_lossy().into_owned());
-            words.extend(["--moments".into(), self.arguments.moments.to_string()]);
-            words.extend(["--state".into(), state.number.to_string()]);
-            words.extend(["--keep".into(), format!("state-{}", state.number)]);
-            let _ = writeln!(text, "  make it: {}", quoted(&words));
+            let record = quoted(&[self.arguments.record.to_string_lossy()]);
+            let (moments, state) = (self.arguments.moments, state.number);
+            let words = format!("--moments {moments} --state {state} --keep state-{state}");
+            let _ = writeln!(text, "  Reproduce: wrote trace crash {record} {words}");
         }
     }
 

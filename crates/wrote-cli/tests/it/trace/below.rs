@@ -63,9 +63,9 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         assert!(screen.lines().all(|line| line.chars().count() <= COLUMNS), "{screen}");
         let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
         let (level, end) = match verdict {
-            Safe => (survives.to_string(), "survives a power cut; 0 warnings.".into()),
+            Safe => (survives.to_string(), "survives a power loss; 0 warnings.".into()),
             Lost => {
-                (format!("{survives}: "), format!("does not survive a power cut ({because}); "))
+                (format!("{survives}: "), format!("does not survive a power loss ({because}); "))
             }
             Unknown => ("unknown: ".into(), format!("Cannot be judged: b ({because}); ")),
         };

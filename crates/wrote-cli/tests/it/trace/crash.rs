@@ -33,11 +33,13 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     let bad = recorded(place.path(), "printf new > t; mv t a");
     let finished = crash(&bad, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(finished.stdout.contains("\n  a is empty\n  the check ended with exit code 1: torn\n"));
+    assert!(
+        finished.stdout.contains("\n  a is empty\n  check failed: ended with exit code 1: torn\n")
+    );
     assert!(finished.stderr.contains("wrote: the check fails in "), "{finished:?}");
     // Its number makes it again.
     let line = finished.stdout.lines().next().unwrap();
-    let number = line.strip_prefix("state ").and_then(|line| line.split_once(',')).unwrap().0;
+    let number = line.strip_prefix("Crash state ").and_then(|line| line.split_once(':')).unwrap().0;
     let keep = place.path().join("kept");
     let kept = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
     assert_eq!(kept.code(), Some(0), "{kept:?}");
@@ -57,7 +59,10 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
     let late = recorded(place.path(), "printf new > t; sync t; mv t a");
     let finished = crash(&late, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(finished.stdout.contains("after its end: names as flushed"), "{finished:?}");
+    assert!(
+        finished.stdout.contains("after the program ended; only flushed names"),
+        "{finished:?}"
+    );
 }
 
 #[test]
@@ -79,7 +84,8 @@ fn one_line_runs_a_program_and_checks_each_state_and_keeps_the_record_of_a_failu
     let bad = run("printf new > t; mv t a");
     assert_eq!(bad.code(), Some(1), "{bad:?}");
     assert!(bad.stderr.contains("wrote: the check fails in "), "{bad:?}");
-    let line = bad.stdout.lines().find_map(|line| line.strip_prefix("  make it: wrote ")).unwrap();
+    let line =
+        bad.stdout.lines().find_map(|line| line.strip_prefix("  Reproduce: wrote ")).unwrap();
     let words: Vec<&str> = line.split(' ').collect();
     let again = finish(wrote(&words).current_dir(place.path()));
     assert_eq!(again.code(), Some(0), "{again:?}");
@@ -95,7 +101,7 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
-    let told = "  the check ended with exit code 3: error: it is torn\n";
+    let told = "  check failed: ended with exit code 3: error: it is torn\n";
     assert!(finished.stdout.contains(told), "{finished:?}");
 }
 
@@ -136,7 +142,7 @@ fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     };
     let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
     assert_eq!(hangs.code(), Some(1), "{hangs:?}");
-    assert!(hangs.stdout.contains("the check did not end within 200 ms"), "{hangs:?}");
+    assert!(hangs.stdout.contains("check failed: did not end within 200 ms"), "{hangs:?}");
     is_one_line(&run("/no/such/check", &[]), 1, "/no/such/check");
     is_one_line(&run("'", &[]), 2, "--check");
     is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");

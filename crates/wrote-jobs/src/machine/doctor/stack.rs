@@ -94,7 +94,7 @@ pub(super) enum DiskKind {
     Loop,
     /// Main memory.
     Memory,
-    /// A spinning disk, by the kernel's report.
+    /// A hard disk, by the kernel's report.
     Turning,
     /// Flash behind SATA, SAS, USB or MMC.
     Solid,
@@ -148,8 +148,8 @@ impl DiskKind {
             DiskKind::Virtual => "virtual disk",
             DiskKind::Loop => "loop device",
             DiskKind::Memory => "disk of memory",
-            DiskKind::Turning => "spinning disk",
-            DiskKind::Solid => "disk of flash",
+            DiskKind::Turning => "hard disk",
+            DiskKind::Solid => "flash disk",
         }
     }
 }

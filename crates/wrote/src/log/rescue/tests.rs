@@ -500,7 +500,7 @@ fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no
     assert!(names(folder.path()).is_empty());
     let lock = Lock::take(&crate::engine::Folder::open(folder.path()).unwrap()).unwrap();
     assert_eq!(summary(folder.path()).unwrap().writer, Some(std::process::id()));
-    assert!(repair(folder.path()).unwrap_err().to_string().contains("being written by"));
+    assert!(repair(folder.path()).unwrap_err().to_string().contains("open for writing by"));
     drop(lock);
 }
 
