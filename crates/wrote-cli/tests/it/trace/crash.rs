@@ -86,7 +86,8 @@ fn one_line_runs_a_program_and_checks_each_state_and_keeps_the_record_of_a_failu
     assert!(bad.stderr.contains("wrote: the check fails in "), "{bad:?}");
     let line =
         bad.stdout.lines().find_map(|line| line.strip_prefix("  Reproduce: wrote ")).unwrap();
-    let words: Vec<&str> = line.split(' ').collect();
+    let words = shlex::split(line).unwrap();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let again = finish(wrote(&words).current_dir(place.path()));
     assert_eq!(again.code(), Some(0), "{again:?}");
     let failed = run("exit 3");
