@@ -6,6 +6,7 @@ use crate::small_log::{
 use futures_util::future::join_all;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -175,17 +176,25 @@ fn a_waker_that_panics_stops_nobody_else() {
     assert_eq!(read(&folder).len(), 2);
 }
 
-/// A task that its waking thread polls, as some executors do.
-struct Inline(std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>);
+/// A task that its waking thread polls, as some executors do; and whether it was woken since.
+struct Inline(
+    std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>,
+    AtomicBool,
+);
 
 impl Wake for Inline {
     fn wake(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
-        // Woken during its own poll.
-        let Ok(mut task) = self.0.try_lock() else { return };
-        let Some(future) = task.as_mut() else { return };
-        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
-            *task = None;
+        self.1.store(true, Ordering::SeqCst);
+        // Woken during a poll, also by another thread, the task is polled again by who polls it.
+        while self.1.load(Ordering::SeqCst)
+            && let Ok(mut task) = self.0.try_lock()
+        {
+            self.1.store(false, Ordering::SeqCst);
+            let Some(future) = task.as_mut() else { return };
+            if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                *task = None;
+            }
         }
     }
 }
@@ -201,7 +210,8 @@ fn a_waker_that_drops_the_last_clone_ends_the_log() {
             drop(log);
             send.send(()).unwrap();
         };
-        Arc::new(Inline(std::sync::Mutex::new(Some(Box::pin(task))))).wake();
+        let task = std::sync::Mutex::new(Some(Box::pin(task) as _));
+        Arc::new(Inline(task, AtomicBool::new(false))).wake();
         done.recv_timeout(PATIENCE).unwrap();
         let patience = Instant::now() + PATIENCE;
         // Another thread closes it.
