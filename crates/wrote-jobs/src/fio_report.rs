@@ -170,9 +170,7 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
 }
 
 fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
-    let begins = |spec: &JobSpec| {
-        spec.clone == 0 && spec.option("new_group").is_some_and(|value| value != "0")
-    };
+    let begins = |spec: &JobSpec| spec.clone == 0 && spec.is_on("new_group");
     let as_one = |a: &JobReport, b: &JobReport| {
         a.spec.group_reporting && b.spec.group_reporting && !begins(&b.spec)
     };

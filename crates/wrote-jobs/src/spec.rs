@@ -97,6 +97,11 @@ impl JobSpec {
         written.map(|(_, value)| value.as_str())
     }
 
+    /// Returns whether a key is written with another value than 0.
+    pub(crate) fn is_on(&self, key: &str) -> bool {
+        self.option(key).is_some_and(|value| value != "0")
+    }
+
     /// Returns a job without files that transfers each block once, one at a time, directly through
     /// io_uring with buffers and files registered.
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {

@@ -43,8 +43,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
     for (number, job) in jobs().enumerate() {
         for (key, kind, value) in KINDS {
             let Some(prefix) = job.spec.option(key) else { continue };
-            let is_off = job.spec.option(&format!("disable_{kind}"));
-            if is_off.is_some_and(|value| value != "0") {
+            if job.spec.is_on(&format!("disable_{kind}")) {
                 continue;
             }
             // Without a value the job's name stands before the rest.
@@ -63,7 +62,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
 
 fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
     let is_mean = job.spec.log.is_some_and(|log| !log.mean_over.is_zero());
-    let is_of_epoch = job.spec.option("log_unix_epoch").is_some_and(|on| on != "0");
+    let is_of_epoch = job.spec.is_on("log_unix_epoch");
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
     // The time before the submission of an operation is not measured.

@@ -19,7 +19,7 @@ const US: f64 = 1e3;
 
 /// Writes what fio prints before its jobs run: each job's work.
 pub fn write_head(specs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
-    for (number, spec) in specs.iter().enumerate() {
+    for spec in specs {
         if spec.clone > 0 {
             if spec.clone == 1 {
                 writeln!(out, "...")?;
@@ -35,13 +35,13 @@ pub fn write_head(specs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
             out,
             "{}: (g={}): rw={}, bs=(R) {read}, (W) {write}, (T) {read}, ioengine={}, iodepth={}",
             spec.name,
-            if number == 0 { 0 } else { spec.group },
+            spec.group,
             spec.order.rw.as_str(),
             spec.option("ioengine").unwrap_or("psync"),
             spec.io.iodepth,
         )?;
     }
-    let is_thread = specs.iter().any(|spec| spec.option("thread").is_some_and(|on| on != "0"));
+    let is_thread = specs.iter().any(|spec| spec.is_on("thread"));
     let count = match (is_thread, specs.len()) {
         (true, count) => counted(count as u64, "thread"),
         (false, 1) => "1 process".into(),
@@ -132,8 +132,7 @@ fn write_job(job: &Job, time: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn bucket((label, share): &(String, f64)) -> String {
-    let equals = if label.starts_with('>') { "" } else { "=" };
-    format!("{}{equals}{}{share:.2}%", label, if equals.is_empty() { "=" } else { "" })
+    format!("{label}={share:.2}%")
 }
 
 /// `1=100.0%, 2=0.0%, ..`

@@ -154,6 +154,8 @@ pub struct Sequence {
     loops_left: Option<u32>,
     passes: u64,
     maps: bool,
+    /// See [`Outline::cut_unit`].
+    cut_unit: Option<u64>,
 }
 
 impl Sequence {
@@ -207,6 +209,7 @@ impl Sequence {
             loops_left: outline.loops().map(|loops| loops - 1),
             passes: 0,
             maps: outline.maps(),
+            cut_unit: outline.cut_unit(),
             outline,
         };
         sequence.begin_pass();
@@ -256,15 +259,15 @@ impl Sequence {
 
     /// Returns to the start of each file; another pass has another order.
     fn begin_pass(&mut self) {
-        let cut = self.outline.cut_unit();
-        let one = self.outline.spec.one_size().filter(|_| self.maps).or(cut);
+        let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
             let key = self.outline.spec.seed ^ (self.passes << 20) ^ number as u64;
             let key = SplitMix64::seed_from_u64(key).next_u64();
-            if let Some(unit) = cut {
-                place.unused = (0..=(place.len_bytes / unit) as u32).collect();
+            if let Some(unit) = self.cut_unit {
+                place.unused.clear();
+                place.unused.extend(0..=(place.len_bytes / unit) as u32);
             }
             place.order = one.map(|bytes| Permutation::new(place.len_bytes / bytes, key));
         }
@@ -331,13 +334,13 @@ impl Sequence {
     // Inlining saves the caller of every random operation 35 instructions.
     #[inline(always)]
     fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
+        if let Some(unit) = self.cut_unit {
+            return self.cut(write, file, unit);
+        }
         let least = self.least[usize::from(write)];
         let place = &mut self.places[file];
         let (start, len_bytes) = (place.start, place.len_bytes);
         if let Some(order) = &place.order {
-            if !place.unused.is_empty() {
-                return self.cut(write, file);
-            }
             if place.taken == order.count() {
                 return None;
             }
@@ -358,8 +361,7 @@ impl Sequence {
 
     /// Returns an operation of a drawn size from an unused block on, up to a used one. As in fio
     /// that is the first one behind a random place.
-    fn cut(&mut self, write: bool, file: usize) -> Option<Next> {
-        let unit = self.outline.cut_unit()?;
+    fn cut(&mut self, write: bool, file: usize, unit: u64) -> Option<Next> {
         let place = &mut self.places[file];
         let count = place.unused.len() - 1;
         let drawn = below(&mut self.chance, count as u64) as usize;
