@@ -77,8 +77,6 @@ impl Sizes {
     pub(crate) fn job(&self, name: &str) -> JobSpec {
         JobSpec::new(name, WRITE, self.bs_bytes).with(|job| {
             job.io.iodepth = self.iodepth;
-            // Otherwise latencies would include waiting for other writes' completions.
-            job.io.iodepth_batch_complete_min = 1;
             job.files.file_bytes = Some(self.file_bytes());
             // The cache holds no page of a file that is new or was written directly.
             job.files.invalidate = false;

@@ -31,13 +31,10 @@ use std::time::{Duration, Instant};
 use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
-/// The most operations that a worker submits or waits for together, if the task sets no number.
-/// More would hardly save calls and context switches. A worker waits for at most half of its depth,
-/// so that the device always has work.
-const TOGETHER_MAX: usize = 32;
-/// If the task sets no number, a worker collects completions for this time. It notices a completion
-/// late by at most this.
-const PATIENCE_NS: u64 = 100_000;
+/// The most operations that a worker submits together, if the task sets no number: the device works
+/// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16 together
+/// made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
+const TOGETHER_MAX: usize = 4;
 /// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
 const AWAKE_NS: u64 = 50_000;
 /// The due time of an operation without a rate: its time counts from its submission.
@@ -125,9 +122,8 @@ pub struct Worker<'a> {
     /// The task pauses next after this number of operations.
     think_at: u64,
     flushes: Flushes,
-    submit_together: Option<usize>,
+    submit_together: usize,
     wait_for: usize,
-    wait_for_max: usize,
     /// The queue was full until this time, so the worker could submit no operation before.
     room_since_ns: u64,
     /// The origin of all times.
@@ -182,9 +178,10 @@ impl<'a> Worker<'a> {
         let depth = engine.effective().iodepth as usize;
         let paces = Paces::new(spec);
         // 1 is fio's default, and leaves the choice to the job.
-        let submit_together = (spec.io.iodepth_batch > 1).then_some(spec.io.iodepth_batch as usize);
-        let wait_for = Some(spec.io.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
-        let adaptive_max = if paces.hold { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
+        let submit_together = match spec.io.iodepth_batch {
+            0 | 1 => TOGETHER_MAX,
+            batch => batch as usize,
+        };
         let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
             comes_again: rw.write && sequence.outline().comes_again(),
@@ -200,9 +197,8 @@ impl<'a> Worker<'a> {
             issued: 0,
             think_at: spec.pace.think.map_or(u64::MAX, |think| think.blocks.into()),
             flushes: Flushes::new(files.len()),
-            submit_together: submit_together.map(|together| together.clamp(1, depth)),
-            wait_for: wait_for.map_or(1, |min| min.clamp(1, depth)),
-            wait_for_max: wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
+            submit_together: submit_together.min(depth),
+            wait_for: (spec.io.iodepth_batch_complete_min as usize).clamp(1, depth),
             room_since_ns: 0,
             start: Instant::now(),
             now_ns: 0,
@@ -284,11 +280,7 @@ impl<'a> Worker<'a> {
                 return Ok(Pause::End);
             }
         }
-        let free = self.free.len();
-        let room = match self.submit_together {
-            Some(together) => free.min(together),
-            None => room(free, self.in_flight.len() - free),
-        };
+        let room = self.free.len().min(self.submit_together);
         let until_think = self.think_at - self.issued;
         if self.flushes.is_due(&self.spec) {
             return Ok(Pause::Flush);
@@ -413,7 +405,6 @@ impl<'a> Worker<'a> {
 
     /// Counts the arrivals, with one read of the clock, and frees their places.
     fn acknowledge(&mut self) -> Result<(), Error> {
-        let before_ns = self.now_ns;
         self.read_clock();
         let completed = self.arrivals.len();
         if completed > 0 && (self.free.is_empty() || self.held.is_some()) {
@@ -450,11 +441,6 @@ impl<'a> Worker<'a> {
         }
         self.arrivals = arrivals;
         self.tally.completed(completed);
-        if self.spec.io.iodepth_batch_complete_min == 0 && completed > 0 {
-            let came_in_ns = (self.now_ns - before_ns).max(1);
-            self.wait_for = (completed as u64 * PATIENCE_NS / came_in_ns)
-                .clamp(1, self.wait_for_max as u64) as usize;
-        }
         self.look_around();
         Ok(())
     }
@@ -595,15 +581,6 @@ impl<'a> Worker<'a> {
             steady: self.watch.take().map(|watch| watch.so_far),
         }
     }
-}
-
-/// Returns the number of operations to prepare before the next call, which submits them.
-///
-/// An idle device gets its first operations at once, and has work while the rest of a long queue is
-/// filled. With enough in flight the whole queue is filled, so that one call submits it and waits.
-fn room(free: usize, in_flight: usize) -> usize {
-    let together = TOGETHER_MAX.max(4 * in_flight);
-    if free < together + TOGETHER_MAX { free } else { together }
 }
 
 fn nanoseconds(time: Duration) -> u64 {

@@ -132,7 +132,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.job.io.iodepth_batch_complete_min == 0 {
-        let text = "as many are waited for as come in a moment; fio would poll";
+        let text = "one is waited for; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
     if draft.said("rw_sequencer") && draft.job.order.streak.is_none() {
@@ -354,11 +354,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     // fio's mapping goes through the page cache, whatever `direct` says.
     io.direct &= io.ioengine != Ioengine::Mmap;
     io.iodepth_batch = io.iodepth_batch.min(io.iodepth);
-    // 1 is fio's default, and leaves it to the job too.
-    io.iodepth_batch_complete_min = match io.iodepth_batch_complete_min {
-        0 | 1 => 0,
-        min => min.min(io.iodepth),
-    };
+    io.iodepth_batch_complete_min = io.iodepth_batch_complete_min.clamp(1, io.iodepth);
     io.hipri &= io.direct && is_ring;
     io.fixedbufs &= is_ring;
     io.registerfiles = (io.registerfiles || io.sqthread_poll) && is_ring;

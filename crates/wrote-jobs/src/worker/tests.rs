@@ -1,6 +1,5 @@
 //! A sequential writer on a simulated disk.
 
-use super::room;
 use crate::jobs::tests::{path, run, spec, writes};
 use crate::spec::{JobSpec, Think, WRITE};
 use std::collections::HashSet;
@@ -13,7 +12,6 @@ fn job(iodepth: u32, direct: bool) -> JobSpec {
         job.io.ioengine = if iodepth == 1 { Ioengine::Psync } else { Ioengine::IoUring };
         job.io.direct = direct;
         job.io.iodepth = iodepth;
-        job.io.iodepth_batch_complete_min = 1;
     })
 }
 
@@ -42,20 +40,5 @@ fn no_two_sectors_that_are_written_are_equal() {
         let contents = sim.contents(path()).unwrap();
         let sectors: HashSet<&[u8]> = contents.chunks(512).collect();
         assert_eq!(sectors.len(), contents.len() / 512);
-    }
-}
-
-#[test]
-fn an_idle_device_gets_its_first_operations_at_once_and_a_busy_one_the_rest_in_one_call() {
-    for (free, in_flight, expected) in [
-        (128, 0, 32),
-        (96, 32, 96),
-        (33, 95, 33),
-        (63, 0, 63),
-        // A queue of thousands is not filled at once beside a few operations.
-        (4064, 32, 128),
-        (3936, 160, 640),
-    ] {
-        assert_eq!(room(free, in_flight), expected, "{free} free, {in_flight} in flight");
     }
 }
