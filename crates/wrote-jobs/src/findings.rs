@@ -119,7 +119,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// Findings that a run has at most once.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 37] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -130,6 +130,7 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
     device::preferred_larger,
     device::first_touch,
     place::no_block_device,
+    place::no_journal,
     place::counters_off,
     place::nearly_full,
     place::within_drive_cache,

@@ -66,6 +66,15 @@ fn path_facts(target: &Target) -> Vec<String> {
         }
         facts.push(alignment);
     }
+    if let (Some(min), Some(max)) = (target.atomic_write_bytes_min, target.atomic_write_bytes_max) {
+        let size = |bytes: u32| units::block_size(bytes.into());
+        let by = match target.atomic_write_device_bytes_max.unwrap_or(0) {
+            0 => "by the file system".into(),
+            device if device < max => format!("by the device up to {}", size(device)),
+            _ => "by the device".into(),
+        };
+        facts.push(format!("untorn writes (RWF_ATOMIC) of {} to {}, {by}", size(min), size(max)));
+    }
     facts
 }
 

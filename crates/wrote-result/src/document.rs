@@ -140,6 +140,13 @@ pub struct Target {
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
     pub dio_memory_align_bytes: Option<u32>,
+    /// The shortest write that a power loss leaves whole or not done (`RWF_ATOMIC`), in bytes.
+    pub atomic_write_bytes_min: Option<u32>,
+    /// The longest such write, in bytes.
+    pub atomic_write_bytes_max: Option<u32>,
+    /// The longest such write that the device keeps whole by itself, in bytes; longer ones the file
+    /// system writes to a new place.
+    pub atomic_write_device_bytes_max: Option<u32>,
     /// Whether ext4 keeps a journal here, where the kernel reports it.
     pub has_journal: Option<bool>,
     /// The block device, where there is one.

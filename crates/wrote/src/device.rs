@@ -5,12 +5,14 @@
 //! without privileges. A file missing in `/sys`, as in a container or on an older kernel, yields
 //! the default documented at its field, never an error.
 
+mod atomic;
 mod block;
 #[cfg(test)]
 mod fake;
 mod mounts;
 mod target;
 
+pub use atomic::{AtomicWrites, atomic_writes};
 pub(crate) use target::alignment_told;
 pub use target::{BlockDevice, Target, alignment};
 

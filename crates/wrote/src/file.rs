@@ -66,13 +66,15 @@ pub use buffer::DiskBuffer;
 pub use calibrate::calibrate;
 pub use disk::{Disk, Operation};
 
+use crate::device::{self, AtomicWrites};
 use crate::engine::{FileId, FileOptions, Op};
-use crate::error::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use cached::CachedReads;
 use entry::{Outcome, Touch, Work};
 use schedule::Schedule;
 use span::Span;
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -330,6 +332,31 @@ impl DirectFile {
     /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
         self.disk().look(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
+    }
+
+    /// Returns the writes to this file that a power loss leaves whole or not done
+    /// ([`FileOptions::atomic`]): their shortest and longest length, and the device's part in them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with the reason why there are none, and `EOPNOTSUPP`.
+    pub fn atomic_writes(&self) -> Result<AtomicWrites, Error> {
+        let path = self.path();
+        let copied = |it: &mut Schedule| {
+            it.direct_descriptor(self.place()).map(|file| file.try_clone_to_owned())
+        };
+        let units = match self.disk().with(copied) {
+            Some(file) => {
+                let file = File::from(file.tried(&path, Action::Examine)?);
+                device::atomic_writes(&file, &device::examine(&path)?)
+            }
+            None => Err("they need direct transfers of a real file".into()),
+        };
+        units.map_err(|because| Error::Refused {
+            path,
+            because: format!("there are no atomic writes here: {because}"),
+            errno: libc::EOPNOTSUPP,
+        })
     }
 
     /// Returns the path that the file was opened by.

@@ -3,7 +3,7 @@
 
 use super::Evidence;
 use crate::machine::target::{self, USED_SHARE_MAX};
-use wrote_result::document::{Finding, Severity, Target};
+use wrote_result::document::{Finding, Row, Severity, Survives, Target};
 use wrote_result::quoted;
 use wrote_result::units::{bytes, exact};
 
@@ -65,6 +65,21 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
         .with("because", because)
         .with("in_memory", evidence.in_memory)
         .into()
+}
+
+/// The levels of survival are those of a file system with a journal (`docs/durability.md`).
+pub(super) fn no_journal(evidence: &Evidence) -> Option<Finding> {
+    let target = evidence.target;
+    if target.has_journal != Some(false) && target.filesystem != "ext2" {
+        return None;
+    }
+    let rows = evidence.rows_where(|row: &Row| row.survives == Some(Survives::PowerLoss))?;
+    let text = format!(
+        "Not sure to survive a power loss: {} has no journal here, and its repair may lose flushed \
+         files in new folders. Use a file system with a journal for data that must last",
+        target.filesystem
+    );
+    Finding::warning("no-journal", text).about(&rows).with("filesystem", &target.filesystem).into()
 }
 
 pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {

@@ -44,7 +44,7 @@ enum Subject {
 }
 
 /// Every check with its stable id, in the order of `docs/doctor.md`.
-const CHECKS: [(&str, Subject); 34] = [
+const CHECKS: [(&str, Subject); 35] = [
     ("scheduler", EachDisk(disk::scheduler)),
     ("write-cache", EachDisk(disk::write_cache)),
     ("write-throttling", EachDisk(disk::throttling)),
@@ -67,6 +67,7 @@ const CHECKS: [(&str, Subject); 34] = [
     ("mount-data", Mount(|world| Some(place::data(world)))),
     ("mount-commit", Mount(place::commit)),
     ("mount-copy-on-write", Mount(place::copy_on_write)),
+    ("atomic-writes", Mount(place::atomic_writes)),
     ("space", Whole(place::space)),
     ("inodes", Whole(place::inodes)),
     ("file-attributes", Whole(place::attributes)),
@@ -116,7 +117,7 @@ pub fn examine(path: &Path) -> Result<Examination, Error> {
         schema: SCHEMA.into(),
         examined_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         host: host::host(),
-        target: shown_target(&world.target, None),
+        target: shown_target(&world.target, world.example.as_deref()),
         checks: checks(&world),
     })
 }

@@ -18,6 +18,7 @@ pub fn device_of(target: &Target) -> Option<&BlockDevice> {
 /// Describes a target for the result, with the alignments of `file`, which lies there.
 pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
     let alignment = file.and_then(|file| wrote::device::alignment(file, target));
+    let atomic = file.and_then(|file| wrote::device::atomic_writes(file, target).ok());
     result::Target {
         path: target.path.display().to_string(),
         filesystem: target.filesystem.clone(),
@@ -26,6 +27,9 @@ pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
         free_bytes: target.free_bytes,
         dio_offset_align_bytes: alignment.map(|(offset_bytes, _)| offset_bytes),
         dio_memory_align_bytes: alignment.map(|(_, memory_bytes)| memory_bytes),
+        atomic_write_bytes_min: atomic.map(|units| units.bytes_min),
+        atomic_write_bytes_max: atomic.map(|units| units.bytes_max),
+        atomic_write_device_bytes_max: atomic.map(|units| units.device_bytes_max),
         has_journal: target.has_journal,
         device: device_of(target).map(shown),
         no_device_because: target.device.as_ref().err().cloned(),

@@ -41,6 +41,7 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
         io_poll: flag(&queue, "io_poll"),
         nr_requests: value(&queue, "nr_requests").unwrap_or(0),
         transfer_bytes_max: transfer_bytes_max(&queue),
+        atomic_write_bytes_max: value(&queue, "atomic_write_unit_max_bytes").unwrap_or(0),
     }
 }
 
@@ -199,6 +200,7 @@ mod tests {
             ("nr_requests", "1023\n"),
             ("max_sectors_kb", "1280\n"),
             ("max_segments", "127\n"),
+            ("atomic_write_unit_max_bytes", "16384\n"),
             ("rotational", "0\n"),
         ] {
             sys.file(&format!("devices/nvme0n1/queue/{file}"), content);
@@ -220,6 +222,7 @@ mod tests {
             io_poll: true,
             nr_requests: 1023,
             transfer_bytes_max: 126 * rustix::param::page_size() as u64,
+            atomic_write_bytes_max: 16384,
         };
         assert_eq!(describe(sys.path(), 259, 0), expected);
     }

@@ -223,6 +223,10 @@ pub struct BlockDevice {
     /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 if there is none or `/sys` does
     /// not show it.
     pub transfer_bytes_max: u64,
+    /// The longest write that it leaves whole or not done at a power loss, in bytes, by
+    /// `atomic_write_unit_max_bytes` of its queue (Linux 6.11). 0 if it promises none or `/sys`
+    /// does not show it.
+    pub atomic_write_bytes_max: u64,
 }
 
 impl BlockDevice {
@@ -233,7 +237,7 @@ impl BlockDevice {
 }
 
 /// Returns the first two numbers of a kernel's release (`uname(2)`).
-fn version(release: &str) -> Option<(u32, u32)> {
+pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(['.', '-', '+']);
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

@@ -204,8 +204,9 @@ impl FileOptions {
     }
 
     /// Sets whether power loss leaves each write complete or not done: `RWF_ATOMIC` (`pwritev2(2)`,
-    /// Linux 6.11, for files 6.13). Without support of file system and device the write fails,
-    /// because no slower way gives the same.
+    /// Linux 6.11, for files 6.13), whose length is a power of two that divides its offset. Without
+    /// support of file system and device the write fails, because no slower way gives the same;
+    /// [`device::atomic_writes`](crate::device::atomic_writes) tells the lengths, or the reason.
     pub const fn atomic(self, atomic: bool) -> FileOptions {
         FileOptions { atomic, ..self }
     }

@@ -68,6 +68,8 @@ impl Fake {
             inodes: (1000, 900),
             swaps: Vec::new(),
             file: FileFacts { is_folder: true, ..FileFacts::default() },
+            example: None,
+            atomic: None,
         }
     }
 }

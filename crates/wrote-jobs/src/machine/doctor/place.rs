@@ -153,6 +153,26 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
     Some(say(world, key, &[]).found(found))
 }
 
+/// What a database that writes pages must know: whether a power loss may tear them.
+pub(super) fn atomic_writes(world: &World) -> Option<Check> {
+    let units = match world.atomic.as_ref()? {
+        Ok(units) => units,
+        Err(because) => return Some(say(world, "atomic-writes.none", &[("because", because)])),
+    };
+    let shown = |bytes: u32| units::bytes(bytes.into());
+    let (min, max) = (shown(units.bytes_min), shown(units.bytes_max));
+    let device = shown(units.device_bytes_max);
+    let key = match units.device_bytes_max {
+        0 => "atomic-writes.copied",
+        by_device if by_device < units.bytes_max => "atomic-writes.both",
+        _ => "atomic-writes.device",
+    };
+    let found =
+        Evidence::new("statx(2), stx_atomic_write_unit_min and _max", format!("{min} to {max}"));
+    let check = say(world, key, &[("min", &min), ("max", &max), ("device", &device)]);
+    Some(check.found([found]))
+}
+
 /// A lack of inodes slows no write until the last one is used.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 

@@ -4,10 +4,12 @@ use super::stack::{Root, Stack};
 use crate::machine::target::device_of;
 use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use wrote::device::Target;
+use std::sync::Arc;
+use wrote::device::{AtomicWrites, Target};
 use wrote_result::Error;
 
 /// The input of the checks. Tests make their own root.
@@ -24,6 +26,10 @@ pub(super) struct World {
     pub inodes: (u64, u64),
     pub swaps: Vec<Swap>,
     pub file: FileFacts,
+    /// The path, or a file in the folder, where one can be opened.
+    pub example: Option<Arc<File>>,
+    /// The atomic writes to the example, or why there are none.
+    pub atomic: Option<Result<AtomicWrites, String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +49,15 @@ impl World {
         let inodes = rustix::fs::statvfs(&target.path)
             .map_or((0, 0), |space| (space.f_files, space.f_favail));
         let root = Root::new("/");
+        let example = example_of(&target.path);
         Ok(World {
             stack: device_of(&target).map_or_else(Stack::default, |of| Stack::of(&root, &of.name)),
             io_uring: wrote::engine::Engine::probe_io_uring(),
             inodes,
             swaps: swaps(&root),
             file: FileFacts::of(&target.path),
+            atomic: example.as_ref().map(|file| wrote::device::atomic_writes(file, &target)),
+            example: example.map(Arc::new),
             target,
             root,
         })
@@ -102,6 +111,19 @@ pub(super) struct FileFacts {
     pub attributes: Option<Result<IFlags, String>>,
     /// A file's allocated and written bytes, or why they are unknown.
     pub room: Option<Result<FileRoom, String>>,
+}
+
+/// The most entries of a folder among which a file is looked for.
+const ENTRIES_MAX: usize = 1000;
+
+/// Opens the path, or a file in the folder: the kernel describes transfers only for files.
+fn example_of(path: &Path) -> Option<File> {
+    if !path.is_dir() {
+        return path.is_file().then(|| File::open(path).ok())?;
+    }
+    let entries = std::fs::read_dir(path).ok()?.flatten().take(ENTRIES_MAX);
+    let mut files = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_file()));
+    files.find_map(|entry| File::open(entry.path()).ok())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
