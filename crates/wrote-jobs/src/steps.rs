@@ -82,6 +82,9 @@ pub struct FileSpec {
     /// Drops the pages of each write when they are written (`RWF_DONTCACHE`, Linux 6.14).
     #[serde(default)]
     pub dontcache: bool,
+    /// Makes each write whole or not at all, also at a power loss (`RWF_ATOMIC`, Linux 6.11).
+    #[serde(default)]
+    pub atomic: bool,
 }
 
 /// The state of a file when the clock starts.
@@ -205,6 +208,9 @@ impl Steps {
             if self.files[..number].iter().any(|other| other.name == file.name) {
                 return Err(format!("file {:?} is there twice", file.name));
             }
+            if file.atomic && !file.direct {
+                return Err(format!("file {:?}: atomic needs direct = true", file.name));
+            }
             if file.bytes == 0 {
                 return Err(format!("file {:?}: bytes must be more than 0", file.name));
             }
@@ -292,6 +298,16 @@ impl Steps {
     pub fn moved_bytes(&self) -> u64 {
         let is_direct = |name: &String| self.files.iter().any(|of| of.name == *name && of.direct);
         self.written(|file, page| if is_direct(file) { page } else { 1 })
+    }
+
+    /// Returns the length of the longest atomic write of a transaction; `None` without one.
+    pub fn atomic_bytes(&self) -> Option<u64> {
+        let is_atomic = |name: &String| self.files.iter().any(|of| of.name == *name && of.atomic);
+        let bytes = |step: &Step| match step {
+            Step::Write { file, bytes, .. } if is_atomic(file) => Some(*bytes),
+            _ => None,
+        };
+        self.each.iter().filter_map(bytes).max()
     }
 
     /// Returns the bytes of a transaction's writes, each rounded up to a multiple of `unit`, by its

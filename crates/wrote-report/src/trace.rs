@@ -151,7 +151,10 @@ pub fn verdict(trace: &Trace) -> String {
         (1, count) => format!("At its end, 1 of {count} files survives a power loss"),
         (safe, count) => format!("At its end, {safe} of {count} files survive a power loss"),
     };
-    format!("{files}{because}; {warnings}.")
+    match safe == count && !warnings.starts_with("0 ") {
+        true => format!("{files}; before its end a crash may lose data ({warnings})."),
+        false => format!("{files}{because}; {warnings}."),
+    }
 }
 
 /// Returns the file with several flushes whose flushes took longest.

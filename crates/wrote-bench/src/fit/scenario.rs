@@ -12,6 +12,7 @@ use crate::scratch::{self, Scratch};
 use crate::settings::Common;
 use crate::site::{Site, clear};
 use crate::stream::{self, Past, Sizes};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -238,6 +239,28 @@ impl Runs {
         self.run.max(Duration::from_secs_f64(least_s))
     }
 
+    /// Returns the rows with atomic writes that this disk does not make, with the reason.
+    fn torn(&self, site: &Site) -> Result<Vec<(usize, String)>, Error> {
+        let path = site.scratch.lock_file();
+        let file = File::open(&path).map_err(Error::at(&path, "open"))?;
+        let units = device::atomic_writes(&file, &device::examine(&path)?);
+        let refused = |row: usize| {
+            let bytes = self.pattern(row).job.atomic_bytes()?;
+            let because = match &units {
+                Err(because) => format!("there are no atomic writes here: {because}"),
+                Ok(units) if bytes > u64::from(units.bytes_max) => {
+                    format!(
+                        "atomic writes have at most {} here",
+                        units::bytes(units.bytes_max.into())
+                    )
+                }
+                Ok(_) => return None,
+            };
+            Some((row, because))
+        };
+        Ok((0..self.rows.len()).filter_map(refused).collect())
+    }
+
     /// Writes right before a run for as long as the run takes, to keep a drive's cache and a
     /// volume's credit used up. Returns the bytes written.
     fn drain(&self, site: &Site) -> Result<u64, Error> {
@@ -262,7 +285,7 @@ impl Work for Runs {
         if let Some(path) = &self.request.neighbour_path {
             self.elsewhere = Some(Scratch::make(path)?);
         }
-        Ok(Prepared::default())
+        Ok(Prepared { left_out: self.torn(site)?, ..Prepared::default() })
     }
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {

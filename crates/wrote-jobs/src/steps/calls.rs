@@ -217,9 +217,10 @@ impl Calls {
             self.data.make(part, &crate::spec::Data::Random);
             let of = &self.files[number];
             let open = of.open.as_ref().ok_or_else(|| not_open(&of.path))?;
-            let written = match of.spec.dontcache {
-                true => write_dropping(open, part, at),
-                false => open.write_all_at(part, at),
+            let written = match of.spec {
+                FileSpec { atomic: true, .. } => write_whole(open, part, at),
+                FileSpec { dontcache: true, .. } => write_dropping(open, part, at),
+                _ => open.write_all_at(part, at),
             };
             written.map_err(Error::at(&of.path, "write"))?;
             self.counts.writes += 1;
@@ -315,6 +316,15 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     options.custom_flags(flags.bits() as i32).open(path).map_err(Error::at(path, "open"))
+}
+
+/// Writes all bytes by one call, which a power loss leaves whole or not done.
+fn write_whole(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    let flags = ReadWriteFlags::from_bits_retain(libc::RWF_ATOMIC as _);
+    match pwritev2(file, &[IoSlice::new(bytes)], at, flags)? {
+        written if written == bytes.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
 }
 
 /// Writes all bytes, and drops their pages once they are written.

@@ -136,7 +136,7 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));
-    if is_whole { format!("{read}, whole") } else { format!("whole besides: {read}") }
+    if is_whole { format!("{read}, whole") } else { format!("otherwise whole: {read}") }
 }
 
 /// Returns the records that damage loses, from the one of this sequence on.

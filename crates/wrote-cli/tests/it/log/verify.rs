@@ -188,9 +188,9 @@ fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing
     let sealed = &segments(folder.path())[0];
     change(sealed, |bytes| bytes.extend([0, 0, 7, 0]));
     for (verb, last_line) in [
-        ("verify", "whole besides: 1000 records in "),
+        ("verify", "otherwise whole: 1000 records in "),
         ("verify -q", "events/00000000000000000"),
-        ("repair --dry-run", "whole besides: 1000 records in "),
+        ("repair --dry-run", "otherwise whole: 1000 records in "),
     ] {
         let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
         assert_eq!(finished.code(), Some(3), "{verb}: {finished:?}");
