@@ -32,8 +32,8 @@ use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
 /// The most operations that a worker submits together, if the task sets no number: the device works
-/// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16 together
-/// made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
+/// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16
+/// together made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
 const TOGETHER_MAX: usize = 4;
 /// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
 const AWAKE_NS: u64 = 50_000;

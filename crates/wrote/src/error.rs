@@ -138,8 +138,8 @@ pub enum Error {
         /// The reason, and a valid alternative.
         because: String,
         /// The nearest error number of the kernel: `EBUSY` where another writer has the file or
-        /// log, `EISDIR` for a folder in place of a file, `EOPNOTSUPP` where there are no atomic writes,
-        /// otherwise `EINVAL`.
+        /// log, `EISDIR` for a folder in place of a file, `EOPNOTSUPP` where there are no atomic
+        /// writes, otherwise `EINVAL`.
         errno: i32,
     },
     /// Another program changed the length of a file that this one appends to. Nothing was

@@ -67,7 +67,7 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// The levels of survival are those of a file system with a journal (`docs/durability.md`).
+/// Without a journal the levels of survival do not hold (`docs/durability.md`).
 pub(super) fn no_journal(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
     if target.has_journal != Some(false) && target.filesystem != "ext2" {

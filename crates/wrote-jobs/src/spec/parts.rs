@@ -12,8 +12,8 @@ pub struct Io {
     pub ioengine: Ioengine,
     /// Operations in flight at once.
     pub iodepth: u32,
-    /// Operations handed to the kernel together; 0 and 1 mean at most 4, so that the device has work
-    /// while the next are prepared.
+    /// Operations handed to the kernel together; 0 and 1 mean at most 4, so that the device has
+    /// work while the next are prepared.
     pub iodepth_batch: u32,
     /// Completions that one call waits for, at least; 0 means 1.
     pub iodepth_batch_complete_min: u32,

@@ -124,8 +124,8 @@ impl Disk {
 
     /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
     /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
-    /// [`DirectFile::is_direct`]. With [`FileOptions::atomic`] it is [`Error::Refused`] with the reason
-    /// where there are no such writes, and a file that was created stays, empty.
+    /// [`DirectFile::is_direct`]. With [`FileOptions::atomic`] it is [`Error::Refused`] with the
+    /// reason where there are no such writes, and a file that was created stays, empty.
     pub fn open_file(
         &self,
         path: impl AsRef<Path>,

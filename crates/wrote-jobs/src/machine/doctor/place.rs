@@ -153,7 +153,7 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
     Some(say(world, key, &[]).found(found))
 }
 
-/// What a database that writes pages must know: whether a power loss may tear them.
+/// A power loss may tear the pages of a database, unless there are such writes.
 pub(super) fn atomic_writes(world: &World) -> Option<Check> {
     let units = match world.atomic.as_ref()? {
         Ok(units) => units,
