@@ -46,6 +46,10 @@ pub struct Call {
     pub task: u32,
     /// Its effect.
     pub act: Act,
+    /// When those operations had ended before which it began, of which a queue in the kernel took
+    /// care.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<u64>,
     /// The bytes of a write; empty unless a record is made.
     #[serde(skip)]
     pub data: Vec<u8>,
@@ -85,7 +89,7 @@ impl Act {
 impl Call {
     /// Makes a call without a duration, a place and data.
     pub fn new(at_ns: u64, act: Act) -> Call {
-        Call { at_ns, took_ns: 0, place: None, task: 0, act, data: Vec::new() }
+        Call { at_ns, took_ns: 0, place: None, task: 0, act, after: Vec::new(), data: Vec::new() }
     }
 
     /// Returns when it had ended, in nanoseconds since the program's start.

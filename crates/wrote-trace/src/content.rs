@@ -121,6 +121,11 @@ impl Content {
         self.recent.push((ended_ns, bytes));
     }
 
+    /// Handles changes that had ended then: they were before the next flush of all bytes.
+    pub fn precede(&mut self, ended: &[u64]) {
+        self.recent.retain(|(ended_ns, _)| !ended.contains(ended_ns));
+    }
+
     /// Returns the bytes whose changes had not ended when a flush began.
     fn late(&mut self, began_ns: u64) -> RangeSet<u64> {
         self.recent.retain(|(ended_ns, bytes)| *ended_ns > began_ns && !bytes.is_empty());

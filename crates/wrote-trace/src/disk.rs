@@ -336,6 +336,7 @@ impl Disk {
         self.now += 1;
         let (began_ns, ended_ns) = (call.at_ns, call.ended_ns());
         (self.began_ns, self.ended_ns) = (began_ns, ended_ns);
+        self.names.after.clone_from(&call.after);
         match &call.act {
             Act::Storage { device, storage } => {
                 self.storages.insert(*device, storage.clone());
@@ -380,7 +381,10 @@ impl Disk {
             }
             Act::Flush { file, failed: None, is_data } => {
                 let id = self.known(*file);
-                self.alter(*file, |content| content.flush(began_ns));
+                self.alter(*file, |content| {
+                    content.precede(&call.after);
+                    content.flush(began_ns);
+                });
                 self.node(id).flushed = self.folded.batch_before(began_ns);
                 self.names.flush(id, began_ns);
                 self.keep_names(id, *is_data);

@@ -35,6 +35,8 @@ pub struct Names {
     unflushed: BTreeMap<Place, u64>,
     /// The number of changes from which superseded ones are forgotten.
     changes_max: usize,
+    /// When those changes had ended that a queue in the kernel did before the current call.
+    pub after: Vec<u64>,
 }
 
 /// The thing that a name refers to.
@@ -66,6 +68,11 @@ struct Change {
     ended_ns: u64,
     /// Where and when it removed the name of a whole file, if it does only that.
     removal: Option<Point>,
+}
+
+/// Returns whether a change had ended when a flush began.
+fn is_before(after: &[u64], ended_ns: u64, began_ns: u64) -> bool {
+    ended_ns <= began_ns || after.contains(&ended_ns)
 }
 
 impl Names {
@@ -117,7 +124,7 @@ impl Names {
 
     /// Returns whether the change of a call had ended when a flush began.
     pub fn has_ended(&self, at: u64, began_ns: u64) -> bool {
-        self.changes.get(&at).is_none_or(|change| change.ended_ns <= began_ns)
+        self.changes.get(&at).is_none_or(|change| is_before(&self.after, change.ended_ns, began_ns))
     }
 
     /// Returns the calls whose changes a crash may undo.
@@ -174,14 +181,14 @@ impl Names {
         let places: Vec<(Place, u64)> =
             self.unflushed.range(all_in(folder)).map(|(place, at)| (place.clone(), *at)).collect();
         for (place, ended_ns) in places {
-            if ended_ns <= began_ns {
+            if is_before(&self.after, ended_ns, began_ns) {
                 self.unflushed.remove(&place);
             }
             let Some(entry) = self.entries.get(&place) else { continue };
             // The only name that is left of a change that others have superseded in part.
             let is_kept = |change: &Change| {
                 let is_here = change.folders.contains(&folder) || change.names.len() == 1;
-                is_here && change.ended_ns <= began_ns
+                is_here && is_before(&self.after, change.ended_ns, began_ns)
             };
             let calls = entry.open.iter().map(|(at, _)| *at);
             let kept = calls.filter(|at| self.changes.get(at).is_some_and(is_kept));

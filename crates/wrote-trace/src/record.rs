@@ -224,7 +224,8 @@ impl Recorder {
             _ => {}
         }
         self.calls += 1;
-        let bare = Call::new(call.at_ns, call.act.clone());
+        let Call { at_ns, took_ns, ref after, ref act, .. } = *call;
+        let bare = Call { took_ns, after: after.clone(), ..Call::new(at_ns, act.clone()) };
         self.add(&Piece::Call(bare), &call.data)
     }
 

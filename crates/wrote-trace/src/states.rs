@@ -227,7 +227,10 @@ impl<'a> Replay<'a> {
                 let node = self.disk.id(*file).and_then(|id| self.nodes.get_mut(&id));
                 match node.map(|node| &mut node.kind) {
                     Some(Kind::File(versions)) if failed.is_some() => versions.lose(),
-                    Some(Kind::File(versions)) => versions.flush(call.at_ns),
+                    Some(Kind::File(versions)) => {
+                        versions.precede(&call.after);
+                        versions.flush(call.at_ns);
+                    }
                     _ => {}
                 }
             }
@@ -298,6 +301,13 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
 }
 
 impl Versions<'_> {
+    /// Handles changes that had ended then: they were before the next flush.
+    fn precede(&mut self, ended: &[u64]) {
+        let changes = self.changes.iter_mut();
+        let meant = changes.filter(|change| ended.contains(&change.ended_ns));
+        meant.for_each(|change| change.ended_ns = 0);
+    }
+
     /// Handles a flush that began then.
     fn flush(&mut self, began_ns: u64) {
         // Lost and late changes and all after them stay in the list, because programs still see

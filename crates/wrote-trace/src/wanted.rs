@@ -13,7 +13,7 @@ pub struct Wanted {
     pub ack: Sign,
     /// Whether reads are watched, too.
     pub reads: bool,
-    /// Whether the program may use io_uring, whose writes are not seen.
+    /// Whether the program may use io_uring.
     pub io_uring: bool,
     /// Whether the data of writes is needed.
     pub data: bool,

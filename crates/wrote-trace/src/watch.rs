@@ -8,12 +8,13 @@ mod memory;
 mod places;
 mod ptrace;
 mod python;
+mod ring;
 mod start;
 
-use crate::call::{Call, FileId, PlaceId};
+use crate::call::{Act, Call, FileId, PlaceId};
 use crate::front::{Front, status};
 use crate::wanted::Wanted;
-use calls::{Begin, Begun, Reader};
+use calls::{Begin, Begun, Reader, Work};
 pub use descriptors::Output;
 use filter::When;
 use libc::{c_int, c_long, pid_t};
@@ -162,6 +163,7 @@ fn on_this_thread<D>(
         front: subject.front(),
         reader: Reader::new(wanted, own, limit.files_max()),
         started,
+        now_ns: 0,
         program,
         session: getsid(Some(Pid::from_raw(own))).ok(),
         daemons,
@@ -251,6 +253,7 @@ struct Watch<'a> {
     front: Option<&'a Front>,
     reader: Reader,
     started: Instant,
+    now_ns: u64,
     program: pid_t,
     /// The session that the program was started in: its daemons have left it.
     session: Option<Pid>,
@@ -302,6 +305,9 @@ impl Watch<'_> {
 
     fn finish(mut self) -> Watched {
         self.watched.outputs = self.reader.outputs();
+        if let Some(what) = self.reader.take_doubt() {
+            self.not_seen(what);
+        }
         self.watched.elapsed_s = self.started.elapsed().as_secs_f64();
         let left = self.remaining();
         self.watched.leaves = !left.is_empty();
@@ -318,6 +324,7 @@ impl Watch<'_> {
     }
 
     fn take(&mut self, task: pid_t, event: Event) -> io::Result<()> {
+        self.reap();
         let until = match event {
             Event::Exited(code) => {
                 self.gone(task, End { code: Some(code), signal: None });
@@ -406,14 +413,30 @@ impl Watch<'_> {
         self.see_news(at_ns);
         let unseen = match begin {
             Begin::Pass => return Until::Call,
+            Begin::Queued(queue, mut operations) => {
+                let is_idle = operations.iter().all(|(_, of)| of.work.is_nothing());
+                let place = (!is_idle).then(|| self.watched.places.at(process, task, &entry));
+                let place = place.flatten();
+                for (_, operation) in &mut operations {
+                    (operation.at_ns, operation.place) = (at_ns, place);
+                    // It may be outside at once.
+                    if let (Work::Call(Begun::Sure(Act::Tell)), 0) =
+                        (&operation.work, operation.waits)
+                    {
+                        operation.work = Work::Nothing;
+                        let call = Call::new(at_ns, Act::Tell);
+                        (self.see)(&Call { place, task: task as u32, ..call });
+                    }
+                }
+                self.reader.queue(queue, operations);
+                return Until::Call;
+            }
             Begin::Await(begun) => {
                 self.task(task).in_call = Some((begun, at_ns, place));
                 return Until::Return;
             }
-            Begin::Refuse if ptrace::refuse(task).is_ok() => {
-                "io_uring was refused, so that the program falls back to calls that are seen"
-            }
-            Begin::Refuse => return self.not_seen(calls::IO_URING_UNSEEN),
+            Begin::Refuse(error, why) if ptrace::refuse(task, error).is_ok() => why,
+            Begin::Refuse(..) => return self.not_seen(calls::IO_URING_UNSEEN),
             Begin::Unseen(what) => return self.not_seen(what),
         };
         self.watched.unseen.insert(unseen.into());
@@ -427,8 +450,10 @@ impl Watch<'_> {
         Until::Call
     }
 
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
+    /// Returns a moment that no other is equal to.
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns = (self.started.elapsed().as_nanos() as u64).max(self.now_ns + 1);
+        self.now_ns
     }
 
     fn end(&mut self, task: pid_t) {
@@ -446,8 +471,35 @@ impl Watch<'_> {
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
             let took_ns = ended_ns.saturating_sub(at_ns);
-            let gone = (self.see)(&Call { at_ns, took_ns, place, task: task as u32, act, data });
+            let gone = (self.see)(&Call {
+                at_ns,
+                took_ns,
+                place,
+                task: task as u32,
+                act,
+                data,
+                after: Vec::new(),
+            });
             self.reader.forget_files(&gone);
+        }
+    }
+
+    /// Passes on the operations of queues that have ended, in the order of each queue.
+    fn reap(&mut self) {
+        while let Some(ended) = self.reader.next_ended() {
+            let ended_ns = self.now_ns();
+            let (at_ns, place) = (ended.operation.at_ns, ended.operation.place);
+            let (task, after) = (ended.operation.task as u32, ended.operation.after.clone());
+            let done = self.reader.finish(ended, ended_ns);
+            self.see_news(at_ns);
+            if let Some((act, data)) = done {
+                let took_ns = ended_ns - at_ns;
+                let gone = (self.see)(&Call { at_ns, took_ns, place, task, act, data, after });
+                self.reader.forget_files(&gone);
+            }
+        }
+        if let Some(what) = self.reader.take_doubt() {
+            self.not_seen(what);
         }
     }
 

@@ -5,6 +5,7 @@
 //! left the page cache, as a device with a cache that is not volatile.
 
 mod pattern;
+mod queued;
 pub mod steps;
 
 use super::Moments;

@@ -58,11 +58,11 @@ pub struct TraceArgs {
     #[arg(long)]
     pub reads: bool,
 
-    /// Whether the program may use io_uring, whose writes cannot be traced
-    #[arg(long, value_name = "ANSWER", default_value = "refuse", action = ArgAction::Set,
+    /// Whether the program may use io_uring
+    #[arg(long, value_name = "ANSWER", default_value = "allow", action = ArgAction::Set,
         value_parser = words([
-        ("refuse", "As a kernel without it: programs fall back to calls that are seen", false),
-        ("allow", "It runs as on its own, and the report says what was not seen", true)
+        ("allow", "Its operations are judged as calls are; rings that are polled are refused", true),
+        ("refuse", "As a kernel without it: programs fall back to calls", false)
     ]))]
     pub io_uring: bool,
 

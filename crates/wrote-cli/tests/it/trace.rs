@@ -8,6 +8,7 @@ mod kinds;
 mod left;
 mod places;
 mod programs;
+mod queues;
 mod refused;
 mod unknown;
 
@@ -383,7 +384,7 @@ fn only_the_folders_that_are_asked_about_are_judged() {
 }
 
 #[test]
-fn our_own_copy_survives_and_uses_io_uring_unseen_where_that_is_asked() {
+fn our_own_copy_survives_by_io_uring_and_by_its_fallback() {
     let copied = |more: &[&str]| {
         let place = folder();
         fs::write(place.path().join("a"), vec![7; 3 << 20]).unwrap();
@@ -392,17 +393,17 @@ fn our_own_copy_survives_and_uses_io_uring_unseen_where_that_is_asked() {
         trace
     };
     // It uses its fallback if io_uring is refused (W6).
-    let trace = copied(&[]);
-    let row = file(&trace, "b");
-    assert_eq!((row.survives, row.survives_posix), (SAFE, SAFE), "{trace:?}");
-    assert_eq!(ids(&trace), [""; 0], "{trace:?}");
-    assert!(trace.unseen.iter().any(|unseen| unseen.starts_with("io_uring was refused")));
-    assert_eq!((trace.verdict, trace.unjudged.len()), (Verdict::Survives, 0), "{trace:?}");
-    let trace = copied(&["--io-uring", "allow"]);
-    assert!(!trace.unseen.iter().any(|unseen| unseen.contains("refused")), "{trace:?}");
-    assert_eq!(trace.unjudged, ["writes by io_uring are not seen"]);
-    assert_ne!(trace.verdict, Verdict::Survives, "{trace:?}");
-    assert!(trace.files.iter().all(|file| file.verdict != Verdict::Survives), "{trace:?}");
+    for (more, is_refused) in [(&[][..], false), (&["--io-uring", "refuse"], true)] {
+        let trace = copied(more);
+        let row = file(&trace, "b");
+        assert_eq!((row.survives, row.survives_posix), (SAFE, SAFE), "{trace:?}");
+        assert_eq!(row.bytes, 3 << 20, "{trace:?}");
+        assert_eq!(ids(&trace), [""; 0], "{trace:?}");
+        let refused =
+            trace.unseen.iter().filter(|unseen| unseen.starts_with("io_uring was refused"));
+        assert_eq!(refused.count(), usize::from(is_refused), "{trace:?}");
+        assert_eq!((trace.verdict, trace.unjudged.len()), (Verdict::Survives, 0), "{trace:?}");
+    }
 }
 
 /// Returns a shell that appends to a file for each line of its input.

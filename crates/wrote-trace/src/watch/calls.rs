@@ -1,5 +1,10 @@
 //! Translates system calls that change files into their effects.
 
+mod aio;
+mod queue;
+mod queued;
+mod uring;
+
 use super::descriptors::{self, Descriptor, Descriptors, Kind, Output, name_of};
 use super::filter::newer;
 use super::maps::{self, Mapped, Tasks};
@@ -7,12 +12,17 @@ use super::memory;
 use super::ptrace::Entry;
 use crate::call::{Act, FileId, How, Name, Storage};
 use crate::wanted::{Sign, Wanted};
-use libc::pid_t;
+use libc::{c_long, pid_t};
+use queue::Operation;
+pub use queue::Work;
+pub use queued::Ended;
+use queued::{QueueId, Queues};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use uring::Change;
 use wrote::Survives;
 
 /// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
@@ -24,7 +34,8 @@ const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANG
 const WRITE_ZEROES: i32 = 0x80;
 /// The least bytes of a write that may prepare space.
 const SPACE_BYTES_MIN: u64 = 512;
-/// The note on a program that uses io_uring.
+/// The notes on programs with queues that are not followed.
+/// The note on a program with a ring that is not followed.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
@@ -33,18 +44,55 @@ const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 /// got before these moments.
 #[derive(Debug)]
 pub enum Begun {
-    Open { path: Option<PathBuf>, size_before: Option<u64>, empties: bool },
-    Write { descriptor: i32, asked_bytes: u64, at: At, is_durable: bool, is_zeros: bool },
-    Read { descriptor: i32, at: At },
-    Clone { descriptor: i32 },
-    Allocate { descriptor: i32, mode: i32, bytes: Range<u64>, from_bytes: u64, is_new: bool },
-    WriteBack { file: FileId },
-    MakeFolder { path: PathBuf },
-    MakeLink { path: PathBuf, to: PathBuf },
-    Protect { memory: Range<u64> },
-    Flush { act: Act, covers: Vec<(FileId, u64)> },
+    Open {
+        path: Option<PathBuf>,
+        size_before: Option<u64>,
+        empties: bool,
+    },
+    Write {
+        descriptor: i32,
+        asked_bytes: u64,
+        at: At,
+        is_durable: bool,
+        is_zeros: bool,
+    },
+    Read {
+        descriptor: i32,
+        at: At,
+    },
+    Clone {
+        descriptor: i32,
+    },
+    Allocate {
+        descriptor: i32,
+        mode: i32,
+        bytes: Range<u64>,
+        from_bytes: u64,
+        is_new: bool,
+    },
+    WriteBack {
+        file: FileId,
+    },
+    MakeFolder {
+        path: PathBuf,
+    },
+    MakeLink {
+        path: PathBuf,
+        to: PathBuf,
+    },
+    Protect {
+        memory: Range<u64>,
+    },
+    Flush {
+        act: Act,
+        covers: Vec<(FileId, u64)>,
+    },
     Sure(Act),
     NewSession,
+    /// A change of a ring of io_uring.
+    Ring(Change),
+    /// A new context of kernel AIO, whose address is stored here.
+    Context(u64),
 }
 
 impl Begun {
@@ -53,6 +101,15 @@ impl Begun {
         match self {
             Begun::Write { descriptor, .. } | Begun::Clone { descriptor } => Some(*descriptor),
             _ => None,
+        }
+    }
+
+    /// Takes back what is not known of a call that is examined after its end.
+    fn doubt(&mut self) {
+        match self {
+            Begun::Write { is_zeros, .. } => *is_zeros = false,
+            Begun::Flush { covers, .. } => covers.clear(),
+            _ => {}
         }
     }
 }
@@ -75,8 +132,10 @@ pub enum Begin {
     Pass,
     /// Examine the call again when it returns.
     Await(Begun),
-    /// Make it fail as if the kernel did not support it.
-    Refuse,
+    /// Make it fail with this error, and note why.
+    Refuse(i32, &'static str),
+    /// Let it run: it submits operations to a queue, each with its key.
+    Queued(QueueId, Vec<(u64, Operation)>),
     /// Let it run, and note that its effect is not observed.
     Unseen(&'static str),
 }
@@ -90,6 +149,7 @@ pub struct Reader {
     met: HashSet<FileId>,
     devices: HashSet<u64>,
     mapped: Mapped,
+    queues: Queues,
     /// Files and devices first seen in the current call, to be reported before it.
     news: Vec<Act>,
 }
@@ -103,6 +163,7 @@ impl Reader {
             met: HashSet::new(),
             devices: HashSet::new(),
             mapped: Mapped::default(),
+            queues: Queues::default(),
             news: Vec::new(),
         }
     }
@@ -143,6 +204,8 @@ impl Reader {
 
     /// Forgets a process that has executed another program or ended.
     pub fn forget(&mut self, process: pid_t) {
+        self.end_queues(process, |_| true);
+        self.queues.registered.retain(|(task, _), _| *task != process);
         self.descriptors.forget_all(process);
     }
 
@@ -151,8 +214,18 @@ impl Reader {
         std::mem::take(&mut self.news)
     }
 
+    /// Returns the next operation of a queue that has ended.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        self.queues.next_ended()
+    }
+
+    /// Returns why not all operations are known since the previous call.
+    pub fn take_doubt(&mut self) -> Option<&'static str> {
+        self.queues.doubt.take()
+    }
+
     /// Returns the data of a write, read back from the file; empty if not needed or unreadable.
-    pub fn data(&self, process: pid_t, act: &Act, descriptor: Option<i32>) -> Vec<u8> {
+    pub fn data(&mut self, process: pid_t, act: &Act, descriptor: Option<i32>) -> Vec<u8> {
         let (Act::Write { bytes, .. }, Some(descriptor)) = (act, descriptor) else {
             return Vec::new();
         };
@@ -160,10 +233,15 @@ impl Reader {
         if !self.wanted.data || count > DATA_BYTES_MAX {
             return Vec::new();
         }
+        let known = self.descriptors.get(process, descriptor);
+        let path = known.and_then(|known| known.path.clone());
         let read = || {
             let mut data = vec![0; count as usize];
             // Reopened, because the program's descriptor may be write-only.
-            let file = File::open(format!("/proc/{process}/fd/{descriptor}"))?;
+            let file = File::open(format!("/proc/{process}/fd/{descriptor}"));
+            // A process that has ended has none.
+            let path = path.filter(|_| file.is_err());
+            let file = path.map_or(file, File::open)?;
             file.read_exact_at(&mut data, bytes.start).map(|()| data)
         };
         read().unwrap_or_default()
@@ -216,7 +294,20 @@ impl Reader {
 
     /// `None` for a call that is irrelevant or will fail.
     fn begun(&mut self, process: pid_t, task: pid_t, entry: Entry, tasks: Tasks) -> Option<Begin> {
-        let (number, [a, b, c, d, e, f]) = newer(entry.number, entry.arguments);
+        let (number, arguments) = newer(entry.number, entry.arguments);
+        self.effect(process, task, number, arguments, tasks)
+    }
+
+    /// Decodes a call of a process, or an operation on a file that this process has.
+    fn effect(
+        &mut self,
+        process: pid_t,
+        task: pid_t,
+        number: c_long,
+        arguments: [u64; 6],
+        tasks: Tasks,
+    ) -> Option<Begin> {
+        let [a, b, c, d, e, f] = arguments;
         let path = |folder: u64, address: u64| path(task, folder as i32, address);
         let begun = match number {
             libc::SYS_dup3 => return self.closed(process, b),
@@ -225,26 +316,35 @@ impl Reader {
             libc::SYS_close => return self.closed(process, a),
             libc::SYS_close_range => {
                 self.descriptors.forget_range(process, a as u32, b as u32);
+                let closed = a as u32..=b as u32;
+                let is_now = c as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
+                self.close_rings(process, |file| is_now && closed.contains(&(file as u32)));
                 return None;
             }
             // Its flags may change.
-            libc::SYS_fcntl => return self.closed(process, a),
+            libc::SYS_fcntl => {
+                self.descriptors.forget(process, a as i32);
+                return None;
+            }
             libc::SYS_read | libc::SYS_readv => self.read(process, a, At::Position)?,
             libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
-            libc::SYS_write => self
-                .tell(process, a, || memory::text(task, b, c))
-                .map_or_else(|| self.write_pieces(process, a, &[(b, c)], At::Position, 0), Some)?,
-            libc::SYS_pwrite64 => self.write_pieces(process, a, &[(b, c)], At::Byte(d), 0)?,
+            libc::SYS_write => self.tell(process, a, || memory::text(task, b, c)).map_or_else(
+                || self.write_pieces(process, task, a, &[(b, c)], At::Position, 0),
+                Some,
+            )?,
+            libc::SYS_pwrite64 => self.write_pieces(process, task, a, &[(b, c)], At::Byte(d), 0)?,
             libc::SYS_writev => {
                 let pieces = memory::pieces(task, b, c)?;
-                self.tell(process, a, || memory::texts(task, &pieces))
-                    .map_or_else(|| self.write_pieces(process, a, &pieces, At::Position, 0), Some)?
+                self.tell(process, a, || memory::texts(task, &pieces)).map_or_else(
+                    || self.write_pieces(process, task, a, &pieces, At::Position, 0),
+                    Some,
+                )?
             }
             libc::SYS_pwritev | libc::SYS_pwritev2 => {
                 let is_newer = number == libc::SYS_pwritev2;
                 let at = if is_newer && d == u64::MAX { At::Position } else { At::Byte(d) };
                 let flags = if is_newer { f as i32 } else { 0 };
-                self.write_pieces(process, a, &memory::pieces(task, b, c)?, at, flags)?
+                self.write_pieces(process, task, a, &memory::pieces(task, b, c)?, at, flags)?
             }
             libc::SYS_sendfile => self.write(process, a, d, At::Position, 0)?,
             libc::SYS_splice | libc::SYS_copy_file_range => {
@@ -327,11 +427,15 @@ impl Reader {
                 self.tell(process, a, || memory::texts(task, &memory::pieces_of_message(task, b)?))?
             }
             libc::SYS_setsid => Begun::NewSession,
-            libc::SYS_io_uring_setup if self.wanted.io_uring => {
-                return Some(Begin::Unseen(IO_URING_UNSEEN));
+            libc::SYS_io_uring_setup => return self.begin_ring(process, task, b),
+            libc::SYS_io_uring_register => return self.register(process, task, arguments),
+            libc::SYS_io_uring_enter => return Some(self.enter(process, task, arguments, tasks)),
+            libc::SYS_io_setup => Begun::Context(b),
+            libc::SYS_io_submit => return Some(self.submit(process, task, arguments, tasks)),
+            libc::SYS_io_destroy => {
+                self.end_queues(process, |kernel| kernel.is_context(a));
+                return None;
             }
-            libc::SYS_io_uring_setup => return Some(Begin::Refuse),
-            libc::SYS_io_setup => return Some(Begin::Unseen(AIO_UNSEEN)),
             _ => return None,
         };
         Some(Begin::Await(begun))
@@ -349,6 +453,7 @@ impl Reader {
     }
 
     fn closed(&mut self, process: pid_t, descriptor: u64) -> Option<Begin> {
+        self.close_rings(process, |file| file == descriptor as i32);
         self.descriptors.forget(process, descriptor as i32);
         None
     }
@@ -437,6 +542,7 @@ impl Reader {
     fn write_pieces(
         &mut self,
         process: pid_t,
+        task: pid_t,
         descriptor: u64,
         pieces: &[(u64, u64)],
         at: At,
@@ -445,7 +551,7 @@ impl Reader {
         let bytes = pieces.iter().map(|(_, count)| count).sum();
         let mut begun = self.write(process, descriptor, bytes, at, flags)?;
         if let Begun::Write { is_zeros, .. } = &mut begun {
-            let are_zeros = |of: &(u64, u64)| memory::is_zeros(process, of.0, of.1);
+            let are_zeros = |of: &(u64, u64)| memory::is_zeros(task, of.0, of.1);
             // Space is also prepared by the last byte of each block.
             let ends_block = matches!(at, At::Byte(from) if (from + bytes) % SPACE_BYTES_MIN == 0);
             let may_prepare = bytes >= SPACE_BYTES_MIN || ends_block;
@@ -603,6 +709,14 @@ impl Reader {
             }
             // The device's cache may still hold the bytes, and the journal their place.
             Begun::WriteBack { .. } | Begun::NewSession => return None,
+            Begun::Ring(change) => {
+                self.change_ring(process, change, value);
+                return None;
+            }
+            Begun::Context(place) => {
+                self.add_context(process, place);
+                return None;
+            }
         })
     }
 }

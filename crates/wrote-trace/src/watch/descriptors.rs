@@ -196,7 +196,7 @@ impl Descriptors {
 
 /// Returns whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any
 /// more, or the kernel does not report it.
-fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
+pub fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
     const KCMP_FILE: c_int = 0;
     // SAFETY: the call reads no memory of this process.
     let order = unsafe {

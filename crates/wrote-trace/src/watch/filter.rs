@@ -69,7 +69,8 @@ const ALWAYS: &[c_long] = numbers! {
     SYS_copy_file_range SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_msync SYS_sync_file_range
     SYS_openat2 SYS_close SYS_close_range SYS_dup3 SYS_truncate SYS_ftruncate SYS_fallocate
     SYS_renameat SYS_renameat2 SYS_linkat SYS_unlinkat SYS_mkdirat SYS_symlinkat
-    SYS_io_uring_setup SYS_io_setup SYS_setsid
+    SYS_io_uring_setup SYS_io_uring_register SYS_io_uring_enter SYS_io_setup SYS_io_submit
+    SYS_io_destroy SYS_setsid SYS_exit_group
 };
 const READS: &[c_long] = numbers! { SYS_read SYS_pread64 SYS_readv SYS_preadv };
 const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };

@@ -94,7 +94,8 @@ pub fn is_zeros(task: pid_t, address: u64, count: u64) -> bool {
     is_zero(0, count.min(64)) && pieces.all(|from| is_zero(from, TEXT_BYTES_MAX.min(count - from)))
 }
 
-fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
+/// Returns these bytes; `None` if they are not all readable.
+pub fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; count];
     let from = RemoteIoVec { base: address as usize, len: count };
     let got = process_vm_readv(Pid::from_raw(task), &mut [IoSliceMut::new(&mut bytes)], &[from]);

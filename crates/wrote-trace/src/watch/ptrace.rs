@@ -179,17 +179,20 @@ pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
     Ok(ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(Pid::from_raw(task))?)
 }
 
-/// Makes a call that has started return ENOSYS.
+/// Makes a call that has started return an error.
 #[cfg(target_arch = "x86_64")]
-pub fn refuse(task: pid_t) -> io::Result<()> {
-    // Call number -1 is skipped, and the return register already holds ENOSYS.
-    let number = std::mem::offset_of!(libc::user_regs_struct, orig_rax) as *mut c_void;
-    Ok(ptrace::write_user(Pid::from_raw(task), number, -1)?)
+pub fn refuse(task: pid_t, error: i32) -> io::Result<()> {
+    use std::mem::offset_of;
+    // Call number -1 is skipped, and the return register is kept.
+    let [number, result] =
+        [offset_of!(libc::user_regs_struct, orig_rax), offset_of!(libc::user_regs_struct, rax)];
+    ptrace::write_user(Pid::from_raw(task), number as *mut c_void, -1)?;
+    Ok(ptrace::write_user(Pid::from_raw(task), result as *mut c_void, -c_long::from(error))?)
 }
 
 /// Other architectures name their registers differently.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn refuse(_: pid_t) -> io::Result<()> {
+pub fn refuse(_: pid_t, _: i32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

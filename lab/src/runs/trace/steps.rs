@@ -1,6 +1,7 @@
 //! Programs as steps: each a verb and the files that it is about, and each one call to the kernel
 //! that changes a file, a name or what of them is durable, or prepares one.
 
+use super::queued::{Ring, aio};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -32,12 +33,16 @@ const NAMES: [&str; 8] = ["a", "b", "d/a", "n", "m", "d/n", "e/n", "e/f/n"];
 const FOLDERS: [&str; 5] = ["", "d", "e", "e", "e/f"];
 
 /// Verbs of drawn programs, by what follows them: a name (`n`), an open file (`o`), a folder (`f`).
-const CHANGES: [(&str, &str); 7] = [
+const CHANGES: [(&str, &str); 11] = [
     ("n", "open make make creat empty append dsync osync direct over truncate unlink"),
     ("f", "tmp mkdir mkdir rmdir rmdir"),
     ("nn", "link symlink rename rename exchange"),
     ("ff", "rename"),
     ("on", "name"),
+    ("n", "ring-make ring-unlink"),
+    ("nn", "ring-rename ring-link"),
+    ("o", "ring-put ring-later ring-later ring-dsync aio-put"),
+    ("o", "ring-both ring-chain ring-drain aio-both aio-save"),
     ("oo", "copy sendfile clone"),
     (
         "o",
@@ -45,8 +50,12 @@ const CHANGES: [(&str, &str); 7] = [
          collapse insert store",
     ),
 ];
-const FLUSHES: [(&str, &str); 2] =
-    [("o", "fsync fsync fdatasync fdatasync range msync syncfs"), ("f", "folder folder")];
+const FLUSHES: [(&str, &str); 2] = [
+    ("o", "fsync fsync fdatasync fdatasync range msync syncfs ring-fsync ring-fdatasync"),
+    ("f", "folder folder ring-folder"),
+];
+/// The operations of a ring that have names in place of an open file.
+const OF_NAMES: [&str; 5] = ["ring-make", "ring-unlink", "ring-rename", "ring-link", "ring-folder"];
 const STEPS_MAX: usize = 14;
 
 /// Returns each verb with what follows it.
@@ -79,7 +88,7 @@ pub fn drawn(seed: u64) -> Vec<String> {
                 _ => FOLDERS.choose(random),
             });
         }
-        if flags(verb).is_some() || verb == "creat" {
+        if flags(verb).is_some() || matches!(verb, "creat" | "ring-make") {
             open.push(words[1]);
         }
         words.join(" ").trim_end().to_owned()
@@ -105,6 +114,7 @@ pub fn content(path: &Path) -> io::Result<Vec<u8>> {
 #[derive(Debug, Default)]
 pub struct Opened {
     files: HashMap<String, File>,
+    ring: Ring,
     writes: u8,
 }
 
@@ -148,6 +158,16 @@ impl Opened {
         let allocate = |flags: FallocateFlags, from: usize, count: usize| -> io::Result<()> {
             Ok(fallocate(file(name)?, flags, from as u64, count as u64)?)
         };
+        if let (Some(operation), false) = (verb.strip_prefix("ring-"), OF_NAMES.contains(&verb)) {
+            let file = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+            return self.ring.on_file(operation, file, data);
+        } else if let Some(operation) = verb.strip_prefix("ring-") {
+            let made = self.ring.on_names(operation, &path(name), &path(other))?;
+            self.files.extend(made.map(|made| (name.to_owned(), made)));
+            return Ok(());
+        } else if let Some(operation) = verb.strip_prefix("aio-") {
+            return aio(operation, file(name)?, data);
+        }
         match verb {
             "creat" => {
                 let file = creat(&path(name))?;
@@ -305,6 +325,11 @@ mod tests {
         // ext4 has no clones.
         let mut missed = [verbs(&CHANGES), verbs(&FLUSHES)].concat();
         missed.retain(|(verb, _)| *verb != "clone" && !taken.contains(*verb));
+        // Sandboxes refuse these.
+        let refuses = |queue: &str| !taken.iter().any(|verb| verb.starts_with(queue));
+        let (ring, aio) = (refuses("ring-"), refuses("aio-"));
+        missed.retain(|(verb, _)| !(ring && verb.starts_with("ring-")));
+        missed.retain(|(verb, _)| !(aio && verb.starts_with("aio-")));
         assert!(missed.is_empty(), "{missed:?}");
     }
 }

@@ -1,0 +1,317 @@
+//! The queues of the kernel that processes have made, and the effects of the operations in them.
+
+use super::Reader;
+use super::aio::Context;
+use super::queue::{InFlight, Operation, Work};
+use crate::call::Act;
+use crate::watch::descriptors::is_same;
+use crate::watch::ring::{Completion, Ring};
+use libc::pid_t;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Errors of an operation that did nothing, and whose file has no error.
+const UNDONE: [i32; 6] =
+    [libc::ECANCELED, libc::EAGAIN, libc::EINTR, libc::EBADF, libc::EINVAL, libc::EOPNOTSUPP];
+/// The flags of an open file that matter for its writes.
+const KEPT_FLAGS: i32 = libc::O_APPEND | libc::O_DIRECT | libc::O_SYNC;
+/// The place of a file that the kernel chooses.
+pub const ANY_PLACE: u32 = u32::MAX;
+
+/// Identifies a queue.
+pub type QueueId = u32;
+
+/// A queue of a process.
+#[derive(Debug)]
+pub struct Queue {
+    pub process: pid_t,
+    pub kernel: Kernel,
+    pub in_flight: InFlight,
+    /// Completions that were read, and not handled yet.
+    completions: VecDeque<Completion>,
+    /// The registered files of a ring, by their places, as files of this process.
+    pub files: HashMap<u32, File>,
+}
+
+/// The kernel's part of a queue.
+#[derive(Debug)]
+pub enum Kernel {
+    /// A ring, the program's descriptor of it until that is closed, and our own.
+    Ring(Ring, Option<i32>, File),
+    Aio(Context),
+}
+
+impl Kernel {
+    /// Returns whether it is the context of kernel AIO with this address.
+    pub fn is_context(&self, address: u64) -> bool {
+        matches!(self, Kernel::Aio(of) if of.address == address)
+    }
+}
+
+impl Queue {
+    /// Returns why not all is known of a queue.
+    fn doubt(&self) -> &'static str {
+        match self.kernel {
+            Kernel::Ring(..) => "not all operations of io_uring could be followed",
+            Kernel::Aio(_) => "not all operations of kernel AIO could be followed",
+        }
+    }
+
+    /// Returns the next completion. An error if some were missed.
+    fn next(&mut self) -> Result<Option<Completion>, ()> {
+        if self.completions.is_empty() && !self.in_flight.is_empty() {
+            let is_whole = match &mut self.kernel {
+                Kernel::Ring(ring, ..) => ring.complete(&mut self.completions),
+                Kernel::Aio(context) => context.complete(self.process, &mut self.completions),
+            };
+            if !is_whole {
+                return Err(());
+            }
+        }
+        Ok(self.completions.pop_front())
+    }
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub struct Queues {
+    pub all: BTreeMap<QueueId, Queue>,
+    /// Counts queues.
+    count: QueueId,
+    /// The rings that threads have registered, by their places.
+    pub registered: HashMap<(pid_t, u32), QueueId>,
+    /// Why not all is known, until it is reported.
+    pub doubt: Option<&'static str>,
+}
+
+/// An operation that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    queue: QueueId,
+    number: u64,
+    pub operation: Operation,
+    result: Result<u64, i32>,
+}
+
+impl Queues {
+    pub fn add(&mut self, process: pid_t, kernel: Kernel) {
+        let (in_flight, completions, files) = Default::default();
+        let queue = Queue { process, kernel, in_flight, completions, files };
+        self.all.insert(self.count, queue);
+        self.count += 1;
+    }
+
+    /// Returns the ring of a descriptor, which another process or a copy of it may have.
+    pub fn ring(&self, process: pid_t, descriptor: i32) -> Option<QueueId> {
+        let own = std::process::id() as pid_t;
+        let find = |is_it: &dyn Fn(pid_t, Option<i32>, &File) -> bool| {
+            self.all.iter().find_map(|(id, queue)| match &queue.kernel {
+                Kernel::Ring(_, known, file) => is_it(queue.process, *known, file).then_some(*id),
+                Kernel::Aio(_) => None,
+            })
+        };
+        let is_copy = |_, _, file: &File| {
+            is_same((process, descriptor), (own, file.as_raw_fd())) == Some(true)
+        };
+        find(&|of, known, _| (of, known) == (process, Some(descriptor))).or_else(|| find(&is_copy))
+    }
+
+    /// Returns the next operation that has ended and may have changed a file.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        for (id, queue) in &mut self.all {
+            loop {
+                let taken = match queue.next() {
+                    Ok(None) => break,
+                    Ok(Some(completion)) if completion.is_partial => continue,
+                    Ok(Some(of)) => queue.in_flight.take(of.key).map(|taken| (of.result, taken)),
+                    Err(()) => Err(()),
+                };
+                match taken {
+                    Ok((_, None | Some((_, Operation { work: Work::Nothing, .. })))) => {}
+                    Ok((result, Some((number, operation)))) => {
+                        let result = u64::try_from(result).map_err(|_| -result as i32);
+                        return Some(Ended { queue: *id, number, operation, result });
+                    }
+                    Err(()) => {
+                        let may_change = queue.in_flight.may_change();
+                        self.doubt = self.doubt.or(may_change.then_some(queue.doubt()));
+                        queue.in_flight = InFlight::default();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Removes the queues that are `meant`; returns the registered files of these.
+    fn remove(&mut self, is_meant: impl Fn(&Queue) -> bool) -> Vec<File> {
+        let mut files = Vec::new();
+        let registered = &mut self.registered;
+        self.all.retain(|id, queue| {
+            let is_kept = !is_meant(queue);
+            if !is_kept {
+                files.extend(queue.files.drain().map(|(_, file)| file));
+                registered.retain(|_, of| of != id);
+            }
+            is_kept
+        });
+        files
+    }
+}
+
+impl Reader {
+    /// Adds operations that are being submitted.
+    pub fn queue(&mut self, id: QueueId, operations: Vec<(u64, Operation)>) {
+        if let Some(queue) = self.queues.all.get_mut(&id) {
+            if let (Kernel::Ring(ring, ..), true) = (&mut queue.kernel, queue.in_flight.is_empty())
+            {
+                ring.skip_completions();
+            }
+            for (key, operation) in operations {
+                if let Kernel::Aio(_) = queue.kernel {
+                    // It was not submitted before.
+                    queue.in_flight.withdraw(key);
+                }
+                queue.in_flight.add(key, operation);
+            }
+        }
+    }
+
+    /// Returns the effect of an operation that had ended then, and the bytes of a write.
+    pub fn finish(&mut self, ended: Ended, ended_ns: u64) -> Option<(Act, Vec<u8>)> {
+        let Ended { queue: id, number, operation, result } = ended;
+        let own = std::process::id() as pid_t;
+        let queue = self.queues.all.get_mut(&id)?;
+        queue.in_flight.ended(number, ended_ns);
+        if matches!(result, Err(error) if UNDONE.contains(&error)) {
+            return None;
+        }
+        let doubt = queue.doubt();
+        let (owner, begun, result) = match (operation.work, result) {
+            (Work::Call(begun), result) => (operation.owner, begun, result),
+            (Work::Close(descriptor), _) => {
+                self.descriptors.forget(operation.owner, descriptor);
+                return None;
+            }
+            (Work::Release(at), Ok(_)) => {
+                self.put(id, at, None);
+                return None;
+            }
+            (Work::Replace(from, files), Ok(_)) => {
+                (from..).zip(files).for_each(|(at, file)| self.put(id, at, file));
+                return None;
+            }
+            (Work::Register { at, path, flags, begun }, Ok(value)) => {
+                let Ok(file) = opened(&path, flags) else {
+                    self.queues.doubt = Some(doubt);
+                    return None;
+                };
+                let at = if at == ANY_PLACE { value as u32 } else { at };
+                let descriptor = file.as_raw_fd() as u64;
+                self.put(id, at, Some(file));
+                (own, begun, Ok(descriptor))
+            }
+            (Work::Later(entry), result) => {
+                let file = queue.files.get(&(entry.file as u32)).map(AsRawFd::as_raw_fd);
+                let tasks = &|| Vec::new();
+                let work = file.map(|file| self.work_on(own, operation.task, &entry, file, tasks));
+                let Some(Work::Call(mut begun)) = work else {
+                    let is_known = matches!(work, Some(Work::Nothing));
+                    self.queues.doubt = self.queues.doubt.or((!is_known).then_some(doubt));
+                    return None;
+                };
+                begun.doubt();
+                (own, begun, result)
+            }
+            (Work::Unknown, Ok(_)) => {
+                self.queues.doubt = Some(doubt);
+                return None;
+            }
+            _ => return None,
+        };
+        let descriptor = begun.descriptor();
+        let act = self.act(owner, begun, result);
+        if act.is_none() && result.is_ok() && fs::read_link(format!("/proc/{owner}/exe")).is_err() {
+            // Its files can't be asked any more.
+            self.queues.doubt = Some(doubt);
+        }
+        let act = act?;
+        let data = self.data(owner, &act, descriptor);
+        Some((act, data))
+    }
+
+    /// Registers a file in a ring, or removes one.
+    pub fn put(&mut self, id: QueueId, at: u32, file: Option<File>) {
+        let Some(queue) = self.queues.all.get_mut(&id) else { return };
+        let before = match file {
+            Some(file) => queue.files.insert(at, file),
+            None => queue.files.remove(&at),
+        };
+        self.let_go(before);
+    }
+
+    fn let_go(&mut self, files: impl IntoIterator<Item = File>) {
+        let own = std::process::id() as pid_t;
+        files.into_iter().for_each(|file| self.descriptors.forget(own, file.as_raw_fd()));
+    }
+
+    /// Handles descriptors of a process that are closed: the memory of a ring would live on here.
+    pub fn close_rings(&mut self, process: pid_t, is_closed: impl Fn(i32) -> bool) {
+        for queue in self.queues.all.values_mut().filter(|queue| queue.process == process) {
+            if let Kernel::Ring(ring, known, _) = &mut queue.kernel
+                && known.is_some_and(&is_closed)
+            {
+                queue.in_flight.drop_last(u64::from(ring.untaken()));
+                *known = None;
+            }
+        }
+        let is_over = |queue: &Queue| {
+            matches!(queue.kernel, Kernel::Ring(_, None, _)) && !queue.in_flight.may_change()
+        };
+        let files = self.queues.remove(is_over);
+        self.let_go(files);
+    }
+
+    /// Handles the end of the queues of a process for which this holds.
+    pub fn end_queues(&mut self, process: pid_t, is_meant: impl Fn(&Kernel) -> bool) {
+        let is_meant = |queue: &Queue| queue.process == process && is_meant(&queue.kernel);
+        for queue in self.queues.all.values_mut().filter(|queue| is_meant(queue)) {
+            if let Kernel::Ring(ring, ..) = &queue.kernel {
+                queue.in_flight.drop_last(u64::from(ring.untaken()));
+            }
+            if queue.in_flight.may_change() {
+                self.queues.doubt = Some(queue.doubt());
+            }
+        }
+        let files = self.queues.remove(is_meant);
+        self.let_go(files);
+    }
+}
+
+/// Opens a file as a process has it, which has no descriptor of it.
+fn opened(path: &Path, flags: i32) -> io::Result<File> {
+    let access = flags & libc::O_ACCMODE;
+    let mut options = OpenOptions::new();
+    options.read(access != libc::O_WRONLY).write(access != libc::O_RDONLY);
+    options.custom_flags(flags & KEPT_FLAGS).open(path)
+}
+
+/// Returns a copy of a descriptor of a process.
+///
+/// # Errors
+///
+/// As `pidfd_getfd(2)`.
+pub fn copied(process: pid_t, descriptor: i32) -> rustix::io::Result<File> {
+    let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+    if descriptor < 0 {
+        return Err(Errno::BADF);
+    }
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?.into())
+}
