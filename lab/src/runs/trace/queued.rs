@@ -129,7 +129,8 @@ pub fn aio(verb: &str, file: &File, data: &[u8]) -> io::Result<()> {
     let control = |operation: u16, count: u64| {
         let mut control = [0_u64; 8];
         control[2] = u64::from(operation) | (file.as_raw_fd() as u64) << 32;
-        (control[3], control[4]) = (data.as_ptr() as u64, count);
+        // A flush has no data.
+        (control[3], control[4]) = (if count > 0 { data.as_ptr() as u64 } else { 0 }, count);
         control
     };
     let (write, flush) = (control(PWRITE, BLOCK), control(FDSYNC, 0));
@@ -146,8 +147,8 @@ pub fn aio(verb: &str, file: &File, data: &[u8]) -> io::Result<()> {
         let all = || {
             for list in lists {
                 let list: Vec<*const [u64; 8]> = list.iter().map(std::ptr::from_ref).collect();
-                let count = list.len();
-                checked(libc::syscall(libc::SYS_io_submit, context, count, list.as_ptr()))?;
+                let (submit, count) = (libc::SYS_io_submit, list.len());
+                let count = checked(libc::syscall(submit, context, count, list.as_ptr()))?;
                 let (mut events, none) = ([[0_u64; 4]; 2], std::ptr::null::<u8>());
                 let events = events.as_mut_ptr();
                 let wait = libc::SYS_io_getevents;
@@ -161,6 +162,6 @@ pub fn aio(verb: &str, file: &File, data: &[u8]) -> io::Result<()> {
     }
 }
 
-fn checked(result: libc::c_long) -> io::Result<()> {
-    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result >= 0 { Ok(result) } else { Err(io::Error::last_os_error()) }
 }

@@ -173,7 +173,8 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
         ),
     ];
     or_skip!(judged(&WORKS, "make(0);"));
-    let rings = ["IORING_SETUP_SQE128 | IORING_SETUP_CQE32", "IORING_SETUP_COOP_TASKRUN"];
+    let rings =
+        ["IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN", "IORING_SETUP_COOP_TASKRUN"];
     for flags in rings {
         or_skip!(judged(&WORKS[..2], &format!("make({flags});")));
     }

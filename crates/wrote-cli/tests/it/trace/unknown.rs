@@ -190,7 +190,7 @@ fn a_queue_of_the_kernel_that_is_older_than_the_trace_leaves_no_file_that_is_cal
         let (trace, finished) = traced(place.path(), "./program </dev/null", &[]);
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         assert_eq!(trace.unjudged, [""; 0], "{trace:?}");
-        assert_eq!(file(&trace, "b").verdict, Verdict::Survives, "{trace:?}");
+        assert_eq!(trace.verdict, Verdict::Survives, "{trace:?}");
         fs::remove_file(place.path().join("ready")).unwrap();
         let program = Command::new(place.path().join("program"));
         let trace = or_skip!(left_to_end(program, place.path()));

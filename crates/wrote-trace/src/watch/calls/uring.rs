@@ -286,7 +286,7 @@ impl Reader {
             // MSG_RING, URING_CMD.
             40 if address == SEND_FILE => return Work::Unknown,
             46 if self.regular(owner, folder).is_some() => return Work::Unknown,
-            // All others until Linux 6.16.
+            // All others until Linux 6.17.
             0..=62 => return Work::Nothing,
             _ => return Work::Unknown,
         };
