@@ -24,7 +24,7 @@ const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
 /// The rings that are followed: all flags up to Linux 6.17 but for memory of the program's own.
-const SETUP_FOLLOWED: u32 = (1 << 18) - 1 & !(SETUP_SQPOLL | 1 << 14 | 1 << 15);
+const SETUP_FOLLOWED: u32 = ((1 << 18) - 1) & !(SETUP_SQPOLL | 1 << 14 | 1 << 15);
 const FEATURE_SINGLE_MMAP: u32 = 1;
 
 pub const FIXED_FILE: u8 = 1;

@@ -85,7 +85,8 @@ impl InFlight {
         let is_nothing = |of: &Operation| of.work.is_nothing();
         let is_after = |number: u64, of: &Operation| number - first <= of.waits;
         let is_one = same.clone().all(|((_, number), of)| is_after(*number, of));
-        if !is_one && !(is_nothing(operation) && same.all(|(_, of)| is_nothing(of))) {
+        let is_idle = is_nothing(operation) && same.all(|(_, of)| is_nothing(of));
+        if !(is_one || is_idle) {
             return Err(());
         }
         let number = *first;
