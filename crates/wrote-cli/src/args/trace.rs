@@ -61,7 +61,7 @@ pub struct TraceArgs {
     /// Whether the program may use io_uring
     #[arg(long, value_name = "ANSWER", default_value = "allow", action = ArgAction::Set,
         value_parser = words([
-        ("allow", "Its operations are judged as calls are; rings that are polled are refused", true),
+        ("allow", "Its operations are judged as calls are; polled rings are refused", true),
         ("refuse", "As a kernel without it: programs fall back to calls", false)
     ]))]
     pub io_uring: bool,

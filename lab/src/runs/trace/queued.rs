@@ -44,7 +44,7 @@ impl Ring {
         for operation in operations {
             (self.count, self.in_flight) = (self.count + 1, self.in_flight + 1);
             let operation = operation.clone().user_data(self.count);
-            // SAFETY: the caller keeps paths, and this ring the data, until the operation has ended.
+            // SAFETY: the caller keeps paths, and this ring the data, until the operation's end.
             unsafe { self.ring()?.submission().push(&operation) }.map_err(io::Error::other)?;
         }
         self.ring()?.submit()?;

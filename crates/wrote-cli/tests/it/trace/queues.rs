@@ -70,19 +70,22 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
         ("put(); submit(0); reaped(); fsync(b);", "b", Survives),
         ("put(); submit(0); reaped(); flush(b); submit(0); reaped();", "b", Survives),
         (
-            "put(); submit(0); reaped(); flush(b); submit(0); reaped(); put(); submit(0); reaped();",
+            "put(); submit(0); reaped(); flush(b); submit(0); reaped(); put(); submit(0); \
+             reaped();",
             "b",
             Lost,
         ),
         // Registered buffers and files, which stay when the descriptor is closed.
         (
-            "struct iovec all = {page, 4096}; syscall(427, ring, IORING_REGISTER_BUFFERS, &all, 1); \
+            "struct iovec all = {page, 4096}; \
+             syscall(427, ring, IORING_REGISTER_BUFFERS, &all, 1); \
           put()->opcode = IORING_OP_WRITE_FIXED; go(); flush(b); go();",
             "b",
             Survives,
         ),
         (
-            "int files[2] = {-1, b}; check(!syscall(427, ring, IORING_REGISTER_FILES, files, 2), \"r\"); \
+            "int files[2] = {-1, b}; \
+             check(!syscall(427, ring, IORING_REGISTER_FILES, files, 2), \"register\"); \
           close(b); b = 1; put()->flags = IOSQE_FIXED_FILE; go(); \
           flush(1)->flags = IOSQE_FIXED_FILE; go();",
             "b",
@@ -121,7 +124,8 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
         (
             "int files[1] = {-1}; syscall(427, ring, IORING_REGISTER_FILES, files, 1); \
           struct io_uring_sqe *made = op(IORING_OP_OPENAT, AT_FDCWD, \"n\", 0600, 0); \
-          made->open_flags = O_CREAT | O_WRONLY; made->file_index = 1; made->flags = IOSQE_IO_LINK; \
+          made->open_flags = O_CREAT | O_WRONLY; made->file_index = 1; \
+             made->flags = IOSQE_IO_LINK; \
           b = 0; put()->flags = IOSQE_IO_LINK | IOSQE_FIXED_FILE; \
           flush(0)->flags = IOSQE_IO_LINK | IOSQE_FIXED_FILE; \
           op(IORING_OP_CLOSE, 0, 0, 0, 0)->file_index = 1; go(); fsync(dir);",
@@ -144,7 +148,8 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
             Survives,
         ),
         (
-            "op(IORING_OP_RENAMEAT, AT_FDCWD, \"b\", AT_FDCWD, (uintptr_t)\"n\"); flush(dir); go();",
+            "op(IORING_OP_RENAMEAT, AT_FDCWD, \"b\", AT_FDCWD, (uintptr_t)\"n\"); \
+             flush(dir); go();",
             "n",
             Lost,
         ),
@@ -166,7 +171,8 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
             Survives,
         ),
         (
-            "put(); go(); op(IORING_OP_FSYNC, b, 0, 0, 0)->flags = IOSQE_CQE_SKIP_SUCCESS; submit(0); \
+            "put(); go(); op(IORING_OP_FSYNC, b, 0, 0, 0)->flags = IOSQE_CQE_SKIP_SUCCESS; \
+             submit(0); \
           op(IORING_OP_NOP, 0, 0, 0, 0); go(); fsync(b);",
             "b",
             Unknown,
