@@ -119,7 +119,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// Findings that a run has at most once.
-const SINGLE: [fn(&Evidence) -> Option<Finding>; 37] = [
+const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
     bytes::direct_not_honoured,
@@ -153,7 +153,6 @@ const SINGLE: [fn(&Evidence) -> Option<Finding>; 37] = [
     machine::cpu_limited,
     machine::too_hot,
     machine::link_downgraded,
-    machine::above_link,
     machine::lazy_init,
     rows::concurrent_iops,
     machine::slow_clock,

@@ -39,11 +39,6 @@ impl Finding {
         Finding::new(id, Severity::Warning, text)
     }
 
-    /// Makes a finding of [`Severity::Critical`], still without figures.
-    pub fn critical(id: &str, text: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Critical, text)
-    }
-
     /// Makes a finding of [`Severity::Info`], still without figures.
     pub fn info(id: &str, text: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Info, text)

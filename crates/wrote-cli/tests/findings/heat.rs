@@ -77,22 +77,6 @@ fn link_downgraded_is_said_of_a_link_that_is_slower_or_narrower_than_it_could_be
     of(&or_skip!(linked("16.0 GT/s PCIe", "2")), "link-downgraded");
 }
 
-/// Returns the result of a run on a drive whose PCI Express link has this speed per lane.
-fn carried(speed: &str) -> Result<Document, String> {
-    seen_below(&[
-        ("current_link_speed", speed),
-        ("current_link_width", "1"),
-        ("max_link_speed", speed),
-        ("max_link_width", "1"),
-    ])
-}
-
-#[test]
-fn above_link_is_said_of_a_write_that_is_faster_than_the_link() {
-    // 10 kB/s: a direct write of 1 MiB would take two minutes.
-    of(&or_skip!(carried("0.0001 GT/s PCIe")), "above-link");
-}
-
 /// Returns the result of jobs on a disk whose queue reports `value` as its `setting`.
 fn reported(disk: &Disk, text: &str, setting: &str, value: &str) -> Result<Document, String> {
     let file = format!("{}/queue/{setting}", disk.name());

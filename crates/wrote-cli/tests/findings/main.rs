@@ -29,8 +29,7 @@ use wrote_result::finding::IDS;
 
 /// Findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the
 /// first two kinds, and the tests of `wrote clean` the last.
-const ELSEWHERE: [&str; 5] =
-    ["discard-at-removal", "leftovers", "removed-inodes", "slower-each-round", "stragglers"];
+const ELSEWHERE: [&str; 3] = ["leftovers", "slower-each-round", "stragglers"];
 
 #[test]
 fn every_finding_has_a_test_in_which_the_program_reports_it() {

@@ -236,59 +236,6 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("link-downgraded", text).with("links", slow).into()
 }
 
-/// The share of a link's bits that are data: 8b/10b up to 5 GT/s and on SATA, else 128b/130b.
-const OLD_CODING: f64 = 0.8;
-const NEW_CODING: f64 = 128.0 / 130.0;
-/// A rate is above a link's from this factor on.
-const ABOVE_MIN: f64 = 1.05;
-
-/// Returns the bytes per second that the narrowest link carries at most, with its disk.
-fn link_bytes_per_s(links: &[Link]) -> Option<(f64, &str)> {
-    let value = |disk: &str, what: &str| {
-        links.iter().find(|link| link.disk == disk && link.what == what).map(|link| link.now)
-    };
-    let of = |link: &'_ Link| {
-        let disk = link.disk.as_str();
-        match value(disk, "PCI Express, GT/s a lane").zip(value(disk, "PCI Express, lanes")) {
-            Some((gt, lanes)) => {
-                let coding = if gt <= 5.0 { OLD_CODING } else { NEW_CODING };
-                Some(gt * 1e9 * lanes * coding / 8.0)
-            }
-            None => value(disk, "SATA, Gbps").map(|gbps| gbps * 1e9 * OLD_CODING / 8.0),
-        }
-    };
-    let all = links.iter().filter_map(|link| Some((of(link)?, link.disk.as_str())));
-    all.min_by(|a, b| a.0.total_cmp(&b.0))
-}
-
-/// Finds direct or durable rows that were faster than the link to the drive: a cache above it
-/// answered. With several drives their links add up, so there is no finding.
-pub(super) fn above_link(evidence: &Evidence) -> Option<Finding> {
-    let links = &evidence.watched.after.links;
-    if links.iter().any(|link| link.disk != links[0].disk) {
-        return None;
-    }
-    let (most, disk) = link_bytes_per_s(links)?;
-    let is_above = |row: &Row| {
-        let of_device = row.settings.effective.direct || row.is_durable();
-        of_device && row.throughput() > ABOVE_MIN * most
-    };
-    let rows = evidence.rows_where(is_above)?;
-    let reached = rows.iter().map(|row| row.throughput()).fold(0.0, f64::max);
-    let text = format!(
-        "Faster than the link: {}, but the link to {disk} carries at most {}. A cache above the \
-         drive answered. Read these rows as that cache's speed",
-        rate(reached),
-        rate(most),
-    );
-    Finding::warning("above-link", text)
-        .about(&rows)
-        .with("disk", disk)
-        .with("link_bytes_per_s", most)
-        .with("reached_bytes_per_s", reached)
-        .into()
-}
-
 /// Finds that the kernel still initialised a new ext4 when the measurement ended.
 pub(super) fn lazy_init(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;

@@ -1,7 +1,7 @@
 //! Tests each finding: where it is made, and where it is absent.
 
 use super::*;
-use crate::machine::watch::{CachedLoop, Drives, Link, Watched};
+use crate::machine::watch::{CachedLoop, Drives, Watched};
 use crate::sample::{evidence, row, target};
 use serde_json::json;
 use wrote_result::document::{
@@ -471,35 +471,6 @@ fn warnings_come_before_what_is_good_to_know() {
         ..evidence(&target, &[])
     };
     assert_eq!(ids(&both), ["debug-build", "counters-off", "within-drive-cache", "leftovers"]);
-}
-
-#[test]
-fn a_rate_above_the_link_is_a_caches_and_one_below_it_is_not() {
-    let target = target();
-    let link =
-        |what: &str, now: f64| Link { disk: "nvme0n1".into(), what: what.into(), now, most: now };
-    let links = vec![link("PCI Express, GT/s a lane", 8.0), link("PCI Express, lanes", 4.0)];
-    let said = |way: &str, survives: &str, bytes_per_s: f64, links: &[Link]| {
-        let rows = [row(way, survives, &[bytes_per_s])];
-        let mut evidence = evidence(&target, &rows);
-        evidence.watched.after.links = links.to_vec();
-        find(&evidence).into_iter().find(|finding| finding.id == "above-link")
-    };
-    // 8 GT/s x 4 lanes carry 3.94 GB/s.
-    let finding = said("stream/direct-psync", "process-crash", 5e9, &links).unwrap();
-    assert!(
-        finding.text.contains("5.00 GB/s, but the link to nvme0n1 carries at most 3.94 GB/s"),
-        "{}",
-        finding.text
-    );
-    assert!(said("stream/direct-psync", "process-crash", 3.9e9, &links).is_none());
-    assert!(said("stream/cached", "process-crash", 5e9, &links).is_none(), "memory is faster");
-    assert!(said("stream/direct-psync", "process-crash", 5e9, &[]).is_none());
-    let sata = [link("SATA, Gbps", 6.0)];
-    assert!(said("stream/cached-fdatasync-at-end", "power-loss", 0.7e9, &sata).is_some());
-    let other = Link { disk: "nvme1n1".into(), ..links[0].clone() };
-    let both = [links.clone(), vec![other]].concat();
-    assert!(said("stream/direct-psync", "process-crash", 5e9, &both).is_none());
 }
 
 #[test]
