@@ -110,7 +110,7 @@ mod tests {
     fn the_command_line_is_sound() {
         Verb::command().debug_assert();
         let line = "lab strange-fs /mnt --fast-bytes 2GB --fast-rate 400MB/s --slow-rate 40MB/s \
-                    --idle-restores 2s --forget --stall-after 1GB --stall 1s --keep-direct";
+                    --idle-restores 2s --forget --stall-after 1GB --stall 1s";
         assert!(Verb::try_parse_from(line.split_whitespace()).is_ok());
         let line = "lab confine --io-uring eperm -- wrote bench --only small";
         assert!(Verb::try_parse_from(line.split_whitespace()).is_ok());

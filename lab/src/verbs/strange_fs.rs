@@ -10,7 +10,6 @@ mod tree;
 
 use super::Trouble;
 use faults::Faults;
-use faults::Keep;
 use fuser::{Config, MountOption, Session};
 use pace::Pace;
 use serve::StrangeFs;
@@ -18,7 +17,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tree::{Maker, Tree};
 
 /// A file system in memory that misbehaves on demand.
@@ -61,13 +59,9 @@ fn serve(arguments: &Arguments) -> io::Result<()> {
         MountOption::NoDev,
         MountOption::DefaultPermissions,
     ];
-    let keep = Arc::new(Keep::default());
     let (faults, pace) = (Faults::new(arguments.faults), Pace::new(arguments.pace));
-    let strange = StrangeFs::new(tree, faults, pace, Arc::clone(&keep));
+    let strange = StrangeFs::new(tree, faults, pace);
     let mut session = Session::new(strange, &arguments.mount_point, &config)?;
-    keep.connect(session.notifier());
-    // The thread ends with the process.
-    std::thread::spawn(move || keep.run());
     let mut unmounter = session.unmount_callable();
     std::thread::spawn(move || {
         if signals.forever().next().is_some()

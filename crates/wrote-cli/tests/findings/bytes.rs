@@ -47,14 +47,6 @@ fn a_file_system_that_journals_data_is_not_taken_for_direct() {
 }
 
 #[test]
-fn direct_not_honoured_is_said_of_a_file_system_that_lies() {
-    // Slow enough that the page cache has most bytes when the run ends.
-    let strange = or_skip!(strange::mount("--keep-direct --slow-rate 16000000"));
-    let document = run(strange.path(), DIRECT_JOB, "");
-    said(&document, "direct-not-honoured", &["direct"]);
-}
-
-#[test]
 fn direct_not_honoured_is_said_of_a_loop_device_that_caches_its_image() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     let document = run(disk.path(), DIRECT_JOB, "");

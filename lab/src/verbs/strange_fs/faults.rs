@@ -1,11 +1,8 @@
-//! The faults of the file system and their moments, and direct writes that it keeps in memory.
+//! The faults of the file system and their moments.
 
 use clap::{Args, ValueEnum};
-use fuser::{Errno, INodeNo, Notifier};
-use std::collections::VecDeque;
+use fuser::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 /// When O_DIRECT is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,9 +27,6 @@ pub struct FaultArguments {
     /// Fail the first flush of a file with EIO; the flushes after it succeed.
     #[arg(long)]
     pub fail_fsync: bool,
-    /// Take O_DIRECT, and leave the written bytes in the kernel's page cache all the same.
-    #[arg(long, conflicts_with = "short_writes")]
-    pub keep_direct: bool,
 }
 
 /// The faults of one mounted file system.
@@ -60,17 +54,6 @@ impl Faults {
         self.arguments.short_writes.is_some()
     }
 
-    /// Returns whether bytes written through a file opened with these flags go into the page cache.
-    pub fn keeps(&self, flags: i32) -> bool {
-        self.arguments.keep_direct && flags & libc::O_DIRECT != 0
-    }
-
-    /// Returns whether the next open of a file finds its pages in the cache. Otherwise the kernel
-    /// drops them at each `open(2)`.
-    pub fn keeps_page_cache(&self) -> bool {
-        self.arguments.keep_direct
-    }
-
     /// Answers EIO if this flush fails.
     pub fn flush(&self) -> Result<(), Errno> {
         if self.arguments.fail_fsync && !self.flush_failed.swap(true, Ordering::Relaxed) {
@@ -86,74 +69,6 @@ impl Faults {
             return Err(Errno::EINVAL);
         }
         Ok(())
-    }
-}
-
-/// A pause before the range is stored. When the kernel has the answer to a direct write it drops
-/// the range from its page cache once more (`kiocb_invalidate_post_direct_write`).
-const DELAY: Duration = Duration::from_millis(20);
-
-/// Bytes on their way to the page cache.
-#[derive(Debug, Default)]
-pub struct Keep {
-    notifier: OnceLock<Notifier>,
-    ranges: Mutex<VecDeque<Range>>,
-}
-
-/// A part of a file, with its written bytes.
-#[derive(Debug)]
-struct Range {
-    written: Instant,
-    number: u64,
-    offset_bytes: u64,
-    data: Vec<u8>,
-}
-
-impl Keep {
-    /// Sets the connection to the kernel. Without it nothing is kept.
-    pub fn connect(&self, notifier: Notifier) {
-        // It is called once.
-        let _ = self.notifier.set(notifier);
-    }
-
-    /// Keeps written bytes for later.
-    pub fn take(&self, number: u64, offset_bytes: u64, data: &[u8]) {
-        let range = Range { written: Instant::now(), number, offset_bytes, data: data.to_owned() };
-        self.ranges().push_back(range);
-    }
-
-    /// Puts ranges that have waited long enough into the page cache, in an endless loop.
-    pub fn run(&self) {
-        loop {
-            while let Some(range) = self.next(DELAY) {
-                self.store(&range);
-            }
-            std::thread::sleep(DELAY);
-        }
-    }
-
-    /// Puts all ranges there, for requests while no write is in flight.
-    pub fn finish(&self) {
-        while let Some(range) = self.next(Duration::ZERO) {
-            self.store(&range);
-        }
-    }
-
-    /// Removes and returns the oldest range, if it has waited for `delay`.
-    fn next(&self, delay: Duration) -> Option<Range> {
-        let mut ranges = self.ranges();
-        let is_old = ranges.front().is_some_and(|range| range.written.elapsed() >= delay);
-        if is_old { ranges.pop_front() } else { None }
-    }
-
-    fn store(&self, range: &Range) {
-        let Some(notifier) = self.notifier.get() else { return };
-        // It fails if the file is gone: then there is nothing to keep.
-        let _ = notifier.store(INodeNo(range.number), range.offset_bytes, &range.data);
-    }
-
-    fn ranges(&self) -> MutexGuard<'_, VecDeque<Range>> {
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -201,28 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_written_directly_needs_to_be_kept() {
-        let faults = Faults::new(FaultArguments { keep_direct: true, ..FaultArguments::default() });
-        assert!(faults.keeps(libc::O_DIRECT | libc::O_RDWR));
-        assert!(!faults.keeps(libc::O_RDWR) && !Faults::default().keeps(libc::O_DIRECT));
-    }
-
-    #[test]
     fn only_the_first_flush_fails() {
         let faults = Faults::new(FaultArguments { fail_fsync: true, ..FaultArguments::default() });
         assert_eq!(refused(faults.flush()), Some(libc::EIO));
         assert_eq!(refused(faults.flush()), None);
-    }
-
-    #[test]
-    fn kept_writes_wait_and_leave_in_their_order() {
-        let keep = Keep::default();
-        keep.take(2, 0, b"first");
-        keep.take(3, 4096, b"second");
-        assert!(keep.next(Duration::from_secs(3600)).is_none());
-        let first = keep.next(Duration::ZERO).expect("it is there");
-        assert_eq!((first.number, first.offset_bytes, &first.data[..]), (2, 0, &b"first"[..]));
-        keep.finish();
-        assert!(keep.ranges().is_empty());
     }
 }

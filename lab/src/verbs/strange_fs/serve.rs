@@ -1,6 +1,6 @@
 //! Answers the kernel's FUSE requests (`linux/fuse.h`) from the tree, with faults.
 
-use crate::verbs::strange_fs::faults::{Faults, Keep, Refuse};
+use crate::verbs::strange_fs::faults::{Faults, Refuse};
 use crate::verbs::strange_fs::pace::Pace;
 use crate::verbs::strange_fs::tree::{Kind, Maker, Node, Tree};
 use fuser::{
@@ -10,7 +10,7 @@ use fuser::{
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the kernel may cache attributes: zero, so that it always asks.
@@ -23,13 +23,12 @@ pub struct StrangeFs {
     tree: Mutex<Tree>,
     faults: Faults,
     pace: Mutex<Pace>,
-    keep: Arc<Keep>,
 }
 
 impl StrangeFs {
-    /// Serves `tree` with `faults` and at `pace`; `keep` puts direct writes into the page cache.
-    pub fn new(tree: Tree, faults: Faults, pace: Pace, keep: Arc<Keep>) -> StrangeFs {
-        StrangeFs { tree: Mutex::new(tree), faults, pace: Mutex::new(pace), keep }
+    /// Serves `tree` with `faults` and at `pace`.
+    pub fn new(tree: Tree, faults: Faults, pace: Pace) -> StrangeFs {
+        StrangeFs { tree: Mutex::new(tree), faults, pace: Mutex::new(pace) }
     }
 
     /// Waits until a request is due. One thread answers all requests, so the others wait too.
@@ -48,12 +47,9 @@ impl StrangeFs {
     }
 
     fn open_flags(&self) -> FopenFlags {
-        if self.faults.bypasses_page_cache() {
-            FopenFlags::FOPEN_DIRECT_IO
-        } else if self.faults.keeps_page_cache() {
-            FopenFlags::FOPEN_KEEP_CACHE
-        } else {
-            FopenFlags::empty()
+        match self.faults.bypasses_page_cache() {
+            true => FopenFlags::FOPEN_DIRECT_IO,
+            false => FopenFlags::empty(),
         }
     }
 
@@ -87,9 +83,6 @@ impl StrangeFs {
             false => pace.write(taken_bytes, now),
         });
         self.pace().answered(Instant::now());
-        if self.faults.keeps(flags) {
-            self.keep.take(number, offset, &data[..taken]);
-        }
         Ok(taken as u32)
     }
 }
@@ -283,7 +276,6 @@ impl Filesystem for StrangeFs {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.keep.finish();
         reply.ok();
     }
 
@@ -295,7 +287,6 @@ impl Filesystem for StrangeFs {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.keep.finish();
         finish(reply, self.faults.flush());
     }
 
