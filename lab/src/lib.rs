@@ -7,11 +7,8 @@
 //! | [`log_reader`] | a second reader of logs |
 //! | `tools` | child processes, steps, packages, for every tool (feature `tools`) |
 //! | `runs` | each lab: what it builds, runs and judges (feature `tools`) |
-//! | `damage` | trials of damaged logs (feature `damage`) |
 //! | `verbs` | the program `lab`: what runs on those machines (feature `verbs`) |
 
-#[cfg(feature = "damage")]
-pub mod damage;
 pub mod fixtures;
 pub mod log_reader;
 pub mod process;

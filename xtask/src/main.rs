@@ -4,10 +4,8 @@ mod bindings;
 mod book;
 mod check;
 mod dist;
-mod fuzz;
 mod languages;
 mod miri;
-mod mutants;
 mod nightly;
 mod release;
 mod test;
@@ -44,11 +42,10 @@ enum Verb {
     Prose(check::prose::Arguments),
     /// Count lines of code by crate, beside the most that xtask/src/check/lines.txt allows.
     Lines,
-    /// Find circles of imports, and compare them with xtask/src/check/circles.txt.
+    /// Find circles of imports.
     Circles,
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
-    Fuzz(fuzz::Arguments),
     Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
@@ -56,9 +53,6 @@ enum Verb {
     /// Measure, and take the pictures of the documents.
     #[command(disable_help_flag = true)]
     Picture(Words),
-    /// Run one benchmark several times, and compare the results.
-    #[command(disable_help_flag = true)]
-    Steady(Words),
     Dist(dist::Arguments),
     Book(book::Arguments),
 }
@@ -89,13 +83,11 @@ fn main() -> ExitCode {
         Verb::Lines => check::lines::check(),
         Verb::Circles => check::circles::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
-        Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Lab(arguments) => runs::lab(&arguments),
         Verb::Peers(arguments) => peers("peers", &arguments),
         Verb::Picture(arguments) => peers("picture", &arguments),
         Verb::Dist(arguments) => dist::dist(&arguments),
         Verb::Book(arguments) => book::book(&arguments),
-        Verb::Steady(arguments) => peers("steady", &arguments),
     });
     exit_code(done)
 }

@@ -2,11 +2,9 @@
 //! or repeatedly with other random seeds. The first ones protect data.
 
 use crate::check::{STRICT, step};
-use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
-use crate::{PEERS, bindings, book, dist, miri, mutants, release, toolchains};
-use clap::ValueEnum;
+use crate::{PEERS, bindings, book, dist, miri, release, toolchains};
 use lab::runs::confine::{self, Share};
 use lab::runs::seeds::{self, SimArguments};
 use lab::runs::{Moments, devices, duration, kill, log_writes, power_cut, trace};
@@ -134,7 +132,7 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
 }
 
 /// Every campaign, in order.
-const CAMPAIGNS: [Campaign; 32] = [
+const CAMPAIGNS: [Campaign; 30] = [
     each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
         seeds::sim(report, SimArguments::of(call.count, false))
     }),
@@ -160,7 +158,7 @@ const CAMPAIGNS: [Campaign; 32] = [
     each("kills", "lab kill: 200 times", (200, 20), |report, call| {
         kill::lab(report, Moments::of(call.count))
     }),
-    long("fuzz", "fuzzer of the log and of the server's parsers", |report, _| fuzzer(report)),
+    long("parsers", "drawn streams of the server's parsers", |report, _| parsers(report)),
     long("commands", "5,000 drawn command lines", |report, _| {
         tests(report, "tests of drawn command lines", &["--ignored", "drawn_calls::"])
     }),
@@ -177,9 +175,6 @@ const CAMPAIGNS: [Campaign; 32] = [
     }),
     long("miri", "Miri", |report, _| miri::steps(report)),
     long("threads", "every order of threads", |report, _| miri::model(report)),
-    long("mutants", "small mistakes in the code that keeps promises", |report, call| {
-        mutants::check(report, call.install)
-    }),
     // The tests of these five, and of six others, are marked `#[ignore = "nightly"]`.
     long("soak", "a log in use for 2 minutes", |report, _| {
         tests(report, "tests of a log in use", &["--ignored", "log_soak::"])
@@ -227,9 +222,6 @@ const CAMPAIGNS: [Campaign; 32] = [
         bindings::check(report, call.install)
     }),
     long("crates", "packages of the crates", |report, _| dist::check_crates(report)),
-    long("semver", "API of the library against the last release", |report, call| {
-        release::check_api(report, call.install)
-    }),
     long("dist", "program, archive and Debian package in clean roots", |report, call| {
         dist::check(report, call.install)
     }),
@@ -246,11 +238,8 @@ fn confined(report: &mut Report, call: Call) -> Result<(), Failure> {
     if call.is_short { Ok(()) } else { confine::lab(report, Share::Rest) }
 }
 
-/// How long the fuzzer runs on the log.
-const FUZZ_SECONDS: u32 = 120;
-/// How long it runs on each of the server's parsers, which receive arbitrary bytes from the
-/// network. All of them together must leave time for the later campaigns.
-const PARSER_SECONDS: u32 = 180;
+/// How many streams each test of the server's parsers draws.
+const STREAMS: &str = "20000";
 /// The modules of the library's tests `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_waiting::", "writer::"];
 
@@ -302,13 +291,11 @@ fn features(report: &mut Report) -> Result<(), Failure> {
     })
 }
 
-fn fuzzer(report: &mut Report) -> Result<(), Failure> {
-    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST, &[])?;
-    for &subject in Subject::value_variants() {
-        let seconds = if subject == Subject::Log { FUZZ_SECONDS } else { PARSER_SECONDS };
-        report.step(&subject.step(), || fuzz::run_for(subject, seconds))?;
-    }
-    Ok(())
+fn parsers(report: &mut Report) -> Result<(), Failure> {
+    report.step("tests of drawn streams", || {
+        let words = ["test", "-p", "wrote-serve", "--lib", "doors::"];
+        cargo_tests(cargo(&words).env("PROPTEST_CASES", STREAMS))
+    })
 }
 
 fn rivals(report: &mut Report) -> Result<(), Failure> {

@@ -1,11 +1,10 @@
 //! The promises of a release: the size and features of the program that the README's first command
-//! builds, and an API that the last release's users can keep.
+//! builds.
 
-use crate::tools::{self, CARGO_SEMVER_CHECKS};
 use lab::runs::rows;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::report::Report;
-use lab::tools::repository::{release, root, target};
+use lab::tools::repository::{release, target};
 use lab::tools::run::{HANG, Show, output, run};
 use std::process::Command;
 
@@ -51,33 +50,4 @@ fn refuses(words: &[&str], feature: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Failed(format!("wrote {}: {:?}: {said}", words.join(" "), finished.exit_code)))
-}
-
-/// The tags of releases.
-const RELEASES: &str = "v[0-9]*";
-
-/// Runs the campaign: a change that breaks users of the last release needs a breaking version.
-pub fn check_api(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("API against the last release", || compare(install))
-}
-
-fn compare(install: bool) -> Result<(), Failure> {
-    let Some(release) = last_release()? else {
-        let because = "no release to compare with: this commit has no tag v* before it";
-        return Err(Failure::Skipped(because.to_owned()));
-    };
-    let program = tools::provide(&CARGO_SEMVER_CHECKS, install)?;
-    let mut command = Command::new(program);
-    command.current_dir(root()).args(["semver-checks", "--package", "wrote", "--all-features"]);
-    command.args(["--baseline-rev", &release]).env("CARGO_TARGET_DIR", target().join("semver"));
-    run(&mut command, HANG, Show::Live)?.success("cargo semver-checks").map(drop)
-}
-
-/// Returns the latest tag of a release before this commit, if there is one.
-fn last_release() -> Result<Option<String>, Failure> {
-    let mut git = Command::new("git");
-    // A candidate comes before its release.
-    git.current_dir(root()).args(["-c", "versionsort.suffix=-", "tag", "--list", RELEASES]);
-    git.args(["--merged", "HEAD", "--no-contains", "HEAD", "--sort=-version:refname"]);
-    Ok(output(&mut git, "git tag")?.lines().next().map(str::to_owned))
 }

@@ -23,13 +23,6 @@ pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "sea
 /// Builds Debian packages, compressing with the `xz` program instead of the library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
-/// Compares the public API of a crate with an earlier version.
-pub const CARGO_SEMVER_CHECKS: Tool =
-    Tool { name: "cargo-semver-checks", version: "0.51.0", features: "" };
-
-/// Makes small mistakes in code, and tells which of them no test notices.
-pub const CARGO_MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0", features: "" };
-
 /// Returns the path of `tool`, building it if it is missing, which takes some minutes. Without
 /// `install` the step is then skipped.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {

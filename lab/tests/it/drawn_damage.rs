@@ -1,9 +1,9 @@
-//! Damaged logs: trials of [`lab::damage`] by drawn seeds. A failure has each that breaks a rule of
-//! `lab/src/damage/judge.rs`, with the fewest edits that still break it.
+//! Damaged logs: trials of `damage.rs` by drawn seeds. A failure has each that breaks a rule of
+//! `damage/judge.rs`, with the fewest edits that still break it.
 
+use crate::damage::{Edit, Original, Trial, written};
 use crate::drawn;
 use arbitrary::{Arbitrary, Unstructured};
-use lab::damage::{Edit, Original, Trial, written};
 use lab::verbs::{Trouble, least, without_each};
 use lab::words_of_panic;
 use rand::{Rng, RngExt, SeedableRng};

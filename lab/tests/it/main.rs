@@ -2,6 +2,7 @@
 //! command lines, and damaged logs; and the refusals that a confined command gets.
 
 mod confine;
+mod damage;
 mod drawn_calls;
 mod drawn_damage;
 mod faults;

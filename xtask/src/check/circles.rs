@@ -2,7 +2,7 @@
 //!
 //! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The entries of one folder are
 //! compared: one imports another if a path in it leads there, also through the door's re-exports. A
-//! door and its own rooms may use each other. Existing circles are listed in `circles.txt`.
+//! door and its own rooms may use each other.
 
 use super::lines::{self, Source, folder_of_modules};
 use super::links::from_root;
@@ -11,35 +11,19 @@ use lab::tools::failure::Failure;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The known circles, one per line, as [`Circle::name`] writes them.
-const STANDING: &str = include_str!("circles.txt");
-
 /// The most re-exports that one path leads through.
 const HOPS_MAX: usize = 8;
 
-/// Fails on a circle that is not listed, and on a listed one that is gone.
+/// Fails on a circle.
 pub fn check() -> Result<(), Failure> {
-    let differences = differences(&circles(&sources::modules()?), STANDING);
-    differences.iter().for_each(|line| println!("{line}"));
-    match differences.len() {
-        0 => Ok(()),
-        _ => Err(Failure::Failed("circles of imports differ from circles.txt".to_owned())),
+    let circles = circles(&sources::modules()?);
+    for Circle { name, imports } in &circles {
+        println!("a circle of imports: {name}\n  {}", imports.join("\n  "));
     }
-}
-
-/// Lists the circles that `standing` does not list, with their imports, and entries of `standing`
-/// that are gone.
-fn differences(found: &[Circle], standing: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = found.iter().map(|circle| &circle.name[..]).collect();
-    let standing: BTreeSet<&str> = standing.lines().filter(|line| !line.is_empty()).collect();
-    let new = found.iter().filter(|circle| !standing.contains(&circle.name[..]));
-    let new = new.map(|Circle { name, imports }| {
-        format!("a circle of imports: {name}\n  {}", imports.join("\n  "))
-    });
-    let gone = standing.difference(&names).map(|name| {
-        format!("no longer a circle; remove it from xtask/src/check/circles.txt: {name}")
-    });
-    new.chain(gone).collect()
+    match circles.len() {
+        0 => Ok(()),
+        count => Err(Failure::Failed(format!("{count} circles of imports"))),
+    }
 }
 
 /// Modules at the same level that all import each other, if only through others.
@@ -348,17 +332,6 @@ mod tests {
             ("a/two", "use super::Another;"),
         ]);
         assert_eq!(found, ["x/a: one, two"]);
-    }
-
-    #[test]
-    fn a_circle_that_is_new_or_grows_or_is_gone_is_reported_and_one_that_stands_is_not() {
-        let modules = [module("a", "use crate::b;"), module("b", "use crate::a;")];
-        let found = circles(&modules);
-        assert_eq!(differences(&found, "x: a, b\n"), [""; 0]);
-        let new = "a circle of imports: x: a, b\n  x.rs:1: a -> b\n  x.rs:1: b -> a";
-        assert_eq!(differences(&found, ""), [new]);
-        let gone = "no longer a circle; remove it from xtask/src/check/circles.txt: x: a, c";
-        assert_eq!(differences(&found, "x: a, c\n"), [new, gone]);
     }
 
     #[test]

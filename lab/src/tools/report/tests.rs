@@ -47,14 +47,14 @@ fn a_test_that_skipped_itself_is_not_counted_as_passed() {
     report.step("tests", tests).expect("no signal");
     report.step("fmt", || Ok(())).expect("no signal");
     report.skip("lab", "no /dev/fuse".into()).expect("no signal");
-    report.leave("fuzzer", "cargo xtask nightly fuzz");
+    report.leave("soak", "cargo xtask nightly soak");
     report.steps.clear();
     assert_eq!(
         report.summary(),
         "
 Left out:
   stats::false_alarms_are_rare: cargo xtask nightly
-  fuzzer: cargo xtask nightly fuzz
+  soak: cargo xtask nightly soak
 
 Skipped:
   xfs: no loop devices

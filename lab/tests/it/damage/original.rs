@@ -2,7 +2,7 @@
 //! in these bytes.
 
 use super::{Files, files, put};
-use crate::log_reader::{long, word};
+use lab::log_reader::{long, word};
 use std::path::Path;
 use wrote::{Log, SyncPolicy};
 

@@ -2,7 +2,7 @@
 
 use super::original::Original;
 use super::{Files, files};
-use crate::log_reader::{self, End};
+use lab::log_reader::{self, End};
 use std::collections::BTreeSet;
 use std::path::Path;
 use wrote::log::{summary, verify};

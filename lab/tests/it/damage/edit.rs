@@ -2,8 +2,8 @@
 
 use super::Files;
 use super::original::{Original, name, number, seal_batch, seal_segment, seed};
-use crate::log_reader::long;
 use arbitrary::Arbitrary;
+use lab::log_reader::long;
 
 const SECTOR_BYTES: usize = 512;
 /// The fields of the headers, each by its offset and its length.
@@ -30,7 +30,6 @@ pub enum Piece {
 }
 
 /// One edit. Files and batches have numbers, taken modulo the actual count.
-#[expect(missing_docs, reason = "the names say it")]
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {
     /// A bit, modulo eight, of the byte at a place.

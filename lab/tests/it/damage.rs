@@ -1,7 +1,6 @@
 //! Trials of damaged logs: a log, edits of its files, and what is done with them then.
 //!
-//! The tests `drawn_damage` draw trials from seeds, the fuzzer from its inputs. Both edit by
-//! `edit.rs` and judge by `judge.rs`.
+//! The tests `drawn_damage` draw trials from seeds, edit by `edit.rs` and judge by `judge.rs`.
 
 mod edit;
 mod judge;
