@@ -2,20 +2,14 @@
 
 mod contender;
 mod contest;
-mod count;
 mod figures;
 mod job;
-mod nats;
 mod outcome;
 mod page;
-mod ranks;
 mod rows;
 mod served;
 pub mod site;
 mod wrote;
-
-pub use figures::Figures;
-pub use wrote::rows as result_rows;
 
 use crate::zram;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -24,7 +18,6 @@ use job::Size;
 use lab::tools::disks::{Disk, DiskKind};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, PEERS};
-use lab::tools::repository::root;
 use rows::{Need, Row};
 use site::Site;
 use std::ffi::OsStr;
@@ -49,26 +42,14 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = row_parser())]
     only: Vec<&'static Row>,
     /// Measure on these disks, in turn: the one of --path, or slower ones that are made here (as
-    /// root) and checked by fio.
+    /// root).
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_value = "own")]
     disk: Vec<DiskKind>,
-    /// Put the measured rows into peers/results/contests.md; its other rows stay as they are.
-    #[arg(long)]
-    write: bool,
 }
 
-/// Measures row by row, and prints each. With `--write` each measured row also goes into the page.
+/// Measures row by row, and prints the section of each for `peers/results/contests.md`.
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
-    let document = root().join("peers/results/contests.md");
-    if arguments.write {
-        page::sections().check(&document)?;
-    }
     packages::install(PEERS)?;
-    let is_slow = |&kind: &DiskKind| kind != DiskKind::Own;
-    if arguments.write && arguments.disk.iter().any(is_slow) {
-        let because = "--write takes the rows of the machine's own disk alone";
-        return Err(Failure::Failed(because.to_owned()));
-    }
     let is_named = |row: &Row| arguments.only.iter().any(|only| only.name == row.name);
     let is_wanted = |row: &&Row| arguments.only.is_empty() || is_named(row);
     let rows: Vec<&Row> = rows::all().iter().filter(is_wanted).collect();
@@ -87,9 +68,6 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
                     let measured = measured?;
                     let section = page::section(row, kind, &circumstances, &site, &measured);
                     println!("{section}\n");
-                    if arguments.write {
-                        page::sections().write(&document, &section)?;
-                    }
                 }
             }
         }

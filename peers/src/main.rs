@@ -1,12 +1,10 @@
-//! `cargo xtask peers`, `picture` and `steady`: measures the command and others.
+//! `cargo xtask peers` and `picture`: measures the command and others.
 //!
 //! It runs the built command and reads its results, and does not use its crates. Only `trial` uses
 //! the library: it does one piece of work, as a program would.
 
 mod contests;
 mod pictures;
-mod sections;
-mod steady;
 mod zram;
 
 use clap::Parser;
@@ -22,8 +20,6 @@ enum Verb {
     Peers(contests::Arguments),
     /// Measure, and take the pictures of the documents.
     Picture,
-    /// Run one benchmark several times, and compare the results.
-    Steady(steady::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +31,5 @@ fn carry_out(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Peers(arguments) => contests::peers(&arguments),
         Verb::Picture => pictures::make(),
-        Verb::Steady(arguments) => steady::steady(&arguments),
     }
 }

@@ -3,7 +3,7 @@
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::run::check_interrupted;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -11,9 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The device.
-pub const DEVICE: &str = "/dev/zram0";
+const DEVICE: &str = "/dev/zram0";
 /// The device's length for random reads.
-pub const SIZE_BYTES: u64 = 1 << 30;
+const SIZE_BYTES: u64 = 1 << 30;
 /// Memory that must be available besides the device's own. Random data does not shrink, and it
 /// stays in the page cache for a while.
 const MEMORY_BYTES: u64 = 3 << 30;
@@ -30,35 +30,25 @@ pub struct Zram(());
 /// Takes the device, and fills it with random data under its exclusive use. Where it is not
 /// available the failure is the reason to skip it.
 pub fn take() -> Result<Zram, Failure> {
-    let zram = sized(SIZE_BYTES)?;
-    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
-    let mut options = File::options();
-    write_random(options.custom_flags(exclusive), Path::new(DEVICE), SIZE_BYTES)?;
-    Ok(zram)
-}
-
-/// Takes the device with `size_bytes`, empty. It uses memory for each written block.
-pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    check_memory(&memory, size_bytes + MEMORY_BYTES)?;
+    check_memory(&memory, SIZE_BYTES + MEMORY_BYTES)?;
     // The kernel accepts only the first size, and only of root. Without a size nothing can hold the
     // device, mount it or swap to it.
-    std::fs::write(Path::new(SYS).join("disksize"), size_bytes.to_string())
+    std::fs::write(Path::new(SYS).join("disksize"), SIZE_BYTES.to_string())
         .map_err(|error| Failure::Skipped(format!("{DEVICE} cannot be sized: {error}")))?;
-    Ok(Zram(()))
-}
-
-/// Writes `bytes` of random data, whole MiB, to `path` opened with `options`, and flushes it.
-pub fn write_random(options: &mut OpenOptions, path: &Path, bytes: u64) -> Result<(), Failure> {
-    let mut file = options.write(true).open(path).tried(path.display())?;
+    let zram = Zram(());
+    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
+    let mut options = File::options();
+    let mut file = options.write(true).custom_flags(exclusive).open(DEVICE).tried(DEVICE)?;
     let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
     let mut piece = vec![0; PIECE_BYTES];
-    for _ in 0..bytes / PIECE_BYTES as u64 {
+    for _ in 0..SIZE_BYTES / PIECE_BYTES as u64 {
         check_interrupted()?;
         random.read_exact(&mut piece).tried("/dev/urandom")?;
-        file.write_all(&piece).tried(path.display())?;
+        file.write_all(&piece).tried(DEVICE)?;
     }
-    file.sync_all().tried(path.display())
+    file.sync_all().tried(DEVICE)?;
+    Ok(zram)
 }
 
 impl Drop for Zram {

@@ -142,23 +142,15 @@ fn python(package: &str, name: &str, install: bool) -> Result<(), Failure> {
 /// Builds `target/go-redis`.
 fn go_redis(install: bool) -> Result<(), Failure> {
     packages::provide(&["go"], install)?;
-    go_build(GO_REDIS, &[(&target().join("go-redis"), ".")])
-}
-
-/// Builds programs of packages of the Go module in `folder`. Its modules are fetched once.
-pub fn go_build(folder: &str, programs: &[(&Path, &str)]) -> Result<(), Failure> {
     let go = |words: &[&str]| {
         let mut command = Command::new("go");
-        command.args(words).current_dir(root().join(folder));
+        command.args(words).current_dir(root().join(GO_REDIS));
         command
     };
     fetched(|| go(&["mod", "download"]))?;
-    for (program, package) in programs {
-        let mut build = go(&["build", "-buildvcs=false", "-o"]);
-        build.arg(std::path::absolute(program).tried(program.display())?).arg(package);
-        run(&mut build, HANG, Show::Live)?.success("go build")?;
-    }
-    Ok(())
+    let mut build = go(&["build", "-buildvcs=false", "-o"]);
+    build.arg(std::path::absolute(target().join("go-redis")).tried("target/go-redis")?);
+    run(&mut build, HANG, Show::Live)?.success("go build").map(drop)
 }
 
 /// Runs a command that needs a registry, which may be unreachable.

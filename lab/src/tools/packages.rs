@@ -43,7 +43,7 @@ const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
-pub const PEERS: &[&str] = &["fio", "valgrind", "taskset", "rsync", "cc", "redis-server"];
+pub const PEERS: &[&str] = &["fio", "taskset", "rsync", "cc", "redis-server"];
 
 /// Programs for the labs, except in guests. An ordinary user mounts a FUSE file system by the
 /// first; the others make disks that lose their power.

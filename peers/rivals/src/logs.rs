@@ -1,10 +1,7 @@
-//! Logs and databases, with each message durable before its producer continues. Without group
-//! commit in the database, a thread makes all waiting messages durable together.
+//! Logs that others wrote.
 
-pub mod fjall;
 pub mod flume;
 pub mod raft_engine;
-pub mod sqlite;
 
 use trial::Result;
 use trial::outcome::Outcome;

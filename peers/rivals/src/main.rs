@@ -24,17 +24,13 @@ struct Arguments {
     place: PathBuf,
 }
 
-/// The ways to append. With all but the first each producer waits until its message is durable.
+/// The ways to append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     /// flume's unbounded channel to one thread with a `BufWriter`, and an `fdatasync` each second.
     FlumeEverySec,
-    /// A batch of raft-engine, written with `sync`.
+    /// A batch of raft-engine, written with `sync`: each producer waits until its message is durable.
     RaftEngine,
-    /// All waiting messages as one batch of fjall.
-    FjallGathered,
-    /// All waiting messages as one transaction of SQLite, in WAL mode with `synchronous=FULL`.
-    SqliteGathered,
 }
 
 fn main() -> ExitCode {
@@ -47,8 +43,6 @@ fn run(arguments: Arguments) -> Result<Outcome> {
     match by {
         By::FlumeEverySec => logs::flume::every_sec(&messages, &place),
         By::RaftEngine => logs::raft_engine::each(&messages, &place),
-        By::FjallGathered => logs::fjall::gathered(&messages, &place),
-        By::SqliteGathered => logs::sqlite::gathered(&messages, &place),
     }
 }
 

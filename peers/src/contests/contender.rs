@@ -1,7 +1,6 @@
 //! The kinds of contenders, and how to read a run's figures.
 
 use super::contest::Contender;
-use super::count::counted;
 use super::job::{Job, Runner};
 use super::outcome::Outcome;
 use super::rows::{Words, server};
@@ -28,13 +27,11 @@ pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
         "result" => {
             Contender::new(name, line, |site, line| wrote::only_row(&site.run(line)?.stdout, line))
         }
-        "within" => Contender::new(name, line, within),
         "iops" => Contender::new(name, line, iops),
         "job" => {
             let job = Job::new(word("job"), &line, file);
             return runner.contender(name, under, job, prepare, site);
         }
-        "counted-job" => counted(name, runner, &Job::new(word("job"), &line, file), under, site)?,
         by @ ("served" | "served-line" | "served-redis") => {
             let load = match by {
                 "served" => Load::Filed,
@@ -51,15 +48,6 @@ pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
         }),
     };
     Ok(Contender { prepare: prepare.to_owned(), ..made })
-}
-
-/// Runs a program that prints its outcome. CPU time covers the whole, with the starter's.
-fn within(site: &Site, line: &str) -> Result<Outcome, Failure> {
-    let (finished, whole) = site.measure(line)?;
-    // The last line is `trial`'s, and the one before it the program's.
-    let own = finished.stdout.trim_end().lines().rev().nth(1).unwrap_or_default();
-    let outcome = Outcome::of_line(own, line)?;
-    Ok(Outcome { cpu_s: whole.cpu_s, memory_bytes: whole.memory_bytes, ..outcome })
 }
 
 /// Copies the file `source` by `line`.

@@ -39,12 +39,8 @@ pub enum Comparison {
     Rate,
     /// wrote's CPU time divided by the peer's.
     Cpu,
-    /// The 99th percentile of wrote's latency divided by the median of the peer's single flush.
-    Wait,
     /// The 99th percentile of wrote's latency divided by the peer's.
     P99,
-    /// The absolute difference of both rates.
-    Difference,
     /// The contender's own rate.
     Own,
     /// The contender's own bytes for the device, for each byte of the work.
@@ -165,18 +161,11 @@ impl Contest {
                 format!("{} ({low}–{high})", three_digits(figures.median()))
             }),
             medians(cpu, &|run| self.unit.cpu(run)),
-            medians("memory, MiB", &|run| match self.unit {
-                Unit::Memory => None,
-                _ => run.memory_bytes.map(|bytes| bytes as f64 / MIB),
-            }),
+            medians("memory, MiB", &|run| run.memory_bytes.map(|bytes| bytes as f64 / MIB)),
             medians("P50, µs", &|run| Some(micros(run.latency_ns?.p50))),
             medians("P99, µs", &|run| Some(micros(run.latency_ns?.p99))),
-            medians("one flush, µs", &|run| Some(micros(run.flush_ns?.p50))),
             compared("wrote's / peer (range)", Comparison::Rate),
             compared("CPU, wrote's / peer (range)", Comparison::Cpu),
-            compared("wrote's P99 / one flush (range)", Comparison::Wait),
-            compared("difference (range)", Comparison::Difference),
-            // Otherwise a flush is the measure.
             match asks(Comparison::P99) {
                 true => compared("P99, wrote's / peer (range)", Comparison::P99),
                 false => Vec::new(),
@@ -203,13 +192,9 @@ impl Contest {
     /// Compares a contender with wrote's in each round where both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
-        // Memory is compared by its difference, all else by the ratio.
-        let is_memory = unit == Unit::Memory;
         let compare = |(ours, peer): (&Outcome, &Outcome)| match of {
-            Comparison::Rate => (!is_memory).then(|| unit.rate(ours) / unit.rate(peer)),
-            Comparison::Difference => is_memory.then(|| (unit.rate(ours) - unit.rate(peer)).abs()),
+            Comparison::Rate => Some(unit.rate(ours) / unit.rate(peer)),
             Comparison::Cpu => Some(unit.cpu(ours)? / unit.cpu(peer)?),
-            Comparison::Wait => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
             Comparison::P99 => Some(ours.latency_ns?.p99 as f64 / peer.latency_ns?.p99 as f64),
             Comparison::Own => Some(unit.rate(peer)),
             Comparison::Device => Some(peer.device_bytes? as f64 / peer.bytes as f64),
@@ -243,8 +228,7 @@ impl Contest {
         match of {
             Comparison::Rate => String::new(),
             Comparison::Cpu => "CPU ".to_owned(),
-            Comparison::Wait | Comparison::P99 => "P99 ".to_owned(),
-            Comparison::Difference => "difference ".to_owned(),
+            Comparison::P99 => "P99 ".to_owned(),
             Comparison::Own => format!("{} ", self.unit.heads()[0]),
             Comparison::Device => "device bytes ".to_owned(),
         }
@@ -504,46 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_have_a_line_of_their_own() {
-        let of = |instructions: &[u64]| -> Vec<Outcome> {
-            let each = instructions.iter().map(|&count| Outcome {
-                instructions: Some(count),
-                operations: 10,
-                ..Outcome::default()
-            });
-            each.collect()
-        };
-        let (ours, fio) = (of(&[13_000, 13_100, 12_500]), of(&[26_000, 26_004, 25_000]));
-        let requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]);
-        let table = table(Unit::Instructions, requirements, ours, fio);
-        let head = "| work | instructions/read | wrote's / peer (range) | asked |\n";
-        assert!(table.starts_with(head), "{table}");
-        assert!(table.contains("\n| ours | 1300 (1250–1310) |  |  |\n"), "{table}");
-        let peer = "| peer | 2600 (2500–2600) | **0.50** (0.50–0.50) | ≤ 0.50, met |";
-        assert!(table.ends_with(peer), "{table}");
-    }
-
-    #[test]
-    fn the_slowest_wait_is_compared_with_one_flush_of_the_peer() {
-        let of = |[p50, p99]: [u64; 2]| Percentiles { p50: p50 * 1000, p99: p99 * 1000 };
-        let timed = |latency, flush_ns| Outcome {
-            operations: 1000,
-            latency_ns: Some(of(latency)),
-            flush_ns,
-            ..run(1.0, 1.0)
-        };
-        let ours = vec![timed([400, 900], None)];
-        let peer = vec![timed([9000, 20_000], Some(of([300, 300])))];
-        let requirements = Requirement::of_each(Comparison::Wait, &[Condition::AtMost(2.5)]);
-        let with = table(Unit::Messages, requirements, ours.clone(), peer);
-        assert!(with.contains("| P50, µs | P99, µs | one flush, µs | "), "{with}");
-        assert!(with.contains("| 400 | 900 |  | "), "{with}");
-        assert!(with.contains("| 9000 | 20000 | 300 | "), "{with}");
-        assert!(with.ends_with("| **3.00** (3.00–3.00) | P99 ≤ 2.50, not met |"), "{with}");
-    }
-
-    #[test]
-    fn nothing_is_asked_where_no_flush_was_timed_or_the_peer_is_not_the_best() {
+    fn nothing_is_asked_where_the_peer_is_not_the_best() {
         let latency_ns = Some(Percentiles { p50: 1000, p99: 1000 });
         let of = |rate| Outcome { operations: 10, latency_ns, ..run(rate, 1.0) };
         let requirements = Requirement::of_best(Condition::AtLeast(2.0));
@@ -552,7 +497,6 @@ mod tests {
             ..contest("work", &["ours", "slow", "fast"], requirements)
         };
         let table = contest.table(&[vec![of(8.0)], vec![of(1.0)], vec![of(2.0)]]);
-        assert!(!table.contains("one flush"), "{table}");
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[3].ends_with("|  |") && lines[4].ends_with("| ≥ 2.00, met |"), "{table}");
     }

@@ -59,8 +59,6 @@ pub enum Condition {
     AtLeast(f64),
     /// The median is at most this.
     AtMost(f64),
-    /// Every figure is below this.
-    AllBelow(f64),
     /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds contains
     /// the true median in 98 % of cases (`1 - 2 / 2^7`), because each round is on either side of it
     /// with equal probability.
@@ -75,7 +73,6 @@ impl Condition {
         let (asked, is_met) = match self {
             Condition::AtLeast(least) => (format!("≥ {least:.2}"), median >= least),
             Condition::AtMost(most) => (format!("≤ {most:.2}"), median <= most),
-            Condition::AllBelow(bound) => (format!("all < {bound:.2}"), high < bound),
             Condition::Level => {
                 ("≥ 0.95 and some ≥ 1.00".to_owned(), median >= 0.95 && shown(high) >= 1.0)
             }
@@ -121,14 +118,5 @@ mod tests {
     #[test]
     fn a_goal_that_was_not_measured_is_not_met() {
         assert_eq!(Condition::AtLeast(1.0).verdict(&Figures::new([])), "≥ 1.00, not met");
-        assert_eq!(Condition::AllBelow(1.0).verdict(&Figures::new([])), "all < 1.00, not met");
-    }
-
-    #[test]
-    fn the_most_of_all_rounds_counts() {
-        let verdict =
-            |rounds: &[f64]| Condition::AllBelow(4.0).verdict(&Figures::new(rounds.to_vec()));
-        assert_eq!(verdict(&[1.0, 2.0, 3.9]), "all < 4.00, met");
-        assert_eq!(verdict(&[1.0, 2.0, 4.0]), "all < 4.00, not met");
     }
 }

@@ -200,7 +200,7 @@ impl Runner {
 
 /// Fails if wrote falls back from the settings of `job`, because it then does other work than fio.
 /// fio's layout has no place for fallbacks, so wrote's own result shows them.
-pub fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failure> {
+fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failure> {
     site.write(job)?;
     let file = job.file_name();
     let finished = site.run(&format!("{under}wrote run {file} --format json --overwrite"))?;

@@ -21,11 +21,6 @@ pub struct Outcome {
     pub device_bytes: Option<u64>,
     /// From the start of an append until its message was durable, in nanoseconds.
     pub latency_ns: Option<Percentiles>,
-    /// A single flush, in nanoseconds.
-    pub flush_ns: Option<Percentiles>,
-    /// Instructions in user space, where they are counted.
-    #[serde(skip)]
-    pub instructions: Option<u64>,
 }
 
 /// Median and 99th percentile.
@@ -110,10 +105,6 @@ pub enum Unit {
     Files,
     /// Thousands of messages per second, and CPU microseconds each.
     Messages,
-    /// Instructions in user space that each read takes.
-    Instructions,
-    /// MiB of resident memory at the peak.
-    Memory,
     /// Milliseconds of one opening or search.
     Time,
 }
@@ -130,8 +121,6 @@ impl Unit {
             Unit::Saves => ["saves/s", "CPU µs/save"],
             Unit::Files => ["files/s", "CPU µs/file"],
             Unit::Messages => ["k/s", "CPU µs/message"],
-            Unit::Instructions => ["instructions/read", ""],
-            Unit::Memory => ["MiB", ""],
             Unit::Time => ["ms", ""],
         }
     }
@@ -142,8 +131,6 @@ impl Unit {
             Unit::Stream => run.bytes as f64 / run.elapsed_s / 1e6,
             Unit::Reads | Unit::Messages => run.operations as f64 / run.elapsed_s / 1e3,
             Unit::Saves | Unit::Files => run.operations as f64 / run.elapsed_s,
-            Unit::Instructions => known(run.instructions) / run.operations as f64,
-            Unit::Memory => known(run.memory_bytes) / MIB,
             Unit::Time => run.elapsed_s * 1e3 / run.operations as f64,
         }
     }
@@ -155,14 +142,9 @@ impl Unit {
             Unit::Reads | Unit::Saves | Unit::Files | Unit::Messages => {
                 Some(run.cpu_s * 1e6 / run.operations as f64)
             }
-            Unit::Instructions | Unit::Memory | Unit::Time => None,
+            Unit::Time => None,
         }
     }
-}
-
-/// Returns a count as a figure; not a number where the program did not count.
-fn known(count: Option<u64>) -> f64 {
-    count.map_or(f64::NAN, |count| count as f64)
 }
 
 #[cfg(test)]
@@ -191,12 +173,10 @@ mod tests {
 
     #[test]
     fn messages_are_counted_and_timed_where_the_line_says_so() {
-        let latency = r#","operations":20,"latency_ns":{"p50":5,"p99":9,"max":9}"#;
-        let keys = format!(r#"{latency},"flush_ns":{{"p50":4,"p99":8}}}}"#);
-        let outcome = Outcome::of_line(&LINE.replace('}', &keys), "append").expect("one");
+        let keys = r#","operations":20,"latency_ns":{"p50":5,"p99":9,"max":9}}"#;
+        let outcome = Outcome::of_line(&LINE.replace('}', keys), "append").expect("one");
         assert_eq!(outcome.operations, 20);
         assert_eq!(outcome.latency_ns, Some(Percentiles { p50: 5, p99: 9 }));
-        assert_eq!(outcome.flush_ns, Some(Percentiles { p50: 4, p99: 8 }));
     }
 
     #[test]

@@ -2,18 +2,14 @@
 //! is a separate file because measuring knows no page.
 
 use super::contest::ContestResult;
-use super::rows::{self, Row};
+use super::rows::Row;
 use super::site::Site;
 use super::wrote;
-use crate::sections::{HEADING, Sections};
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::Failure;
 
-/// Returns the part of the page with the rows' sections.
-pub fn sections() -> Sections {
-    let names = rows::all().iter().map(|row| row.name.clone()).collect();
-    Sections { names }
-}
+/// The start of a section, before its name.
+const HEADING: &str = "### `";
 
 /// Reads the machine with its file system from a small run of wrote, and the version of fio.
 pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {

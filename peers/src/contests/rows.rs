@@ -24,16 +24,10 @@ const GIB: u64 = 4;
 pub enum Need {
     /// The device in memory.
     Zram,
-    /// A new file system, mounted by root.
-    Mount,
     /// The program `rivals`.
     Rivals,
     /// Servers unpacked next to the build.
     Servers,
-    /// nats-server and its load.
-    Nats,
-    /// `wrote` with ranks, IOR and mdtest.
-    Ranks,
     /// Debian's versions of the programs that `wrote fit` knows.
     Programs,
 }
@@ -83,7 +77,6 @@ struct Ask {
     of: Comparison,
     least: Option<Figure>,
     most: Option<Figure>,
-    below: Option<Figure>,
     #[serde(default)]
     level: bool,
     against: Option<usize>,
@@ -192,10 +185,9 @@ impl Ask {
             Figure::Number(number) => *number,
             Figure::Word(word) => outer(word).parse().unwrap_or(f64::NAN),
         };
-        let asked = match (&self.least, &self.most, &self.below) {
-            (Some(least), ..) => Condition::AtLeast(figure(least)),
-            (_, Some(most), _) => Condition::AtMost(figure(most)),
-            (.., Some(below)) => Condition::AllBelow(figure(below)),
+        let asked = match (&self.least, &self.most) {
+            (Some(least), _) => Condition::AtLeast(figure(least)),
+            (_, Some(most)) => Condition::AtMost(figure(most)),
             _ => Condition::Level,
         };
         debug_assert!(self.level == (asked == Condition::Level));
@@ -250,22 +242,13 @@ mod tests {
                     assert!(server.is_none_or(|name| super::server(name).is_ok()), "{server:?}");
                 }
                 for ask in &shape.asks {
-                    let figures = [&ask.least, &ask.most, &ask.below];
+                    let figures = [&ask.least, &ask.most];
                     let count = figures.iter().filter(|figure| figure.is_some()).count();
                     assert_eq!(count + usize::from(ask.level), 1, "{}", row.name);
                     assert!(ask.against.is_none_or(|number| number < shape.contenders.len()));
                 }
             }
         }
-    }
-
-    #[test]
-    fn ours_comes_first_and_the_best_of_the_peers_is_what_is_asked_against() {
-        let (tables, calls) = measured("append-durable-peers");
-        let ours = "trial append --by log-durable --messages 50000 --producers 64 appended";
-        assert_eq!(calls[0], ours);
-        assert_eq!(calls[1], "rivals --by fjall-gathered --messages 30000 --producers 64 appended");
-        assert_eq!(tables[0].matches("≥ 2.00").count(), 1, "{tables:?}");
     }
 
     #[test]
@@ -313,7 +296,7 @@ mod tests {
     #[test]
     fn every_contender_is_given_the_same_work_after_the_same_preparation() {
         let (tables, calls) = measured("writer-durable");
-        let ways = ["writer", "direct", "buf-writer", "buf-writer-mib", "file"];
+        let ways = ["writer", "buf-writer", "buf-writer-mib", "file"];
         let lines = ways.map(|way| format!("trial stream --by {way} --bytes 4194304 file"));
         let drop = "trial drop-caches";
         let expected = lines.iter().flat_map(|line| [drop, line.as_str()]);

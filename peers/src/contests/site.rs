@@ -3,13 +3,13 @@
 use super::job::{Job, Size};
 use super::outcome::Outcome;
 use super::rows::{Need, Row, Words};
-use super::{count, nats, ranks};
 use lab::tools::clients;
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
 use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{Finished, HANG, Show, run};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -62,10 +62,9 @@ impl Site {
     /// Returns the words that every row may use, with the length of its streams.
     pub fn words(&self, size: Size) -> Words {
         let is_polled = self.has_poll_queues;
-        let pin = count::pin().unwrap_or_default();
+        let pin = pin().unwrap_or_default();
         let words = [
             ("bytes", size.bytes.to_string()),
-            ("eighth", (size.bytes / 8).to_string()),
             ("size", size.text),
             ("hipri", u8::from(is_polled).to_string()),
             ("polling", if is_polled { ", polled" } else { "" }.to_owned()),
@@ -84,16 +83,23 @@ impl Site {
     }
 }
 
+/// Returns the words that pin a program to one processor.
+pub fn pin() -> Result<String, Failure> {
+    let allowed = sched_getaffinity(None).tried("sched_getaffinity")?;
+    Ok(format!("taskset -c {} ", choice(&allowed)))
+}
+
+/// Returns the second processor if the process may use it, because most interrupts go to the first.
+fn choice(allowed: &CpuSet) -> usize {
+    let all = || (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
+}
+
 /// Provides what a row needs on the machine. Other needs are provided before all rows.
 pub fn provide(need: Need) -> Result<(), Failure> {
     match need {
-        Need::Mount if !rustix::process::geteuid().is_root() => {
-            Err(Failure::Skipped("root alone may mount a new file system".to_owned()))
-        }
-        Need::Mount => packages::install(&["mkfs.ext4"]),
-        Need::Ranks => ranks::build(),
         Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),
-        Need::Zram | Need::Rivals | Need::Servers | Need::Nats => Ok(()),
+        Need::Zram | Need::Rivals | Need::Servers => Ok(()),
     }
 }
 
@@ -103,9 +109,6 @@ pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
     if needed(Need::Servers) {
         clients::servers()?;
     }
-    if needed(Need::Nats) {
-        nats::build()?;
-    }
     release_wrote()?;
     build_own("trial")?;
     let own = own_target().join("release");
@@ -113,8 +116,7 @@ pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
         build_own("rivals")?;
     }
     let mut folders = Vec::new();
-    let others = [own, nats::folder(), ranks::folder()];
-    for folder in std::iter::once(target().join("release")).chain(others) {
+    for folder in [target().join("release"), own] {
         folders.push(std::path::absolute(&folder).tried(folder.display())?);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -182,8 +184,7 @@ pub mod fake {
         let outcome = format!(
             "elapsed_s=1.0\ncase \"$*\" in *' writer '*|*' wrote '*|*'wrote copy'*|*'--by log'*) \
              elapsed_s=0.5;; esac\ncase \"$*\" in *appended*) waits=',\"latency_ns\":\
-             {{\"p50\":1000000,\"p99\":3000000}},\"flush_ns\":\
-             {{\"p50\":2000000,\"p99\":3000000}}';; esac\n\
+             {{\"p50\":1000000,\"p99\":3000000}}';; esac\n\
              echo '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
              \"cpu_s\":0.5,\"memory_bytes\":2097152,\"device_bytes\":{bytes}'$waits'}}'\n"
         );
@@ -283,6 +284,18 @@ mod tests {
             assert_eq!(polls(&disk), expected);
             assert_eq!(polls(&disk.join("nvme0n1p1")), expected);
         }
+    }
+
+    #[test]
+    fn the_first_processor_is_taken_only_where_it_is_the_only_one() {
+        let choice = |cpus: &[usize]| {
+            let mut set = CpuSet::new();
+            cpus.iter().for_each(|&cpu| set.set(cpu));
+            super::choice(&set)
+        };
+        assert_eq!(choice(&[0, 1, 2]), 1);
+        assert_eq!(choice(&[0, 5]), 5);
+        assert_eq!(choice(&[0]), 0);
     }
 
     #[test]

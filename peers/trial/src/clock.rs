@@ -49,7 +49,6 @@ impl Clock {
             memory_bytes: rss_bytes(&after).saturating_sub(self.rss_before_bytes),
             device_bytes: device_bytes(&after) - self.device_before_bytes,
             latency_ns: None,
-            flush_ns: None,
         })
     }
 }

@@ -71,8 +71,6 @@ enum Work {
     },
     /// Read every record of a log.
     LogRead {
-        #[arg(long)]
-        by: log::By,
         /// The folder of the log.
         place: PathBuf,
     },
@@ -94,7 +92,7 @@ enum Work {
         /// The file.
         file: PathBuf,
     },
-    /// Write many files at once, in pieces of 64 KiB in turn or whole, durable; then remove them.
+    /// Write many files of one folder, durable.
     ManyFiles {
         #[arg(long)]
         by: many::By,
@@ -135,7 +133,7 @@ enum Work {
         /// The port on this machine.
         port: u16,
     },
-    /// Send messages of 500 bytes to a server for a time, until it has answered or read them all.
+    /// Send lines of 500 bytes to a server for a time, and wait until it has read them all.
     Load(load::Work),
     /// Flush every file, and drop the page cache; needs root.
     DropCaches,
@@ -159,7 +157,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Save { by, saves, file } => save::save(by, saves, &file),
         Work::Append { by, work, place } => append::append(by, &Messages::new(&work)?, &place),
         Work::LogMake { shape, place } => log::make(&shape, &place),
-        Work::LogRead { by, place } => log::read(by, &place),
+        Work::LogRead { place } => log::read(&place),
         Work::LogOpen { times, place } => log::open(times, &place),
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),

@@ -1,7 +1,5 @@
 //! A long file in pieces of 64 KiB, durable when the clock stops.
 
-mod direct;
-
 use crate::Result;
 use crate::data::Ring;
 use crate::outcome::Outcome;
@@ -26,9 +24,6 @@ pub enum By {
     BufWriterMib,
     /// `File`, `sync_all`, and a sync of the folder.
     File,
-    /// A writer by hand: blocks allocated, then direct writes of 2 MiB by three threads,
-    /// `sync_all`, and a sync of the folder.
-    Direct,
 }
 
 /// Writes `bytes` bytes to a file at `path`, and removes it.
@@ -56,7 +51,6 @@ fn write(by: By, ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
             pieces(&mut file, ring, bytes)?;
             Ok(durable(file, path)?)
         }
-        By::Direct => direct::write(ring, bytes, path),
     }
 }
 

@@ -3,20 +3,17 @@
 
 use super::{Messages, crew};
 use crate::Result;
-use crate::outcome::{Outcome, Percentiles};
+use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder, zeros};
-use hdrhistogram::Histogram;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
 
 /// The locked state.
 struct Shared {
     file: File,
     next_offset: u64,
-    flushes: Histogram<u64>,
 }
 
 /// Appends to a file that grows by each message.
@@ -34,19 +31,16 @@ pub fn prepared(messages: &Messages, path: &Path) -> Result<Outcome> {
 }
 
 fn one_by_one(messages: &Messages, place: &Place, file: File) -> Result<Outcome> {
-    let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
+    let shared = Mutex::new(Shared { file, next_offset: 0 });
     let step = |message: &[u8]| {
         let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
         shared.file.write_all_at(message, shared.next_offset)?;
         shared.next_offset += message.len() as u64;
-        let begin = Instant::now();
-        shared.file.sync_data()?;
-        Ok(shared.flushes.record(begin.elapsed().as_nanos() as u64)?)
+        Ok(shared.file.sync_data()?)
     };
     let appended = crew::append_each(messages, step)?;
     place.check_length(appended.bytes)?;
-    let shared = shared.into_inner().map_err(|_| "a producer panicked")?;
-    Ok(Outcome { flush_ns: Percentiles::of(&shared.flushes), ..appended })
+    Ok(appended)
 }
 
 #[cfg(test)]

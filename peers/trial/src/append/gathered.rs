@@ -63,7 +63,7 @@ pub fn lines(messages: &Messages, path: &Path) -> Result<Outcome> {
 }
 
 /// Appends by `commit`; the producers are threads. At most one message of each waits.
-pub fn by_threads(
+fn by_threads(
     messages: &Messages,
     commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
 ) -> Result<Outcome> {
