@@ -29,7 +29,8 @@ struct Arguments {
 enum By {
     /// flume's unbounded channel to one thread with a `BufWriter`, and an `fdatasync` each second.
     FlumeEverySec,
-    /// A batch of raft-engine, written with `sync`: each producer waits until its message is durable.
+    /// A batch of raft-engine, written with `sync`: each producer waits until its message is
+    /// durable.
     RaftEngine,
 }
 

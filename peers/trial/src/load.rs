@@ -1,5 +1,5 @@
-//! A server under load: one thread keeps every connection busy with lines for a time, and then waits
-//! until the server has read each connection to its end.
+//! A server under load: one thread keeps every connection busy with lines for a time, and then
+//! waits until the server has read each connection to its end.
 
 use crate::Result;
 use crate::clock::Clock;
