@@ -11,7 +11,7 @@ mod scatter;
 
 pub use axis::{Axis, bytes, nanoseconds, per_second, rate, ratio};
 pub use heat::{Cell, heat};
-pub use lanes::{Dot, Frame, Mark, READING, Spread, dots, saved, spreads, timeline};
+pub use lanes::{Dot, Frame, Mark, READING, Spread, dots, ranges, saved, spreads, timeline};
 pub use lines::{Bar, Line, Lines, Spot, lines};
 pub use plot::{Layout, Picture, Reference};
 pub use scatter::{Point, scatter};

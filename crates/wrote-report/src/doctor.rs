@@ -51,7 +51,8 @@ pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
 
 /// Returns a check with the facts before and after its commands.
 fn remark(check: &Check) -> Remark {
-    let change = check.change.as_ref();
+    // A setting that is fine needs no command.
+    let change = check.change.as_ref().filter(|_| check.state != State::Fine);
     let evidence = check.evidence.iter().map(|found| format!("{}: {}", found.from, found.value));
     let evidence = Some(evidence.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty());
     let fact = |label: &str, text: Option<&String>| Some((label.to_owned(), text?.clone()));
@@ -59,20 +60,21 @@ fn remark(check: &Check) -> Remark {
         fact("why", check.because.as_ref()),
         fact("found", evidence.as_ref()),
         fact("costs", check.costs.as_ref()),
-        fact("change", change.and_then(|change| change.how.as_ref())),
     ];
-    let after = [
-        fact("to last", change.and_then(|change| change.lasting.as_ref())),
+    let before = [
+        fact("change", change.and_then(|change| change.how.as_ref())),
         fact("risk", change.map(|change| &change.risk)),
     ];
+    let after = fact("to last", change.and_then(|change| change.lasting.as_ref()));
     Remark {
         weight: Weight::Check(check.state),
         id: name(check),
         chapter: String::new(),
         text: check.text.clone(),
         facts: facts.into_iter().flatten().collect(),
+        before: before.into_iter().flatten().collect(),
         commands: change.map(|change| change.commands.clone()).unwrap_or_default(),
-        after: after.into_iter().flatten().collect(),
+        after: after.into_iter().collect(),
     }
 }
 
@@ -81,8 +83,11 @@ const CHAPTERS: [(State, &str); 4] = [
     (State::Risk, "Risks"),
     (State::Advice, "Advice"),
     (State::Unknown, "Unknown"),
-    (State::Fine, "Fine"),
+    (State::Fine, FINE),
 ];
+
+/// The title of the checks that found nothing.
+pub const FINE: &str = "Fine";
 
 /// Returns the checks of this outcome.
 fn of(examination: &Examination, state: State) -> Vec<&Check> {

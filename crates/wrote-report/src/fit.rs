@@ -1,5 +1,9 @@
 //! The section of `wrote fit`: each program's rules, the figures on this disk, and the verdicts.
 
+mod margins;
+
+pub use margins::margins;
+
 use crate::figures::{has_spread, per_second, ranged};
 use crate::paint::Tone;
 use crate::table::{Column, Keep, On, Table, Text};
@@ -8,24 +12,13 @@ use itertools::Itertools;
 use wrote_result::document::{
     Beside, Document, Fit, FitRule, FitVerdict, Flush, Interval, Row, Survives,
 };
-use wrote_result::units;
+use wrote_result::{units, yardstick};
 
 /// The models of volumes whose I/O the provider limits: as `nvme id-ctrl` prints them in Amazon's
 /// "EBS volumes and NVMe" (docs.aws.amazon.com/AWSEC2/latest/UserGuide/nvme-ebs-volumes.html), and
 /// in the links of Google's "Symbolic links for disks attached to a VM"
 /// (cloud.google.com/compute/docs/disks/disk-symlinks), `scsi-0Google_PersistentDisk_DEVICE_NAME`.
 const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
-
-/// Classes of disks, with the least and the most durable writes of 4 KiB per second that public
-/// measurements found, one at a time. The classes overlap. docs/ssd.md has the sources.
-const CLASSES: [(&str, f64, f64); 6] = [
-    ("a hard disk", 20.0, 120.0),
-    ("a consumer SATA SSD", 390.0, 1200.0),
-    ("a consumer NVMe drive", 140.0, 1700.0),
-    ("a SATA SSD with power-loss protection", 1360.0, 25_400.0),
-    ("an NVMe drive with power-loss protection", 7000.0, 40_500.0),
-    ("a volume of AWS gp3", 357.0, 1129.0),
-];
 
 /// Returns the classes of disks that flush as often as this one, by the fastest flushes of a row.
 fn classes(fit: &Fit, document: &Document) -> Option<String> {
@@ -34,14 +27,23 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let flushes = rows.filter_map(|row| Some((row.flush_latency_ns?.p50, &row.name)));
     let (flush_ns, row) = flushes.min()?;
     let rate = 1e9 / flush_ns.max(1) as f64;
-    let near = CLASSES.iter().filter(|(_, least, most)| (*least..=*most).contains(&rate));
-    let near = near.map(|(class, ..)| *class).join(", ");
-    let near = if near.is_empty() { "none of the usual classes of disks" } else { &near };
+    let device = document.target.device.as_ref().filter(|_| document.target.limits.is_empty());
+    let of = yardstick::standing(yardstick::Figure::Durable, rate, &document.host, device)?;
     let [flush, rate] = [units::nanoseconds(flush_ns), per_second(rate)];
     Some(format!(
         "For comparison, a single flush takes {flush} here (the median of {row}), or {rate} one after \
-         the other. Published measurements found this rate on: {near}"
+         the other: {}",
+        of.text
     ))
+}
+
+/// Returns the verdict of a program in one sentence, or of several.
+pub fn answer(document: &Document) -> Option<String> {
+    let path = &document.target.path;
+    match document.fit.as_deref()? {
+        [fit] => Some(format!("{} on {path}: {}", fit.program, conditions(fit))),
+        fits => Some(format!("{path}: {}", suited(fits))),
+    }
 }
 
 /// Returns the names of the programs that a result judges: `etcd`.

@@ -3,7 +3,7 @@
 //! Text reaches the page through templates that escape it; charts are SVG.
 
 use crate::Content;
-use crate::tree::{Block, Role, Section, id_of};
+use crate::tree::{Block, Role, Section, Weight, id_of};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,12 +11,13 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use wrote_result::document::Finding;
+use wrote_result::document::{Finding, Severity};
 use wrote_result::finding::{self, IDS};
 use wrote_result::{quoted, units};
 
 mod articles;
 mod several;
+mod strips;
 mod trace;
 
 /// A document with its name.
@@ -72,6 +73,7 @@ fn article(document: &Named) -> Article<'_> {
     };
     article.sections.retain(|section| section.role != Role::Foot);
     article.limit_charts();
+    article.chart_first();
     article
 }
 
@@ -99,18 +101,20 @@ pub struct Page<'a> {
 /// The part of a page about one document.
 #[derive(Default)]
 pub struct Article<'a> {
-    /// The line above the title: `wrote bench`.
+    /// The line above the title: the program and its question.
     pub kicker: String,
-    /// Its title.
+    /// Its title: the answer.
     pub title: String,
-    /// Sentences below the title.
-    pub ledes: Vec<String>,
+    /// The sentence below the title.
+    pub lede: String,
     /// The command that made the document; empty if unknown.
     pub command: String,
     /// The document, to be saved.
     pub saved: Option<Saved>,
     /// Its sections.
     pub sections: Vec<Section<'a>>,
+    /// How many of them come before the contents: the caveats and the first chart.
+    pub leading: usize,
 }
 
 /// A document inside the page.
@@ -125,6 +129,33 @@ pub struct Saved {
 }
 
 impl Article<'_> {
+    /// Moves the first chart to the top, under the caveats.
+    pub fn chart_first(&mut self) {
+        let place = |(number, section): (usize, &Section)| {
+            let is_drawn = |of: &Block| matches!(of, Block::Figures(of) if !of.draw().is_empty());
+            Some((number, section.blocks.iter().position(is_drawn)?))
+        };
+        if let Some((number, at)) = self.sections.iter().enumerate().find_map(place) {
+            let of = &mut self.sections[number];
+            let block = of.blocks.remove(at);
+            let before = at.checked_sub(1).map(|before| &of.blocks[before]);
+            let (title, lede) = match before {
+                Some(Block::Heading(title, rest)) => (title.clone(), rest.clone()),
+                _ => Default::default(),
+            };
+            let chart = Section::new(Role::Page, &title, &lede, vec![block]);
+            self.sections.insert(0, chart);
+            self.sections.retain(|section| !section.blocks.is_empty() || !section.lede.is_empty());
+            self.leading += 1;
+        }
+        let is_caveats = |of: &Section| of.role == Role::Findings && of.title.is_empty();
+        if let Some(caveats) = self.sections.iter().position(is_caveats) {
+            let caveats = self.sections.remove(caveats);
+            self.sections.insert(0, badge(caveats));
+            self.leading += 1;
+        }
+    }
+
     /// Gives the article only the charts of its first workloads.
     pub fn limit_charts(&mut self) {
         let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
@@ -140,6 +171,19 @@ impl Article<'_> {
             });
         }
     }
+}
+
+/// Makes the caveats a badge that unfolds; it is open from the start if one of them is critical.
+fn badge(caveats: Section) -> Section {
+    let weights = caveats.blocks.iter().filter_map(|block| match block {
+        Block::Remarks(of) => Some(of.remarks.iter().map(|of| of.weight)),
+        _ => None,
+    });
+    let weights: Vec<Weight> = weights.flatten().collect();
+    let is_critical = |of: &Weight| matches!(of, Weight::Finding(Severity::Critical));
+    let is_folded = !weights.iter().any(is_critical);
+    let title = format!("{} to know", units::counted(weights.len() as u64, "thing"));
+    Section { title, is_folded, ..caveats }
 }
 
 /// Begins an article: with the document inside, and the command that made it.

@@ -11,6 +11,7 @@ mod comparison;
 mod content;
 mod csv;
 mod doctor;
+mod evidence;
 mod figures;
 mod fit;
 mod group;

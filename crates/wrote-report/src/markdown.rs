@@ -95,7 +95,7 @@ fn write_remarks(Remarks { remarks, is_brief }: &Remarks, out: &mut dyn Write) -
 
 fn write_details(check: &Remark, out: &mut dyn Write) -> io::Result<()> {
     let fact = |(label, text): &(String, String)| format!("{label}: {}", inline(text));
-    let facts = check.facts.iter().map(fact);
+    let facts = check.facts.iter().chain(&check.before).map(fact);
     let commands = check.commands.iter().map(|command| format!("command: {}", code(command)));
     let mut lines = facts.chain(commands).chain(check.after.iter().map(fact));
     lines.try_for_each(|line| writeln!(out, "  - {line}"))

@@ -1,7 +1,7 @@
 //! The report of a result of benchmarks or jobs.
 
 mod answers;
-mod charts;
+pub mod charts;
 mod grid;
 mod latencies;
 

@@ -145,6 +145,7 @@ impl Report<'_> {
     fn check(&mut self, check: &Remark) -> io::Result<()> {
         self.remark(check, &format!("{}: {}", check.id, check.text))?;
         self.labelled(&check.facts)?;
+        self.labelled(&check.before)?;
         for (number, command) in check.commands.iter().enumerate() {
             // Not wrapped: a reader copies it.
             let label = if number == 0 { "command" } else { "" };

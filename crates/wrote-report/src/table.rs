@@ -35,8 +35,9 @@ pub struct Bars {
     pub is_reserved: bool,
 }
 
-/// A row for HTML: its class, and its cells; each is marked as a figure or text.
-pub type Line = (&'static str, Vec<(String, bool)>);
+/// A row for HTML: its class, and its cells: the column's title, the text, and whether it is a
+/// figure.
+pub type Line<'a> = (&'static str, Vec<(&'a str, &'a str, bool)>);
 
 /// The formats that show a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,18 +72,20 @@ impl Table {
     }
 
     /// Returns the titles for HTML, each with whether its cells are figures.
-    pub fn heads(&self) -> Vec<(String, bool)> {
+    pub fn heads(&self) -> Vec<(&str, bool)> {
         let columns = self.shown(Format::Markdown);
-        columns.map(|column| (column.title.clone(), column.is_of_figures())).collect()
+        columns.map(|column| (&*column.title, column.is_of_figures())).collect()
     }
 
     /// Returns the rows for HTML.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<Line<'_>> {
         let columns: Vec<&Column> = self.shown(Format::Markdown).collect();
         let line = |row| {
             let class = if self.best == Some(row) { "best" } else { "" };
-            let cell = |of: &&Column| (of.cells[row].text.clone(), of.is_of_figures());
-            (class, columns.iter().map(cell).collect())
+            let cells = columns.iter().map(|of| {
+                (of.title.as_str(), of.cells[row].text.as_str(), of.is_of_figures())
+            });
+            (class, cells.collect())
         };
         (0..self.height()).map(line).collect()
     }

@@ -2,9 +2,9 @@
 //! them.
 
 use crate::chart::Picture;
+use crate::evidence;
 use crate::paint::{Mark, Tone};
 use crate::table::Table;
-use wrote_result::compare;
 use wrote_result::doctor::State;
 use wrote_result::document::{Finding, Sample, Severity};
 use wrote_result::finding::IDS;
@@ -114,6 +114,8 @@ pub struct Remark {
     pub text: String,
     /// Labels, each with the fact that follows it.
     pub facts: Vec<(String, String)>,
+    /// Labels and facts to know before a command is run: its risk.
+    pub before: Vec<(String, String)>,
     /// Commands that change the setting.
     pub commands: Vec<String>,
     /// Labels and facts about the commands.
@@ -271,7 +273,7 @@ pub fn id_of(finding: &str) -> String {
 /// Returns findings for the page, each with its evidence and its chapter.
 pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
     let with_facts = |finding: &Finding| {
-        let shown = |(key, value): (&String, _)| (key.clone(), compare::shown(Some(value)));
+        let shown = |(key, value): (&String, _)| (evidence::label(key), evidence::told(key, value));
         Remark { facts: finding.evidence.iter().map(shown).collect(), ..remark(finding) }
     };
     findings.into_iter().map(with_facts).collect()
@@ -285,6 +287,7 @@ pub fn remark(finding: &Finding) -> Remark {
         chapter: id_of(&finding.id),
         text: finding.text.clone(),
         facts: Vec::new(),
+        before: Vec::new(),
         commands: Vec::new(),
         after: Vec::new(),
     }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_jobs::import;
 use wrote_report::{Content, Named, write_html};
-use wrote_result::document::{Document, Row, SCHEMA};
+use wrote_result::document::{Document, Finding, Row, SCHEMA};
 use wrote_result::stats;
 
 /// Results of every command and scenario, written before the program kept histograms.
@@ -88,7 +88,99 @@ fn every_figure_of_the_tables_is_in_the_page_as_text() {
         let rate = wrote_result::units::rate(row.throughput());
         let name = row.short_name();
         assert!(page.contains(&format!("<th scope=\"row\">{name}</th>")), "{name}");
-        assert!(page.contains(&format!("<td class=\"n\">{rate}</td>")), "{rate}");
+        let cell = format!("<td class=\"n\" data-label=\"Throughput\">{rate}</td>");
+        assert!(page.contains(&cell), "{cell}");
+    }
+}
+
+/// Returns the parts of a page between two marks.
+fn between<'a>(page: &'a str, begin: &str, end: &str) -> Vec<&'a str> {
+    page.split(begin).skip(1).map(|rest| rest.split(end).next().unwrap()).collect()
+}
+
+#[test]
+fn the_title_of_a_page_is_the_answer_and_a_chart_comes_before_any_table_or_code() {
+    for (name, answer) in [
+        ("ladder", "power loss: "),
+        ("fit", "etcd on /data: fits"),
+        ("load", "the knee: "),
+        ("langs", "The fastest of "),
+        ("compare", "Of 10 rows: 10 without a difference found"),
+        ("doctor", ": 0 risks, 2 pieces of advice"),
+        ("trace", "survive a power loss"),
+    ] {
+        let page = page(&[&results().join(format!("{name}.json"))]);
+        let titles = between(&page, "<h1", "</h1>");
+        assert!(titles.len() == 1 && titles[0].contains(answer), "{name}: {titles:?}");
+        let badge = between(&page, "<details class=\"fold badge\">", "</section>");
+        let rest = badge.first().map_or(page.clone(), |badge| page.replace(badge, ""));
+        let place = |of: &str| rest.find(of).unwrap_or(rest.len());
+        for later in ["<table", "<pre", "<dl"] {
+            assert!(name == "doctor" || place("<svg") < place(later), "{name}: {later}");
+        }
+    }
+    let page = page_of(&samples::document());
+    assert!(between(&page, "<h1", "</h1>")[0].contains("/s"), "{page}");
+}
+
+#[test]
+fn evidence_is_words_and_figures_with_units() {
+    for name in names(&results()) {
+        let page = page(&[&results().join(&name)]);
+        for evidence in between(&page, "<dl class=\"evidence\">", "</dl>") {
+            assert!(!evidence.contains('{') && !evidence.contains("&#34;"), "{name}: {evidence}");
+        }
+    }
+    let page = page(&[&results().join("ladder.json")]);
+    assert!(page.contains("<dt>foreign share</dt><dd>35 %</dd>"), "{page}");
+}
+
+#[test]
+fn the_caveats_are_a_badge_that_counts_them() {
+    let ladder = document_of("ladder.json");
+    let page = page_of(&ladder);
+    let badge = between(&page, "<details class=\"fold badge\">", "</details>\n</section>");
+    let title = format!("<h2>{} things to know</h2>", ladder.findings.len());
+    assert!(badge.len() == 1 && badge[0].contains(&title), "{badge:?}");
+    assert!(ladder.findings.iter().all(|of| badge[0].contains(&of.id)), "{badge:?}");
+    let critical = Finding::critical("ram-not-disk", "No byte reached the disk");
+    let open = page_of(&Document { findings: vec![critical], ..ladder });
+    assert!(open.contains("<h2>1 thing to know</h2>") && !open.contains("fold badge"), "{open}");
+}
+
+#[test]
+fn the_risk_of_a_command_stands_before_it_and_a_fine_check_has_no_command() {
+    let path = results().join("doctor.json");
+    let examination: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let page = page(&[&path]);
+    let (rest, fine) = page.split_once("<h2>Fine</h2>").unwrap();
+    let fine = fine.split("</details>\n</section>").next().unwrap();
+    assert!(!fine.contains("<pre"), "{fine}");
+    let mut changes = 0;
+    for check in examination["checks"].as_array().unwrap() {
+        let Some(command) = check["change"]["commands"][0].as_str() else { continue };
+        let place = rest.find(&command.replace('>', "&#62;"));
+        assert_eq!(place.is_some(), check["state"] != "fine", "{command}");
+        let Some(place) = place else { continue };
+        let risk = rest[..place].rfind("<b>risk</b>").expect("a risk");
+        assert!(!rest[risk..place].contains("</pre>"), "{command}");
+        changes += 1;
+    }
+    assert_eq!(changes, 2);
+}
+
+#[test]
+fn each_cell_of_a_table_has_the_name_of_its_column() {
+    let page = page(&[&results().join("ladder.json")]);
+    let tables = between(&page, "<table>\n<thead>", "</table>");
+    assert!(tables.len() > 1, "{page}");
+    for table in tables {
+        let (head, body) = table.split_once("</thead>").unwrap();
+        let head = between(head, "<th scope=\"col\"", "</th>");
+        let heads: Vec<&str> = head.iter().map(|of| of.split_once('>').unwrap().1).collect();
+        for row in between(body, "<tr", "</tr>") {
+            assert_eq!(between(row, "data-label=\"", "\">"), heads[1..], "{row}");
+        }
     }
 }
 

@@ -94,9 +94,9 @@ const picture = async (page, view) => {
   }
 };
 
-// Opens or closes the folded sections: what they hold is looked at as well.
+// Opens or closes what is folded: its content is looked at as well.
 const fold = (page, isOpen) => page.evaluate((isOpen) => {
-  for (const of of document.querySelectorAll("details.fold")) of.open = isOpen;
+  for (const of of document.querySelectorAll("details")) of.open = isOpen;
 }, isOpen);
 
 const listen = (page, name, address) => {
@@ -126,6 +126,7 @@ const look = async (browser, path) => {
       await fold(page, false);
       await picture(page, view);
       await fold(page, true);
+      await picture(page, `${view} open`);
       // Colours move nothing: in the dark one width is inspected.
       if (colorScheme === "light" || width === WIDTHS[0]) {
         (await page.evaluate(inspect)).forEach((words) => fault(view, words));

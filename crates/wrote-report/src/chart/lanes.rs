@@ -126,6 +126,29 @@ fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (
     }
 }
 
+/// Draws a dot in the first lane, a bar from the lower to the upper end of a range in each other
+/// lane, and a line through the dot across all of them.
+pub fn ranges(frame: &Frame, here: &Dot, ranges: &[(f64, f64)]) -> Picture {
+    let values: Vec<f64> = ranges.iter().flat_map(|of| [of.0, of.1]).chain([here.value]).collect();
+    Picture::of(frame.label, |layout| {
+        let axis = Axis::log(values.iter().copied(), frame.word, frame.axis);
+        let lanes = Lanes::new(frame.names, axis, layout);
+        let lanes = lanes.with_figures([here.figure.as_str()].into_iter());
+        let mut plot = lanes.plot();
+        for (lane, (low, high)) in (1..).zip(ranges) {
+            let (middle, half) = lanes.place(lane, 0);
+            plot.mark("range", frame.names[lane].clone());
+            let thick = half * 0.7;
+            plot.rectangle((low.log10(), middle - thick), (high.log10(), middle + thick), 0.45);
+        }
+        let at = here.value.log10();
+        plot.mark("reference", here.title.clone());
+        plot.line(vec![(at, 0.0), (at, frame.names.len() as f64)], 2);
+        put(&mut plot, &frame.names[0], here, lanes.place(0, 0));
+        plot
+    })
+}
+
 /// The latencies of a row, counted.
 #[derive(Clone, Debug)]
 pub struct Spread {

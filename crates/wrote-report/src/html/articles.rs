@@ -4,57 +4,75 @@
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
 use crate::group::Group;
-use crate::result::{files, overview, sections};
+use crate::html::strips::{sources, strips};
+use crate::paint::Mark;
+use crate::result::{charts, files, overview, sections};
 use crate::text::program;
 use crate::tree::{Block, Remarks, Role, Section, remarks};
-use crate::{comparison, doctor, fit, ordered};
+use crate::{comparison, doctor, fit, ordered, summary};
+use itertools::Itertools;
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::doctor::Examination;
-use wrote_result::document::{Document, Source};
+use wrote_result::document::{Document, Row, Source, View, fastest};
 use wrote_result::units;
 
-/// The order of the sections, with and without an answer.
-const ANSWERED: [Role; 6] =
-    [Role::Answer, Role::Findings, Role::Page, Role::Advice, Role::Scenario, Role::Facts];
-const UNANSWERED: [Role; 5] =
-    [Role::Advice, Role::Findings, Role::Scenario, Role::Part, Role::Facts];
+/// The order of the sections below the caveats and the chart.
+const ORDER: [Role; 7] = [
+    Role::Page,
+    Role::Answer,
+    Role::Advice,
+    Role::Scenario,
+    Role::Part,
+    Role::Facts,
+    Role::Findings,
+];
 /// The sections below an answer that are folded: only their titles are shown.
 const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 
-/// Returns the article of a result. The answer comes first.
+/// Returns the article of a result. Its title is the answer.
 pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let mut article = begun(document, name, &document.command);
     let path = &document.target.path;
-    (article.kicker, article.title) = match document.source {
-        Some(Source::Fio) => (program(&document.wrote), format!("The jobs of {}", last(name))),
-        Some(Source::Run) => ("wrote run".into(), format!("The jobs of {}", files(document))),
-        Some(Source::Fit) => {
-            ("wrote fit".into(), format!("Does {path} suit {}?", fit::programs(document)))
-        }
+    article.kicker = match document.source {
+        Some(Source::Fio) => format!("{}: the jobs of {}", program(&document.wrote), last(name)),
+        Some(Source::Run) => format!("wrote run: the jobs of {}", files(document)),
+        Some(Source::Fit) => format!("wrote fit: does {path} suit {}?", fit::programs(document)),
         Some(Source::Langs) => {
-            ("wrote langs".into(), format!("What does each language's own I/O cost in {path}?"))
+            format!("wrote langs: what does each language's own I/O cost in {path}?")
         }
-        Some(Source::Bench) | None => (
-            "wrote bench".into(),
-            format!("How fast can you write to {path}, and what is the best way?"),
-        ),
+        Some(Source::Bench) | None => {
+            format!("wrote bench: how fast can you write to {path}, and what is the best way?")
+        }
     };
-    article.ledes = vec![made(document)];
-    let mut sections = sections(document);
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
-    // A result without an answer begins with its advice and its scenarios.
+    let answer = fit::answer(document).or_else(|| summary::headline(document));
+    let answer = answer.or_else(|| fastest_of(&groups));
+    article.title = answer.unwrap_or("No row was measured".into());
+    article.lede = made(document);
+    let mut sections = sections(document);
     let is_answered = sections.iter().any(|section| section.role == Role::Answer);
-    if let Some(overview) = overview(&groups).filter(|_| is_answered) {
-        let blocks = vec![Block::figures(move || vec![overview.clone()])];
-        sections.push(Section::new(Role::Page, "Overview", "", blocks));
+    if let Some(chart) = fit::margins(document).or_else(|| overview(&groups)) {
+        let chart = vec![Block::figures(move || vec![chart.clone()])];
+        sections.push(Section::new(Role::Page, "", "", chart));
     }
-    if document.target.path.is_empty() {
+    if path.is_empty() {
         sections.retain(|section| section.role != Role::Facts);
     }
     for section in &mut sections {
         section.is_folded = is_answered && FOLDED.contains(&section.role);
         match section.role {
-            Role::Findings => section.lede = "Caveats. Click an ID for details.".into(),
+            Role::Answer => {
+                for block in &mut section.blocks {
+                    if let Block::Notes(of) = block {
+                        // The badge has the warnings, and a strip the typical figures.
+                        of.notes.retain(|of| {
+                            of.mark != Some(Mark::Warning) && !of.text.contains(": consistent with")
+                        });
+                    }
+                }
+                section.blocks.push(Block::figures(move || strips(document)));
+            }
+            Role::Findings => section.title.clear(),
             Role::Advice => {
                 section.lede =
                     "Each figure is the median of several runs with its 95 % interval.".into();
@@ -62,12 +80,36 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             _ => {}
         }
     }
-    article.sections = ordered(sections, if is_answered { &ANSWERED } else { &UNANSWERED });
+    article.sections = ordered(sections, &ORDER);
+    article.sections.extend(sources(document));
     if document.scenarios.iter().all(|scenario| scenario.rows.is_empty()) {
         let lede = "This document holds no measured row.";
         article.sections.push(Section::new(Role::Part, "No rows", lede, Vec::new()));
     }
     article
+}
+
+/// A title names at most this number of jobs.
+const JOBS_MAX: usize = 3;
+
+/// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
+/// fastest row, of those that survive a power loss if there are any.
+fn fastest_of(groups: &[Group]) -> Option<String> {
+    let group = groups.first()?;
+    let rows: Vec<&Row> = groups.iter().flat_map(|group| group.rows.iter().copied()).collect();
+    if group.view() == View::Curve {
+        return Some(format!("{}: {}", group.workload, group.knee_line()));
+    }
+    if group.is_of_jobs() && rows.len() <= JOBS_MAX {
+        return Some(rows.iter().map(|row| charts::title(group, row)).join("; "));
+    }
+    let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
+    let (rows, safe) = match rows().any(Row::is_durable) {
+        true => (rows().filter(|row| row.is_durable()).collect(), " that survive a power loss"),
+        false => (rows().collect::<Vec<_>>(), ""),
+    };
+    let best = charts::title(group, fastest(rows.iter().copied())?);
+    Some(format!("The fastest of {} rows of {}{safe}: {best}", rows.len(), group.workload))
 }
 
 /// Returns the time, length and program of a measurement.
@@ -97,10 +139,10 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let command = &comparison.new.command;
     let both = comparison.results.len() == 2;
     let mut article = begun(comparison, name, if both { command } else { &[] });
-    article.kicker = if both { "wrote bench --vs" } else { "wrote compare" }.into();
-    article.title =
-        format!("What changed from {} to {}?", comparison.old.name, comparison.new.name);
-    article.ledes = vec![answer(comparison)];
+    let program = if both { "wrote bench --vs" } else { "wrote compare" };
+    let (old, new) = (&comparison.old, &comparison.new);
+    article.kicker = format!("{program}: what changed from {} to {}?", old.name, new.name);
+    article.title = answer(comparison);
     article.sections = comparison::sections(comparison);
     // A page has the warnings of each side with their evidence.
     article.sections.retain(|section| section.title != WARNINGS);
@@ -108,19 +150,19 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article.sections.swap(0, 1);
     article.sections[0].lede =
         "The ratio of the medians, NEW over OLD, with its 95 % interval.".into();
-    for (title, of) in [("Warnings of OLD", &comparison.old), ("Warnings of NEW", &comparison.new)]
-    {
-        if !of.warnings.is_empty() {
-            let remarks = Remarks { remarks: remarks(&of.warnings), is_brief: false };
-            let blocks = vec![Block::Remarks(remarks)];
-            article.sections.push(Section::new(Role::Page, title, "", blocks));
-        }
-    }
+    let warned = [("OLD", &old.warnings), ("NEW", &new.warnings)];
+    let warned = warned.into_iter().filter(|(_, warnings)| !warnings.is_empty());
+    let blocks = warned.flat_map(|(side, warnings)| {
+        let remarks = Remarks { remarks: remarks(warnings), is_brief: false };
+        [Block::Heading(side.into(), String::new()), Block::Remarks(remarks)]
+    });
+    let caveats = Section::new(Role::Findings, "", "", blocks.collect());
+    article.sections.extend((!caveats.blocks.is_empty()).then_some(caveats));
     article
 }
 
 /// Returns the number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
-fn answer(comparison: &Comparison) -> String {
+pub fn answer(comparison: &Comparison) -> String {
     let count = |of: Verdict| comparison.rows.iter().filter(|row| row.verdict == of).count();
     let told = [
         (count(Verdict::Slower), "slower"),
@@ -129,21 +171,22 @@ fn answer(comparison: &Comparison) -> String {
         (count(Verdict::OneRun), "of one run, which tells nothing"),
     ];
     let told = told.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
-    format!("Of {} rows: {}.", comparison.rows.len(), told.join(", "))
+    let told = told.map(|(count, words)| format!("{count} {words}")).join(", ");
+    format!("Of {}: {told}", units::counted(comparison.rows.len() as u64, "row"))
 }
 
 /// Returns the article of an examination: the risks first.
 pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
     let mut article = begun(examination, name, &[]);
-    article.kicker = "wrote doctor".into();
-    article.title = format!("What holds {} back?", examination.target.path);
-    article.ledes = vec![
-        format!("{}.", doctor::summary(examination)),
-        format!("Examined {}.", moment(&examination.examined_at)),
-    ];
+    let path = &examination.target.path;
+    article.kicker = format!("wrote doctor: what holds {path} back?");
+    article.title = format!("{path}: {}", doctor::summary(examination));
+    article.lede = format!("Examined {}.", moment(&examination.examined_at));
     article.sections = doctor::sections(examination, true);
     article.sections.retain(|section| ![Role::Page, Role::Answer].contains(&section.role));
     article.sections.rotate_left(1);
+    for section in &mut article.sections {
+        section.is_folded = section.title == doctor::FINE;
+    }
     article
 }

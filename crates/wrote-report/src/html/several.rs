@@ -1,6 +1,6 @@
 //! Several results: the same rows side by side, and over time for one machine and path.
 
-use super::articles::last;
+use super::articles::{answer, last};
 use super::{Article, Content, Named, moment};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use crate::comparison::class;
@@ -13,7 +13,8 @@ use crate::tree::{Block, Figure, Section, Style, rest};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
-use wrote_result::document::{Direction, Document, Row};
+use wrote_result::document::{Direction, Document, Row, fastest};
+use wrote_result::units;
 
 /// A page has lines over time for at most this many rows; the table has all.
 const LINES_MAX: usize = 40;
@@ -49,25 +50,50 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     }
     let results: Vec<One> = named(&results);
     let across = across(&results);
-    let mut sections = vec![about(&results)];
-    if is_over_time {
-        sections.extend(over(&results, &across));
-    }
-    sections.extend(side_by_side(&results, &across));
-    Some(Article {
-        kicker: "wrote report".into(),
-        title: match is_over_time {
-            true => {
-                format!("{} results of {} over time", results.len(), place(results[0].document).1)
-            }
-            false => format!("{} results side by side", results.len()),
-        },
-        ledes: vec![
-            "The rows that two or more of them have. Each result stands below whole.".into(),
-        ],
-        sections,
+    let over_time = is_over_time.then(|| over(&results, &across)).flatten();
+    let sections = over_time.into_iter().chain(side_by_side(&results, &across));
+    let count = results.len();
+    let question = match is_over_time {
+        true => format!("{count} results of {} over time", place(results[0].document).1),
+        false => format!("{count} results side by side"),
+    };
+    let answer = if is_over_time || count == 2 { change(&results) } else { None };
+    let mut article = Article {
+        kicker: format!("wrote report: {question}"),
+        title: answer.unwrap_or_else(|| leads(&results, &across)),
+        lede: "The rows that two or more of them have. Each result stands below whole.".into(),
+        sections: sections.chain([about(&results)]).collect(),
         ..Article::default()
-    })
+    };
+    if !is_over_time {
+        article.chart_first();
+    }
+    Some(article)
+}
+
+/// Answers by the rows that changed from the first result to the last.
+fn change(results: &[One]) -> Option<String> {
+    let (first, last) = (results.first()?, results.last()?);
+    let changed = answer(&compare(first.document, last.document).ok()?);
+    Some(format!("{changed} ({} against {})", last.name, first.name))
+}
+
+/// Answers by the number of rows in which each result is measurably faster than all others.
+fn leads(results: &[One], across: &[Across]) -> String {
+    let lead = |of: &Across| {
+        let rows = || of.rows.iter().flatten().copied();
+        let best = fastest(rows())?;
+        let others = rows().filter(|row| !std::ptr::eq(*row, best));
+        let is_alone = others.into_iter().all(|row| !row.is_tied_with(best));
+        of.rows.iter().position(|row| row.is_some_and(|row| std::ptr::eq(row, best)) && is_alone)
+    };
+    let counts = across.iter().filter_map(lead).counts();
+    let told = results.iter().enumerate().filter_map(|(number, result)| {
+        Some(format!("{} leads in {}", result.name, counts.get(&number)?))
+    });
+    let told = told.join(", ");
+    let rows = units::counted(across.len() as u64, "row");
+    if told.is_empty() { format!("No result leads in any of {rows}") } else { format!("Of {rows}: {told}") }
 }
 
 /// Returns the machine and the path.

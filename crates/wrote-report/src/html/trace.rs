@@ -12,18 +12,16 @@ use wrote_result::units;
 pub fn article<'a>(trace: &'a Trace, name: &str) -> Article<'a> {
     let mut article = begun(trace, name, &trace.command);
     let command = trace.command.first().map_or("", String::as_str);
-    article.kicker = "wrote trace".into();
-    article.title = format!("What survives of what {command} wrote?");
+    article.kicker = format!("wrote trace: what survives of what {command} wrote?");
+    article.title = verdict(trace);
     let (at, took) = (moment(&trace.started_at), units::seconds(trace.elapsed_s));
-    article.ledes =
-        vec![verdict(trace), format!("Run {at}, for {took}, under {}.", program(&trace.wrote))];
+    article.lede = format!("Run {at}, for {took}, under {}.", program(&trace.wrote));
     article.sections = sections(trace, usize::MAX);
     article.sections.retain(|section| section.role != Role::Answer);
+    article.sections.rotate_left(1);
     if !trace.timeline.files.is_empty() {
         let figure = Block::figures(|| vec![times(trace)]);
-        let section = Section::new(Role::Page, "Timeline", "", vec![figure]);
-        let after_the_files = 2;
-        article.sections.insert(after_the_files, section);
+        article.sections.insert(0, Section::new(Role::Page, "", "", vec![figure]));
     }
     article
 }
