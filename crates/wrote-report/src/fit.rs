@@ -41,7 +41,11 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
 pub fn answer(document: &Document) -> Option<String> {
     let path = &document.target.path;
     match document.fit.as_deref()? {
-        [fit] => Some(format!("{} on {path}: {}", fit.program, conditions(fit))),
+        [fit] => {
+            let busy = (FitVerdict::BUSY, "the disk or the CPUs were busy");
+            let conditions = conditions(fit).replace(busy.0, busy.1);
+            Some(format!("{} on {path}: {conditions}", fit.program))
+        }
         fits => Some(format!("{path}: {}", suited(fits))),
     }
 }

@@ -1,7 +1,7 @@
 //! The report of a result of benchmarks or jobs.
 
 mod answers;
-pub mod charts;
+mod charts;
 mod grid;
 mod latencies;
 

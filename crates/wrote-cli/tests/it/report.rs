@@ -105,7 +105,7 @@ fn the_title_of_a_page_is_the_answer_and_a_chart_comes_before_any_table_or_code(
         ("fit", "etcd on /data: fits"),
         ("load", "the knee: "),
         ("langs", "The fastest of "),
-        ("compare", "Of 10 rows: 10 without a difference found"),
+        ("compare", "No difference found in any of 9 rows"),
         ("doctor", ": 0 risks, 2 pieces of advice"),
         ("trace", "survive a power loss"),
     ] {

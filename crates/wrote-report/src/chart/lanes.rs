@@ -67,9 +67,7 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
         let lanes = lanes.with_figures(marks.iter().map(|dot| dot.figure.as_str()));
         let mut plot = lanes.plot();
         if let Some(line) = frame.reference {
-            plot.mark("reference", line.title.clone());
-            let at = line.value.log10();
-            plot.line(vec![(at, 0.0), (at, frame.names.len() as f64)], 2);
+            lanes.cross(&mut plot, line.value.log10(), &line.title);
         }
         for dot in &marks {
             put(&mut plot, &frame.names[dot.row], dot, lanes.place(dot.row, dot.line as u32));
@@ -141,9 +139,7 @@ pub fn ranges(frame: &Frame, here: &Dot, ranges: &[(f64, f64)]) -> Picture {
             let thick = half * 0.7;
             plot.rectangle((low.log10(), middle - thick), (high.log10(), middle + thick), 0.45);
         }
-        let at = here.value.log10();
-        plot.mark("reference", here.title.clone());
-        plot.line(vec![(at, 0.0), (at, frame.names.len() as f64)], 2);
+        lanes.cross(&mut plot, here.value.log10(), &here.title);
         put(&mut plot, &frame.names[0], here, lanes.place(0, 0));
         plot
     })
@@ -231,10 +227,7 @@ pub fn timeline(
         let per_px = (axis.max - axis.min) / f64::from(layout.width);
         let lanes = Lanes::new(names, axis, layout).with_lines(lines);
         let mut plot = lanes.plot();
-        for line in across {
-            plot.mark("reference", line.title.clone());
-            plot.line(vec![(line.value, 0.0), (line.value, names.len() as f64)], 2);
-        }
+        across.iter().for_each(|line| lanes.cross(&mut plot, line.value, &line.title));
         for mark in marks {
             let (middle, half) = lanes.place(mark.row, mark.line);
             let to_ns = mark.to_ns.max(mark.from_ns + MARK_PX_MIN * per_px);

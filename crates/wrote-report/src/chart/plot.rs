@@ -51,7 +51,7 @@ pub struct Plot {
 const LANE_PX: u32 = 26;
 const LANE_ABOVE_PX: u32 = 44;
 /// Names that need more room stand above their lanes.
-const NAME_PX_MAX: i32 = 290;
+const NAME_PX_MAX: i32 = 320;
 const AXIS_PX: i32 = 46;
 
 impl Picture {
@@ -113,6 +113,16 @@ impl<'a> Lanes<'a> {
         let (top, height) = if self.is_above { (0.40, 0.54) } else { (0.12, 0.76) };
         let each = height / f64::from(self.lines);
         (lane as f64 + top + each * (f64::from(line) + 0.5), each * 0.46)
+    }
+
+    /// Draws a line across all lanes at a place of the axis, not over names above their lanes.
+    pub fn cross(&self, plot: &mut Plot, at: f64, title: &str) {
+        plot.mark("reference", title);
+        for lane in 0..self.names.len() {
+            let ((first, half), (last, _)) =
+                (self.place(lane, 0), self.place(lane, self.lines - 1));
+            plot.line(vec![(at, first - half), (at, last + half)], 2);
+        }
     }
 
     /// Draws the axis and the names on a canvas that has room for the lanes.

@@ -14,7 +14,9 @@ const RULES_MAX: usize = 40;
 pub fn margins(document: &Document) -> Option<Figure> {
     let fits = document.fit.as_deref()?;
     let rules = fits.iter().flat_map(|fit| fit.rules.iter().map(move |rule| (fit, rule)));
-    let rules: Vec<(&Fit, &FitRule)> = rules.filter(|(_, rule)| rule.verdict.is_some()).collect();
+    // Too few operations for a P99 have no median.
+    let is_drawn = |rule: &FitRule| rule.verdict.is_some() && rule.here.median > 0.0;
+    let rules: Vec<(&Fit, &FitRule)> = rules.filter(|(_, rule)| is_drawn(rule)).collect();
     let shown = &rules[..rules.len().min(RULES_MAX)];
     let name = |(fit, rule): &(&Fit, &FitRule)| match fits.len() {
         1 => named(rule),
@@ -37,7 +39,6 @@ pub fn margins(document: &Document) -> Option<Figure> {
                 row,
                 line,
                 class: format!("shape-{}", line + 1),
-                // Too few operations for a P99 have no median.
                 value: if of.median > 0.0 { margin(of.median) } else { 0.0 },
                 interval: has_spread(of).then(|| (ends[0].min(ends[1]), ends[0].max(ends[1]))),
                 figure: in_short(&rule.of, of),
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_keeps_its_limit_is_right_of_the_line_whether_it_is_a_time_or_a_rate() {
-        let rule = |name: &str, most, least, here: f64| FitRule {
+        let rule = |name: &str, most, least: Option<f64>, here: f64| FitRule {
             name: name.into(),
             of: if least.is_some() { "iops" } else { "flush_p99_ns" }.into(),
             most,

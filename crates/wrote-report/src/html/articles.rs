@@ -4,9 +4,10 @@
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
 use crate::group::Group;
-use crate::html::strips::{sources, strips};
+use crate::figures::{operations_per_s, p99, throughput};
+use crate::html::strips::{sources, standings, strips};
 use crate::paint::Mark;
-use crate::result::{charts, files, overview, sections};
+use crate::result::{files, overview, sections};
 use crate::text::program;
 use crate::tree::{Block, Remarks, Role, Section, remarks};
 use crate::{comparison, doctor, fit, ordered, summary};
@@ -64,9 +65,10 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             Role::Answer => {
                 for block in &mut section.blocks {
                     if let Block::Notes(of) = block {
-                        // The badge has the warnings, and a strip the typical figures.
-                        of.notes.retain(|of| {
-                            of.mark != Some(Mark::Warning) && !of.text.contains(": consistent with")
+                        // The badge has the warnings, and a strip has the typical figures.
+                        of.notes.retain(|note| {
+                            note.mark != Some(Mark::Warning)
+                                && !standings(document).any(|(_, of)| note.text.contains(&of.text))
                         });
                     }
                 }
@@ -100,16 +102,25 @@ fn fastest_of(groups: &[Group]) -> Option<String> {
     if group.view() == View::Curve {
         return Some(format!("{}: {}", group.workload, group.knee_line()));
     }
+    let told = |row: &Row| {
+        let rate = if group.is_counted() { operations_per_s(row) } else { throughput(row) };
+        let p99 = Some(p99(row.latency())).filter(|p99| !p99.is_empty());
+        let p99 = p99.map_or(String::new(), |p99| format!(", P99 {p99}"));
+        format!("{}: {rate}{p99}", group.name(row))
+    };
     if group.is_of_jobs() && rows.len() <= JOBS_MAX {
-        return Some(rows.iter().map(|row| charts::title(group, row)).join("; "));
+        return Some(rows.into_iter().map(told).join("; "));
     }
     let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
     let (rows, safe) = match rows().any(Row::is_durable) {
         true => (rows().filter(|row| row.is_durable()).collect(), " that survive a power loss"),
         false => (rows().collect::<Vec<_>>(), ""),
     };
-    let best = charts::title(group, fastest(rows.iter().copied())?);
-    Some(format!("The fastest of {} rows of {}{safe}: {best}", rows.len(), group.workload))
+    let best = told(fastest(rows.iter().copied())?);
+    match rows.len() {
+        1 => Some(format!("{}: {best}", group.workload)),
+        count => Some(format!("The fastest of {count} rows of {}{safe}: {best}", group.workload)),
+    }
 }
 
 /// Returns the time, length and program of a measurement.
@@ -170,9 +181,13 @@ pub fn answer(comparison: &Comparison) -> String {
         (count(Verdict::NoDetectableDifference), "without a difference found"),
         (count(Verdict::OneRun), "of one run, which tells nothing"),
     ];
+    let rows = units::counted(comparison.rows.len() as u64, "row");
+    if told[2].0 == comparison.rows.len() {
+        return format!("No difference found in any of {rows}");
+    }
     let told = told.iter().filter(|(count, _)| *count > 0);
     let told = told.map(|(count, words)| format!("{count} {words}")).join(", ");
-    format!("Of {}: {told}", units::counted(comparison.rows.len() as u64, "row"))
+    format!("Of {rows}: {told}")
 }
 
 /// Returns the article of an examination: the risks first.

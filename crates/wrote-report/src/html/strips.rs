@@ -8,7 +8,8 @@ use itertools::Itertools;
 use wrote_result::document::{Answer, Document, Row, Standing};
 use wrote_result::units;
 
-fn standings(document: &Document) -> impl Iterator<Item = (&Answer, &Standing)> {
+/// Returns the answers that the yardstick has, with the typical figures.
+pub fn standings(document: &Document) -> impl Iterator<Item = (&Answer, &Standing)> {
     let answers = document.answers.iter().flatten();
     answers.filter_map(|answer| Some((answer, answer.yardstick.as_ref()?)))
 }
@@ -44,7 +45,7 @@ fn strip(answer: &Answer, of: &Standing, row: &Row) -> Option<Figure> {
     let frame = Frame { label: &question, names: &names, word, axis, reference: None };
     let picture = (value > 0.0).then(|| ranges(&frame, &dot, &scaled))?;
     let note = format!(
-        "Bars are ranges of typical figures, published by {}. They overlap, so that no figure \
+        "Bars are ranges of published figures, collected in {}. They overlap, so that no figure \
          proves a class.",
         of.collected
     );
@@ -72,8 +73,9 @@ mod tests {
 
     /// Returns the numbers after an attribute, of every element that has it.
     fn numbers(svg: &str, attribute: &str) -> Vec<f64> {
-        let values = svg.split(&format!(" {attribute}=\"")).skip(1);
-        values.map(|rest| rest.split(['"', ',']).next().unwrap().parse().unwrap()).collect()
+        let begin = format!(" {attribute}=\"");
+        let values = svg.split(&*begin).skip(1);
+        values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
     #[test]

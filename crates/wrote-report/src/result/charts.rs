@@ -64,8 +64,8 @@ fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
     (rows, note)
 }
 
-/// Returns a row's name, figures and level, as on the tooltip of its mark.
-pub fn title(group: &Group, row: &Row) -> String {
+/// Returns the tooltip of a row's mark.
+fn title(group: &Group, row: &Row) -> String {
     let rate = match group.is_counted() {
         true => format!("{}, {}", operations_per_s(row), throughput(row)),
         false => throughput(row),
