@@ -88,7 +88,7 @@ fn every_figure_of_the_tables_is_in_the_page_as_text() {
         let rate = wrote_result::units::rate(row.throughput());
         let name = row.short_name();
         assert!(page.contains(&format!("<th scope=\"row\">{name}</th>")), "{name}");
-        let cell = format!("<td class=\"n\" data-label=\"Throughput\">{rate}</td>");
+        let cell = format!("<td class=\"n\" data-label=\"throughput\">{rate}</td>");
         assert!(page.contains(&cell), "{cell}");
     }
 }

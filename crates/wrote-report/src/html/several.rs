@@ -4,7 +4,7 @@ use super::articles::{answer, last};
 use super::{Article, Content, Named, moment};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
 use crate::comparison::class;
-use crate::figures::{operations_per_s, range, throughput};
+use crate::figures::{operations_per_s, operations_range, range, throughput};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::result::interval;
 use crate::table::{Column, Keep, Table};
@@ -161,14 +161,16 @@ fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }
 
-/// Returns the figure of a row as a number, its interval and its words.
+/// Returns the figure of a row as a number, its interval, and both in words.
 fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     if !is_counted {
-        return (row.throughput(), interval(row), throughput(row));
+        let words = format!("{} {}", throughput(row), range(row));
+        return (row.throughput(), interval(row), words.trim_end().into());
     }
     let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
     let interval = interval(row).map(|(low, high)| (low * scale, high * scale));
-    (row.iops(), interval, operations_per_s(row))
+    let words = format!("{} {}", operations_per_s(row), operations_range(row));
+    (row.iops(), interval, words.trim_end().into())
 }
 
 fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
@@ -211,7 +213,7 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             let Some(row) = row else { continue };
             let (value, interval, words) = figure(row, is_counted);
             let name = &results[number].name;
-            let title = format!("{name}: {}: {words} {}", short(across), range(row));
+            let title = format!("{name}: {}: {words}", short(across));
             let class = shape(number);
             let dot =
                 Dot { row: lane, line: number, class, value, interval, title, ..Dot::default() };
@@ -246,8 +248,7 @@ fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) ->
     let row = Column::words("row", Keep::Always, rows(), short);
     let column = |(number, result): (usize, &One)| {
         let cell = |across: &Across| {
-            let words = |row| format!("{} {}", figure(row, is_counted).2, range(row));
-            across.rows[number].map_or(String::new(), |row| words(row).trim_end().to_owned())
+            across.rows[number].map_or(String::new(), |row| figure(row, is_counted).2)
         };
         Column::figures(&*result.name, Keep::Always, rows(), cell).kept()
     };
@@ -287,7 +288,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
                 Verdict::Slower => Some(("slower", "▼")),
                 _ => None,
             };
-            let title = format!("{}: {words} {}{changed}", moment(started_at), range(row));
+            let title = format!("{}: {words}{changed}", moment(started_at));
             let word = started_at.get(5..16).unwrap_or(started_at).replace('T', " ");
             let class = class(verdict).into();
             Some((word, Spot { at, class, title, whisker: interval, change }))
