@@ -61,10 +61,16 @@ mod tests {
             ("known_caches_bytes", json!([4e9, 12e9]), "known caches bytes: 4.00 GB, 12.0 GB"),
             ("at_s", json!(0.5), "at: 500 ms"),
             ("in_memory", json!(false), "in memory: no"),
-            ("device_bytes_per_file_byte", json!({"a_b/c": 35.005}),
-             "device bytes per file byte: a_b/c: 35.0"),
-            ("cpu", json!({"a/b": {"busy_share": 1.0, "cpu": 0}, "c/d": {"cpu": 1}}),
-             "cpu: a/b: busy share 100 %, cpu 0\nc/d: cpu 1"),
+            (
+                "device_bytes_per_file_byte",
+                json!({"a_b/c": 35.005}),
+                "device bytes per file byte: a_b/c: 35.0",
+            ),
+            (
+                "cpu",
+                json!({"a/b": {"busy_share": 1.0, "cpu": 0}, "c/d": {"cpu": 1}}),
+                "cpu: a/b: busy share 100 %, cpu 0\nc/d: cpu 1",
+            ),
         ] {
             assert_eq!(worded(key, value), words);
         }

@@ -37,19 +37,6 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     ))
 }
 
-/// Returns the verdict of a program in one sentence, or of several.
-pub fn answer(document: &Document) -> Option<String> {
-    let path = &document.target.path;
-    match document.fit.as_deref()? {
-        [fit] => {
-            let busy = (FitVerdict::BUSY, "the disk or the CPUs were busy");
-            let conditions = conditions(fit).replace(busy.0, busy.1);
-            Some(format!("{} on {path}: {conditions}", fit.program))
-        }
-        fits => Some(format!("{path}: {}", suited(fits))),
-    }
-}
-
 /// Returns the names of the programs that a result judges: `etcd`.
 pub fn programs(document: &Document) -> String {
     match document.fit.as_deref() {

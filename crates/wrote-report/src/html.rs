@@ -9,7 +9,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 use serde::Serialize;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use wrote_result::document::{Finding, Severity};
 use wrote_result::finding::{self, IDS};
@@ -38,7 +37,6 @@ pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
     let mut articles: Vec<Article> = several::article(documents).into_iter().collect();
     articles.extend(documents.iter().map(article));
     add_chapters(&mut articles, documents);
-    label(&mut articles);
     for (number, section) in
         articles.iter_mut().flat_map(|article| &mut article.sections).enumerate()
     {
@@ -46,21 +44,6 @@ pub fn write_html(documents: &[Named], out: &mut dyn Write) -> io::Result<()> {
     }
     let title = articles.first().map(|article| article.title.clone()).unwrap_or_default();
     Page { title, articles, version: env!("CARGO_PKG_VERSION") }.write_into(&mut &mut *out)
-}
-
-/// Gives each table its own name, for screen readers.
-fn label(articles: &mut [Article]) {
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let sections = articles.iter_mut().flat_map(|article| &mut article.sections);
-    for block in sections.flat_map(|section| &mut section.blocks) {
-        if let Block::Table(table) = block {
-            let count = known.entry(table.label.clone()).or_default();
-            *count += 1;
-            if *count > 1 {
-                table.label += &format!(" ({count})");
-            }
-        }
-    }
 }
 
 fn article(document: &Named) -> Article<'_> {
@@ -129,31 +112,25 @@ pub struct Saved {
 }
 
 impl Article<'_> {
-    /// Moves the first chart to the top, under the caveats.
+    /// Moves the caveats and the first chart, with its heading, to the top.
     pub fn chart_first(&mut self) {
-        let place = |(number, section): (usize, &Section)| {
-            let is_drawn = |of: &Block| matches!(of, Block::Figures(of) if !of.draw().is_empty());
-            Some((number, section.blocks.iter().position(is_drawn)?))
-        };
-        if let Some((number, at)) = self.sections.iter().enumerate().find_map(place) {
-            let of = &mut self.sections[number];
-            let block = of.blocks.remove(at);
-            let before = at.checked_sub(1).map(|before| &of.blocks[before]);
-            let (title, lede) = match before {
-                Some(Block::Heading(title, rest)) => (title.clone(), rest.clone()),
-                _ => Default::default(),
-            };
-            let chart = Section::new(Role::Page, &title, &lede, vec![block]);
-            self.sections.insert(0, chart);
-            self.sections.retain(|section| !section.blocks.is_empty() || !section.lede.is_empty());
-            self.leading += 1;
-        }
         let is_caveats = |of: &Section| of.role == Role::Findings && of.title.is_empty();
-        if let Some(caveats) = self.sections.iter().position(is_caveats) {
-            let caveats = self.sections.remove(caveats);
-            self.sections.insert(0, badge(caveats));
-            self.leading += 1;
-        }
+        let caveats = self.sections.iter().position(is_caveats);
+        let caveats = caveats.map(|at| badge(self.sections.remove(at)));
+        let is_drawn = |of: &Block| matches!(of, Block::Figures(of) if !of.draw().is_empty());
+        let chart = self.sections.iter_mut().find_map(|of| {
+            let at = of.blocks.iter().position(is_drawn)?;
+            let chart = vec![of.blocks.remove(at)];
+            let (title, lede) = match at.checked_sub(1).map(|before| &of.blocks[before]) {
+                Some(Block::Heading(title, rest)) => (&**title, &**rest),
+                _ => ("", ""),
+            };
+            Some(Section::new(Role::Page, title, lede, chart))
+        });
+        let leading: Vec<Section> = caveats.into_iter().chain(chart).collect();
+        self.leading = leading.len();
+        self.sections.retain(|of| !of.blocks.is_empty() || !of.lede.is_empty());
+        self.sections.splice(0..0, leading);
     }
 
     /// Gives the article only the charts of its first workloads.
@@ -175,11 +152,12 @@ impl Article<'_> {
 
 /// Makes the caveats a badge that unfolds; it is open from the start if one of them is critical.
 fn badge(caveats: Section) -> Section {
-    let weights = caveats.blocks.iter().filter_map(|block| match block {
-        Block::Remarks(of) => Some(of.remarks.iter().map(|of| of.weight)),
-        _ => None,
-    });
-    let weights: Vec<Weight> = weights.flatten().collect();
+    let mut weights = Vec::new();
+    for block in &caveats.blocks {
+        if let Block::Remarks(of) = block {
+            weights.extend(of.remarks.iter().map(|of| of.weight));
+        }
+    }
     let is_critical = |of: &Weight| matches!(of, Weight::Finding(Severity::Critical));
     let is_folded = !weights.iter().any(is_critical);
     let title = format!("{} to know", units::counted(weights.len() as u64, "thing"));

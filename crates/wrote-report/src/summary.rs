@@ -92,7 +92,7 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
 }
 
 /// Returns the question, the figure, its range, and the way.
-fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
+pub fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
     let (figure, range) = match answer.bytes_per_s {
         Some(lasts) => (units::rate(lasts), "what lasts".into()),
         None => figures(row),

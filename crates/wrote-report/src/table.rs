@@ -82,9 +82,9 @@ impl Table {
         let columns: Vec<&Column> = self.shown(Format::Markdown).collect();
         let line = |row| {
             let class = if self.best == Some(row) { "best" } else { "" };
-            let cells = columns.iter().map(|of| {
-                (of.title.as_str(), of.cells[row].text.as_str(), of.is_of_figures())
-            });
+            let cells = columns
+                .iter()
+                .map(|of| (of.title.as_str(), of.cells[row].text.as_str(), of.is_of_figures()));
             (class, cells.collect())
         };
         (0..self.height()).map(line).collect()

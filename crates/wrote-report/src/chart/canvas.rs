@@ -21,20 +21,12 @@ pub type Pixel = (i32, i32);
 
 /// The part of a text that stands at its place, along the line.
 #[derive(Clone, Copy, Debug)]
-pub enum Anchor {
-    Left,
-    Middle,
-    Right,
-}
+pub struct Anchor(&'static str);
 
 impl Anchor {
-    fn as_str(self) -> &'static str {
-        match self {
-            Anchor::Left => "start",
-            Anchor::Middle => "middle",
-            Anchor::Right => "end",
-        }
-    }
+    pub const LEFT: Anchor = Anchor("start");
+    pub const MIDDLE: Anchor = Anchor("middle");
+    pub const RIGHT: Anchor = Anchor("end");
 }
 
 /// How far the baseline of a text is below its top, its middle and its bottom, in pixels. SVG
@@ -89,16 +81,13 @@ impl Canvas {
 
     /// Sets the class of the following shapes.
     pub fn class(&mut self, class: &str) {
-        self.begin(class, None);
+        self.groups.push(Group { class: class.into(), title: None, shapes: Vec::new() });
     }
 
     /// Sets the class and the tooltip of the following shapes.
     pub fn mark(&mut self, class: &str, title: impl Into<String>) {
-        self.begin(class, Some(title.into()));
-    }
-
-    fn begin(&mut self, class: &str, title: Option<String>) {
-        self.groups.push(Group { class: class.into(), title, shapes: Vec::new() });
+        self.class(class);
+        self.groups.last_mut().expect("it was begun").title = Some(title.into());
     }
 
     fn push(&mut self, shape: Shape) {
@@ -135,7 +124,7 @@ impl Canvas {
 
     /// Draws a text. `down` is [`TOP`], [`MIDDLE`] or [`BOTTOM`].
     pub fn text(&mut self, (x, y): Pixel, text: impl Into<String>, anchor: Anchor, down: i32) {
-        let (at, anchor, text) = ((x, y + down), anchor.as_str(), text.into());
+        let (at, anchor, text) = ((x, y + down), anchor.0, text.into());
         self.push(Shape::Text { at, anchor, text });
     }
 
@@ -157,7 +146,7 @@ mod tests {
     fn markup_in_a_text_a_title_or_a_label_stays_text() {
         let mut canvas = Canvas::new(100, 50);
         canvas.mark("a", "</title><script>1</script>");
-        canvas.text((5, 5), "<b>&\"'", Anchor::Left, TOP);
+        canvas.text((5, 5), "<b>&\"'", Anchor::LEFT, TOP);
         let svg = canvas.svg("\"><script>2</script>", "wide");
         assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
     }

@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MIDDLE, text_width};
-use super::plot::{Picture, WIDE, bare_field};
+use super::plot::{Picture, WIDE, field};
 
 /// A cell.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
             false => layout.width,
         };
         let room = (width as i32 - widest - 44) / heads.len().max(1) as i32;
-        let mut plot = bare_field(Canvas::new(width, height), &x, &y);
+        let mut plot = field(Canvas::new(width, height), &x, &y, false);
         for cell in cells {
             let low = (cell.head as f64, (sides.len() - cell.side) as f64 - 1.0);
             let high = (low.0 + 1.0, low.1 + 1.0);
@@ -64,7 +64,7 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
                 if text_width(&cell.figure) + 4 > room { &cell.short } else { &cell.figure };
             plot.class("figure");
             let middle = (low.0 + 0.5, low.1 + 0.5);
-            plot.text(middle, (0, 0), &**figure, Anchor::Middle, MIDDLE);
+            plot.text(middle, (0, 0), &**figure, Anchor::MIDDLE, MIDDLE);
         }
         plot
     })

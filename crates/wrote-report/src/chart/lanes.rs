@@ -101,7 +101,7 @@ fn put(plot: &mut Plot, name: &str, dot: &Dot, (middle, half): (f64, f64)) {
     if !dot.figure.is_empty() {
         plot.class("figure");
         let at = (high.max(dot.value).log10(), middle);
-        plot.text(at, (10, 0), &*dot.figure, Anchor::Left, MIDDLE);
+        plot.text(at, (10, 0), &*dot.figure, Anchor::LEFT, MIDDLE);
     }
 }
 

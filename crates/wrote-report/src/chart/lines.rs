@@ -59,7 +59,7 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
     let draw = |layout: Layout| {
         let (x, y) = axes(layout);
         let height = if of.is_small { SMALL_PX } else { layout.field_height };
-        let mut plot = field(Canvas::new(layout.width, height), &x, &y);
+        let mut plot = field(Canvas::new(layout.width, height), &x, &y, true);
         for bar in &of.bars {
             plot.mark("bin", bar.title.clone());
             plot.rectangle((bar.from, 0.0), (bar.to, bar.value), 1.0);
@@ -74,7 +74,7 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
             let top = (line.value, y.max);
             let end = plot.pixel(top).0 + text_width(line.word) + 12;
             let is_right = end < layout.width as i32;
-            let (offset, side) = if is_right { (6, Anchor::Left) } else { (-6, Anchor::Right) };
+            let (offset, side) = if is_right { (6, Anchor::LEFT) } else { (-6, Anchor::RIGHT) };
             plot.text(top, (offset, 2), line.word, side, TOP);
         }
         for line in &of.lines {
@@ -93,7 +93,7 @@ pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> 
                 plot.dot(spot.at, line.radius);
                 if let Some((class, sign)) = spot.change {
                     plot.class(&format!("change {class}"));
-                    plot.text((x, y.max), (0, 2), sign, Anchor::Middle, TOP);
+                    plot.text((x, y.max), (0, 2), sign, Anchor::MIDDLE, TOP);
                 }
             }
         }

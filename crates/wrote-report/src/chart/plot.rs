@@ -146,8 +146,8 @@ impl<'a> Lanes<'a> {
             let name = shortened(name, self.layout.width as i32 - 8);
             let (min, lane) = (plot.x.min, lane as f64);
             match self.is_above {
-                true => plot.text((min, lane + 0.08), (0, 0), name, Anchor::Left, TOP),
-                false => plot.text((min, lane + 0.5), (-10, 0), name, Anchor::Right, MIDDLE),
+                true => plot.text((min, lane + 0.08), (0, 0), name, Anchor::LEFT, TOP),
+                false => plot.text((min, lane + 0.5), (-10, 0), name, Anchor::RIGHT, MIDDLE),
             }
         }
         plot
@@ -169,17 +169,8 @@ fn shortened(text: &str, width_px: i32) -> String {
     short + "…"
 }
 
-/// A field between two axes, with a line at each tick.
-pub fn field(canvas: Canvas, x: &Axis, y: &Axis) -> Plot {
-    framed(canvas, x, y, true)
-}
-
-/// A field between two axes, without lines.
-pub fn bare_field(canvas: Canvas, x: &Axis, y: &Axis) -> Plot {
-    framed(canvas, x, y, false)
-}
-
-fn framed(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
+/// A field between two axes, perhaps with a line at each tick.
+pub fn field(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
     let y = y.above_its_end();
     let widest = y.ticks.iter().map(|(_, word)| text_width(word)).max().unwrap_or(0);
     let left_px = widest + 16;
@@ -205,13 +196,13 @@ impl Plot {
         let ticks: Vec<_> =
             ticks.into_iter().map(|(at, word)| (self.pixel((at, self.y.min)).0, word)).collect();
         let title = self.x.title.clone();
-        self.canvas.text(((left + right) / 2, bottom + AXIS_PX), title, Anchor::Middle, BOTTOM);
+        self.canvas.text(((left + right) / 2, bottom + AXIS_PX), title, Anchor::MIDDLE, BOTTOM);
         if has_lines {
             ticks.iter().for_each(|(x, _)| self.canvas.line((*x, bottom - 1), (*x, top)));
         }
         self.canvas.path([(left, bottom), (right - 1, bottom)], 1);
         for (x, word) in ticks {
-            self.canvas.text((x, bottom + 10), word, Anchor::Middle, TOP);
+            self.canvas.text((x, bottom + 10), word, Anchor::MIDDLE, TOP);
             self.canvas.path([(x, bottom), (x, bottom + 5)], 1);
         }
     }
@@ -227,10 +218,10 @@ impl Plot {
         }
         self.canvas.path([(left - 1, top), (left - 1, bottom - 1)], 1);
         for (y, word) in ticks {
-            self.canvas.text((left - 10, y), word, Anchor::Right, MIDDLE);
+            self.canvas.text((left - 10, y), word, Anchor::RIGHT, MIDDLE);
             self.canvas.path([(left - 6, y), (left - 1, y)], 1);
         }
-        self.canvas.text((2, 2), self.y.title.clone(), Anchor::Left, TOP);
+        self.canvas.text((2, 2), self.y.title.clone(), Anchor::LEFT, TOP);
     }
 
     /// Returns the pixel of a point.

@@ -34,7 +34,7 @@ pub fn scatter(label: &str, dots: &[Point]) -> Picture {
     let latencies = dots.iter().map(|dot| dot.p99_ns as f64);
     let y = Axis::log(latencies, axis::nanoseconds, "P99 latency, less is better");
     Picture::of(label, |layout| {
-        let mut plot = field(Canvas::new(layout.width, layout.field_height), &x, &y);
+        let mut plot = field(Canvas::new(layout.width, layout.field_height), &x, &y, true);
         let at = |dot: &Point| {
             (dot.iops.max(f64::MIN_POSITIVE).log10(), (dot.p99_ns.max(1) as f64).log10())
         };
@@ -77,7 +77,7 @@ fn number(plot: &mut Plot, dots: &[Point], at: impl Fn(&Point) -> (f64, f64)) {
         });
         if let Some((offset, place)) = place {
             taken.push(place);
-            plot.text(at(dot), offset, text, Anchor::Middle, MIDDLE);
+            plot.text(at(dot), offset, text, Anchor::MIDDLE, MIDDLE);
         }
     }
 }

@@ -18,10 +18,7 @@ pub fn margins(document: &Document) -> Option<Figure> {
     let is_drawn = |rule: &FitRule| rule.verdict.is_some() && rule.here.median > 0.0;
     let rules: Vec<(&Fit, &FitRule)> = rules.filter(|(_, rule)| is_drawn(rule)).collect();
     let shown = &rules[..rules.len().min(RULES_MAX)];
-    let name = |(fit, rule): &(&Fit, &FitRule)| match fits.len() {
-        1 => named(rule),
-        _ => format!("{}: {}", fit.program, named(rule)),
-    };
+    let name = |(fit, rule): &(&Fit, &FitRule)| format!("{}: {}", fit.program, named(rule));
     let names: Vec<String> = shown.iter().map(name).collect();
     let neighbours = neighbours(fits);
     let mut drawn = Vec::new();
@@ -30,17 +27,19 @@ pub fn margins(document: &Document) -> Option<Figure> {
             Some(most) => most / here,
             None => here / rule.least.unwrap_or(here),
         };
-        let others = neighbours.iter().map(|name| beside(rule, name).map(|of| (&of.here, of.verdict)));
-        let all = [Some((&rule.here, rule.verdict))].into_iter().chain(others).enumerate();
-        for (line, (of, verdict)) in all.filter_map(|(line, of)| Some((line, of?))) {
-            let ends = [of.ci95_low, of.ci95_high].map(margin);
+        let mut lines = vec![(0, &rule.here, rule.verdict)];
+        for (line, name) in (1..).zip(&neighbours) {
+            lines.extend(beside(rule, name).map(|of| (line, &of.here, of.verdict)));
+        }
+        for (line, of, verdict) in lines {
+            let [one, other] = [of.ci95_low, of.ci95_high].map(margin);
             let verdict = verdict.map_or("", FitVerdict::words);
             drawn.push(Dot {
                 row,
                 line,
                 class: format!("shape-{}", line + 1),
                 value: if of.median > 0.0 { margin(of.median) } else { 0.0 },
-                interval: has_spread(of).then(|| (ends[0].min(ends[1]), ends[0].max(ends[1]))),
+                interval: has_spread(of).then(|| (one.min(other), one.max(other))),
                 figure: in_short(&rule.of, of),
                 title: format!("{}: {}: {verdict}", names[row], with_ends(&rule.of, of)),
                 ..Dot::default()
@@ -50,13 +49,13 @@ pub fn margins(document: &Document) -> Option<Figure> {
     let reference = Reference { value: 1.0, title: "the limit".into(), word: "" };
     let (label, axis) = ("Margins to the limits", "times as good as its limit, more is better");
     let frame = Frame { label, names: &names, word: ratio, axis, reference: Some(&reference) };
-    let lines = ["alone".to_owned()].into_iter();
-    let lines = lines.chain(neighbours.iter().map(|name| format!("beside {name}")));
-    let legend = (1..).zip(lines).map(|(line, words)| (format!("shape-{line}"), words)).collect();
+    let mut legend = vec![("shape-1".to_owned(), "alone".to_owned())];
+    let others = (2..).zip(neighbours);
+    legend.extend(others.map(|(line, of)| (format!("shape-{line}"), format!("beside {of}"))));
     (!drawn.is_empty()).then(|| Figure {
         question: "How far is each figure from its limit?".into(),
         picture: dots(&frame, &drawn),
-        legend: if neighbours.is_empty() { Vec::new() } else { legend },
+        legend,
         note: format!(
             "The dashed line is the limit; right of it a figure keeps it. {}",
             rest(shown.len(), rules.len())
@@ -100,7 +99,10 @@ mod tests {
             let line = number("<title>the limit</title><polyline points=\"");
             assert_eq!(number("<circle cx=\"") > line, keeps, "{svg}");
         }
-        assert_eq!(drawn(vec![FitRule { verdict: None, ..rule("no limit", None, None, 1.0) }]), None);
+        assert_eq!(
+            drawn(vec![FitRule { verdict: None, ..rule("no limit", None, None, 1.0) }]),
+            None
+        );
         assert_eq!(drawn(Vec::new()), None);
     }
 }

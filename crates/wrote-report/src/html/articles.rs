@@ -3,8 +3,8 @@
 
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
+use crate::figures::{operations_per_s, throughput};
 use crate::group::Group;
-use crate::figures::{operations_per_s, p99, throughput};
 use crate::html::strips::{sources, standings, strips};
 use crate::paint::Mark;
 use crate::result::{files, overview, sections};
@@ -14,7 +14,7 @@ use crate::{comparison, doctor, fit, ordered, summary};
 use itertools::Itertools;
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::doctor::Examination;
-use wrote_result::document::{Document, Row, Source, View, fastest};
+use wrote_result::document::{Answer, Document, FitVerdict, Row, Source, View, fastest};
 use wrote_result::units;
 
 /// The order of the sections below the caveats and the chart.
@@ -46,12 +46,19 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
         }
     };
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
-    let answer = fit::answer(document).or_else(|| summary::headline(document));
-    let answer = answer.or_else(|| fastest_of(&groups));
-    article.title = answer.unwrap_or("No row was measured".into());
     article.lede = made(document);
     let mut sections = sections(document);
-    let is_answered = sections.iter().any(|section| section.role == Role::Answer);
+    let answer = sections.iter().find(|section| section.role == Role::Answer);
+    let is_answered = answer.is_some();
+    let title = match answer.and_then(|section| section.blocks.first()) {
+        // The verdict of `wrote fit`, without its advice.
+        Some(Block::Heading(title, rest)) => {
+            let busy = (FitVerdict::BUSY, "other programs used the disk or the CPUs");
+            Some(format!("{title}: {}", rest.replace(busy.0, busy.1)))
+        }
+        _ => answered(document).or_else(|| fastest_of(&groups)),
+    };
+    article.title = title.unwrap_or("This document holds no measured row.".into());
     if let Some(chart) = fit::margins(document).or_else(|| overview(&groups)) {
         let chart = vec![Block::figures(move || vec![chart.clone()])];
         sections.push(Section::new(Role::Page, "", "", chart));
@@ -75,52 +82,51 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
                 section.blocks.push(Block::figures(move || strips(document)));
             }
             Role::Findings => section.title.clear(),
-            Role::Advice => {
-                section.lede =
-                    "Each figure is the median of several runs with its 95 % interval.".into();
-            }
             _ => {}
         }
     }
     article.sections = ordered(sections, &ORDER);
     article.sections.extend(sources(document));
-    if document.scenarios.iter().all(|scenario| scenario.rows.is_empty()) {
-        let lede = "This document holds no measured row.";
-        article.sections.push(Section::new(Role::Part, "No rows", lede, Vec::new()));
-    }
     article
 }
 
+/// A title has at most this number of figures.
+const ANSWERS_MAX: usize = 2;
 /// A title names at most this number of jobs.
 const JOBS_MAX: usize = 3;
+
+/// Answers by the first answers: `Stream, durable: 1.67 GB/s; Durable 4 KiB record: 6.12 k/s`.
+fn answered(document: &Document) -> Option<String> {
+    let told = |answer: &Answer| {
+        let [question, figure, ..] = summary::line(answer, document.row(&answer.row)?, false);
+        Some(format!("{question}: {figure}"))
+    };
+    let told = document.answers.iter().flatten().filter_map(told).take(ANSWERS_MAX).join("; ");
+    Some(told).filter(|told| !told.is_empty())
+}
 
 /// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
 /// fastest row, of those that survive a power loss if there are any.
 fn fastest_of(groups: &[Group]) -> Option<String> {
     let group = groups.first()?;
-    let rows: Vec<&Row> = groups.iter().flat_map(|group| group.rows.iter().copied()).collect();
-    if group.view() == View::Curve {
-        return Some(format!("{}: {}", group.workload, group.knee_line()));
-    }
-    let told = |row: &Row| {
+    let told = |row: &&Row| {
         let rate = if group.is_counted() { operations_per_s(row) } else { throughput(row) };
-        let p99 = Some(p99(row.latency())).filter(|p99| !p99.is_empty());
-        let p99 = p99.map_or(String::new(), |p99| format!(", P99 {p99}"));
-        format!("{}: {rate}{p99}", group.name(row))
+        format!("{}: {rate}", group.name(row))
     };
-    if group.is_of_jobs() && rows.len() <= JOBS_MAX {
-        return Some(rows.into_iter().map(told).join("; "));
+    if group.is_of_jobs() {
+        let jobs = groups.iter().flat_map(|group| &group.rows).take(JOBS_MAX);
+        return Some(jobs.map(told).join("; "));
     }
-    let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
-    let (rows, safe) = match rows().any(Row::is_durable) {
-        true => (rows().filter(|row| row.is_durable()).collect(), " that survive a power loss"),
-        false => (rows().collect::<Vec<_>>(), ""),
+    let answer = match group.view() {
+        View::Curve => group.knee_line(),
+        _ => {
+            let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
+            let durable = fastest(rows().filter(|row| row.is_durable()));
+            let of = if durable.is_some() { " that survives a power loss" } else { "" };
+            format!("the fastest{of}: {}", told(&durable.or_else(|| fastest(rows()))?))
+        }
     };
-    let best = told(fastest(rows.iter().copied())?);
-    match rows.len() {
-        1 => Some(format!("{}: {best}", group.workload)),
-        count => Some(format!("The fastest of {count} rows of {}{safe}: {best}", group.workload)),
-    }
+    Some(format!("{}: {answer}", group.workload))
 }
 
 /// Returns the time, length and program of a measurement.

@@ -13,8 +13,7 @@ use crate::tree::{Block, Figure, Section, Style, rest};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
-use wrote_result::document::{Direction, Document, Row, fastest};
-use wrote_result::units;
+use wrote_result::document::{Direction, Document, Row};
 
 /// A page has lines over time for at most this many rows; the table has all.
 const LINES_MAX: usize = 40;
@@ -60,7 +59,7 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let answer = if is_over_time || count == 2 { change(&results) } else { None };
     let mut article = Article {
         kicker: format!("wrote report: {question}"),
-        title: answer.unwrap_or_else(|| leads(&results, &across)),
+        title: answer.unwrap_or(question),
         lede: "The rows that two or more of them have. Each result stands below whole.".into(),
         sections: sections.chain([about(&results)]).collect(),
         ..Article::default()
@@ -76,24 +75,6 @@ fn change(results: &[One]) -> Option<String> {
     let (first, last) = (results.first()?, results.last()?);
     let changed = answer(&compare(first.document, last.document).ok()?);
     Some(format!("{changed} ({} against {})", last.name, first.name))
-}
-
-/// Answers by the number of rows in which each result is measurably faster than all others.
-fn leads(results: &[One], across: &[Across]) -> String {
-    let lead = |of: &Across| {
-        let rows = || of.rows.iter().flatten().copied();
-        let best = fastest(rows())?;
-        let others = rows().filter(|row| !std::ptr::eq(*row, best));
-        let is_alone = others.into_iter().all(|row| !row.is_tied_with(best));
-        of.rows.iter().position(|row| row.is_some_and(|row| std::ptr::eq(row, best)) && is_alone)
-    };
-    let counts = across.iter().filter_map(lead).counts();
-    let told = results.iter().enumerate().filter_map(|(number, result)| {
-        Some(format!("{} leads in {}", result.name, counts.get(&number)?))
-    });
-    let told = told.join(", ");
-    let rows = units::counted(across.len() as u64, "row");
-    if told.is_empty() { format!("No result leads in any of {rows}") } else { format!("Of {rows}: {told}") }
 }
 
 /// Returns the machine and the path.
@@ -277,17 +258,12 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
             let (value, interval, words) = figure(row, is_counted);
             let verdict = verdict(number, across.name);
             let started_at = &results[number].document.started_at;
-            let changed = match verdict {
-                Verdict::Faster => ", faster than the result before",
-                Verdict::Slower => ", slower than the result before",
-                _ => "",
+            let (changed, change) = match verdict {
+                Verdict::Faster => (", faster than the result before", Some(("faster", "▲"))),
+                Verdict::Slower => (", slower than the result before", Some(("slower", "▼"))),
+                _ => ("", None),
             };
             let at = (seconds(started_at).unwrap_or(number as f64), value);
-            let change = match verdict {
-                Verdict::Faster => Some(("faster", "▲")),
-                Verdict::Slower => Some(("slower", "▼")),
-                _ => None,
-            };
             let title = format!("{}: {words}{changed}", moment(started_at));
             let word = started_at.get(5..16).unwrap_or(started_at).replace('T', " ");
             let class = class(verdict).into();

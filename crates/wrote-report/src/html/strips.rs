@@ -5,7 +5,7 @@ use crate::chart::{Dot, Frame, per_second, ranges, rate};
 use crate::figures;
 use crate::tree::{Figure, Role, Section};
 use itertools::Itertools;
-use wrote_result::document::{Answer, Document, Row, Standing};
+use wrote_result::document::{Answer, Class, Document, Row, Standing};
 use wrote_result::units;
 
 /// Returns the answers that the yardstick has, with the typical figures.
@@ -32,13 +32,11 @@ fn strip(answer: &Answer, of: &Standing, row: &Row) -> Option<Figure> {
     };
     let scaled: Vec<(f64, f64)> =
         of.classes.iter().map(|class| (class.low * scale, class.high * scale)).collect();
-    let class = |(name, (low, high)): (&String, &(f64, f64))| {
-        let [low, high] = [*low, *high].map(word);
-        let unit = high.split_once(' ').map_or("", |of| of.1);
-        format!("{name}: {} to {high}", low.trim_end_matches(unit).trim_end())
+    let class = |(of, (low, high)): (&Class, &(f64, f64))| {
+        format!("{}: {} to {}", of.name, word(*low), word(*high))
     };
-    let classes = of.classes.iter().map(|class| &class.name).zip(&scaled).map(class);
-    let names: Vec<String> = ["this disk".to_owned()].into_iter().chain(classes).collect();
+    let mut names = vec!["this disk".to_owned()];
+    names.extend(of.classes.iter().zip(&scaled).map(class));
     let question = format!("{}: {}, {}.", answer.question, here, of.text);
     let title = format!("this disk: {here}");
     let dot = Dot { value, title, figure: here, class: "power-loss".into(), ..Dot::default() };
@@ -64,7 +62,6 @@ pub fn sources<'a>(document: &Document) -> Option<Section<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_result::document::Class;
     use wrote_result::sample;
 
     fn class(name: &str, low: f64, high: f64) -> Class {
