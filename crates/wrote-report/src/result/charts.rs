@@ -129,26 +129,22 @@ fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>
 /// Returns the chart of all writes of a scenario by the level that they survive; `None` where they
 /// are all of one workload, whose own chart shows them.
 pub fn overview(groups: &[Group]) -> Option<Figure> {
-    let mut lanes: Vec<(&Row, String, String)> = Vec::new();
-    for group in groups.iter().filter(|group| group.view() == View::Operations) {
-        let writes = group.rows.iter().filter(|row| row.survives.is_some());
-        lanes.extend(writes.map(|row| {
-            let name = format!("{}: {}", group.workload, name(group, row));
-            (*row, name, title(group, row))
-        }));
-    }
-    let workloads = lanes.iter().map(|(row, ..)| &row.workload).unique().count();
+    let groups = groups.iter().filter(|group| group.view() == View::Operations);
+    let lanes = groups.flat_map(|group| group.rows.iter().map(move |row| (group, *row)));
+    let mut lanes: Vec<(&Group, &Row)> = lanes.filter(|(_, row)| row.survives.is_some()).collect();
+    let workloads = lanes.iter().map(|(_, row)| &row.workload).unique().count();
     if workloads < 2 || lanes.len() > ROWS_MAX {
         return None;
     }
     // The safest first, and of each level the fastest.
-    lanes.sort_by(|(one, ..), (other, ..)| {
+    lanes.sort_by(|(_, one), (_, other)| {
         let by_level = other.survives.cmp(&one.survives);
         by_level.then(other.throughput().total_cmp(&one.throughput()))
     });
-    let rows: Vec<&Row> = lanes.iter().map(|(row, ..)| *row).collect();
-    let names: Vec<String> = lanes.iter().map(|(_, name, _)| name.clone()).collect();
-    let titles = lanes.into_iter().map(|(.., title)| title).collect();
+    let rows: Vec<&Row> = lanes.iter().map(|(_, row)| *row).collect();
+    let named = |(group, row): &(&Group, &Row)| format!("{}: {}", group.workload, name(group, row));
+    let names: Vec<String> = lanes.iter().map(named).collect();
+    let titles = lanes.iter().map(|(group, row)| title(group, row)).collect();
     let question = "How fast is each way, by the level that an acknowledged write survives?".into();
     Some(Figure { question, ..throughputs("Throughput by level of safety", &rows, &names, titles) })
 }
