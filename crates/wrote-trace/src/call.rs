@@ -46,8 +46,7 @@ pub struct Call {
     pub task: u32,
     /// Its effect.
     pub act: Act,
-    /// When those operations had ended before which it began, of which a queue in the kernel took
-    /// care.
+    /// The ends of the operations that a queue of the kernel completed before this one began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u64>,
     /// The bytes of a write; empty unless a record is made.

@@ -1,5 +1,6 @@
 //! Watches a program, stopping it at each call that changes files.
 
+mod aio;
 mod calls;
 mod descriptors;
 mod filter;

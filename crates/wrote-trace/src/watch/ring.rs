@@ -37,11 +37,11 @@ const COMPLETION_MORE: u32 = 2;
 /// A completion, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the program named the operation by.
+    /// The program's name for the operation (`user_data`).
     pub key: u64,
     /// The result, or a negative error number.
     pub result: i64,
-    /// Whether the operation goes on.
+    /// Whether more completions of the operation follow.
     pub is_partial: bool,
 }
 
@@ -63,27 +63,31 @@ pub struct Entry {
     pub file_index: u32,
 }
 
-/// Returns the number at a place of a structure.
-pub fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a part of the structure")
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+/// Returns the number of 32 bits at a place of a structure.
+pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(number(bytes, at))
+}
+
+/// Returns the number of 64 bits at a place of a structure.
+pub fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(number(bytes, at))
 }
 
 impl Entry {
     fn of(bytes: &[u8; ENTRY_BYTES]) -> Entry {
-        let long = |at| u64::from_ne_bytes(number(bytes, at));
         Entry {
             operation: bytes[0],
             flags: bytes[1],
             file: word(bytes, 4) as i32,
-            offset: long(8),
-            address: long(16),
+            offset: long(bytes, 8),
+            address: long(bytes, 16),
             length: word(bytes, 24),
             more: word(bytes, 28),
-            key: long(32),
+            key: long(bytes, 32),
             file_index: word(bytes, 44),
         }
     }
@@ -235,7 +239,7 @@ impl Ring {
             let at = self.completions_at + place as usize * completion_bytes(self.flags);
             let bytes: [u8; COMPLETION_BYTES] = self.rings.bytes(at);
             Completion {
-                key: u64::from_ne_bytes(number_of(&bytes)),
+                key: long(&bytes, 0),
                 result: i64::from(word(&bytes, 8) as i32),
                 is_partial: word(&bytes, 12) & COMPLETION_MORE != 0,
             }
@@ -245,10 +249,6 @@ impl Ring {
         self.seen = tail;
         is_whole
     }
-}
-
-fn number_of(bytes: &[u8]) -> [u8; 8] {
-    number(bytes, 0)
 }
 
 fn entry_bytes(flags: u32) -> usize {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// What an operation does.
+/// The effect of an operation.
 #[derive(Debug)]
 pub enum Work {
     /// It changes no file.
@@ -49,9 +49,9 @@ pub struct Operation {
     pub owner: pid_t,
     /// How many operations before it, counted backwards, it waits for.
     pub waits: u64,
-    /// When those of them had ended that have.
+    /// The ends of the operations before it that have ended.
     pub after: Vec<u64>,
-    /// When it was submitted, where, and by which thread.
+    /// The time, the place and the thread of its submission.
     pub at_ns: u64,
     pub place: Option<PlaceId>,
     pub task: pid_t,

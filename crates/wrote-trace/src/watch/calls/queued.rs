@@ -1,9 +1,9 @@
 //! The queues of the kernel that processes have made, and the effects of the operations in them.
 
 use super::Reader;
-use super::aio::Context;
 use super::queue::{InFlight, Operation, Work};
 use crate::call::Act;
+use crate::watch::aio::Context;
 use crate::watch::descriptors::is_same;
 use crate::watch::ring::{Completion, Ring};
 use libc::pid_t;

@@ -36,7 +36,6 @@ pub enum Change {
     Made { task: pid_t, params: u64 },
     Files { ring: QueueId, files: Vec<(u32, Option<File>)>, clears: bool },
     Rings { task: pid_t, list: u64, count: u64 },
-    Resized { ring: QueueId },
 }
 
 impl Reader {
@@ -73,8 +72,8 @@ impl Reader {
             13 => (0, long(16)?, u64::from(word(0)?), true),
             14 => (word(0)?, long(8)?, u64::from(word(24)?), false),
             20 => return Some(Begin::Await(Begun::Ring(Change::Rings { task, list, count }))),
-            // The entries move.
-            33 => return Some(Begin::Await(Begun::Ring(Change::Resized { ring: known? }))),
+            // The entries would move.
+            33 => return Some(Begin::Refuse(libc::EINVAL, KIND_REFUSED)),
             _ => return None,
         };
         let Some(ring) = known else { return Some(Begin::Unseen(IO_URING_UNSEEN)) };
@@ -130,10 +129,6 @@ impl Reader {
                     let ring = ring.and_then(|ring| self.queues.ring(process, ring as i32));
                     self.queues.registered.extend(place.zip(ring).map(|(at, of)| ((task, at), of)));
                 }
-            }
-            Change::Resized { ring } => {
-                self.queues.all.remove(&ring);
-                self.queues.doubt = Some(LOST);
             }
         }
     }
