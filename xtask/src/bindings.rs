@@ -12,6 +12,8 @@ use lab::tools::run::{HANG, Show, output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The code that survives a power loss, in each language.
+const RECIPES: &str = "docs/safe-writes.md";
 /// The manifest of the workspace.
 pub const MANIFEST: &str = "bindings/Cargo.toml";
 
@@ -112,7 +114,38 @@ pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Resul
 fn python() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     package(folder.path())?;
-    run_python_example(folder.path(), folder.path())
+    run_python_example(folder.path(), folder.path())?;
+    let calls = "replace('a', b'new\\n'), write_stream('s', [b'new\\n']), append('l', [b'new'])";
+    let mut python = Command::new("python3");
+    try_recipes(
+        folder.path(),
+        ["python", "recipes.py", calls],
+        python.env("PYTHONPATH", folder.path()),
+    )
+}
+
+/// Runs the code with the package of `docs/safe-writes.md`, in a language and a file, with calls.
+fn try_recipes(
+    folder: &Path,
+    [language, file, calls]: [&str; 3],
+    command: &mut Command,
+) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(root().join(RECIPES)).tried(RECIPES)?;
+    let fence = format!("```{language} wrote\n");
+    let blocks = text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next());
+    let mut lines: Vec<&str> = Vec::new();
+    for line in blocks.flat_map(str::lines).chain([calls]) {
+        if !(line.starts_with("import ") && lines.contains(&line)) {
+            lines.push(line);
+        }
+    }
+    std::fs::write(folder.join(file), lines.join("\n")).tried(file)?;
+    output(command.current_dir(folder).arg(file), file)?;
+    let saved = ["a", "s"].map(|name| std::fs::read(folder.join(name)).unwrap_or_default());
+    match saved.iter().all(|saved| saved == b"new\n") && folder.join("l").is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!("{file}: {RECIPES} saved {saved:?}"))),
+    }
 }
 
 /// Runs the example of the Python package's README in `folder`, with the package in `site`.
@@ -139,7 +172,10 @@ const IS_NEW_ENOUGH: &str = "import sys; print(sys.version_info >= (3, 11))";
 fn node() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     npm_package(&folder.path().join("node_modules/wrote"), &libraries("debug"))?;
-    run_node_example(folder.path())
+    run_node_example(folder.path())?;
+    let calls = "await replace('a', 'new\\n'); await writeStream('s', ['new\\n']); \
+        await append('l', ['new']);";
+    try_recipes(folder.path(), ["js", "recipes.mjs", calls], &mut Command::new("node"))
 }
 
 /// Runs the example of the npm package's README in `folder`, where the package is installed.

@@ -28,6 +28,7 @@ use catalogue::Candidate;
 use itertools::Itertools;
 use scenario::Comparison;
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -182,10 +183,15 @@ pub fn langs(
 /// Sorts the rows of each workload, the fastest first: by throughput, or by the median save.
 fn sort(rows: &mut [Row]) {
     for of_workload in rows.chunk_by_mut(|one, other| one.workload == other.workload) {
-        of_workload.sort_by(|one, other| match (one.latency(), other.latency()) {
-            (Some(one), Some(other)) => one.p50.cmp(&other.p50),
-            _ => other.throughput().total_cmp(&one.throughput()),
-        });
+        of_workload.sort_by(order);
+    }
+}
+
+/// Orders two rows of a workload, the faster first.
+fn order(one: &Row, other: &Row) -> Ordering {
+    match (one.latency(), other.latency()) {
+        (Some(one), Some(other)) => one.p50.cmp(&other.p50),
+        _ => other.throughput().total_cmp(&one.throughput()),
     }
 }
 

@@ -49,6 +49,10 @@ pub const RUNS_MIN: u32 = 3;
 /// The time of a default run, in which it writes the maximum number of bytes of a measurement.
 const USUAL_TIME: Duration = Duration::from_secs(12);
 
+/// The part of the time and of the bytes of a default run that the writers of one log have, and as
+/// much for reads.
+pub(crate) const PART: u32 = 10;
+
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {

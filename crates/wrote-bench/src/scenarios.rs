@@ -8,6 +8,7 @@ pub(crate) mod load;
 pub(crate) mod meta;
 pub(crate) mod peak;
 pub(crate) mod rand;
+pub(crate) mod reads;
 pub(crate) mod sustained;
 pub(crate) mod ways;
 
@@ -50,6 +51,7 @@ macro_rules! registry {
 
 registry! {
     ladder::Ladder,
+    reads::Reads,
     ways::Ways,
     append::Append,
     latency::Latency,

@@ -27,8 +27,9 @@ pub enum Content {
     Trace(Box<Trace>),
 }
 
-/// The answer comes last: a terminal then shows the end of the text.
-const ON_SCREEN: [Role; 7] = [
+/// The answer comes first in one sentence, and last: a terminal then shows the end of the text.
+const ON_SCREEN: [Role; 8] = [
+    Role::Headline,
     Role::Facts,
     Role::Scenario,
     Role::Part,
@@ -37,7 +38,8 @@ const ON_SCREEN: [Role; 7] = [
     Role::Foot,
     Role::Answer,
 ];
-const ON_PAPER: [Role; 7] = [
+const ON_PAPER: [Role; 8] = [
+    Role::Headline,
     Role::Facts,
     Role::Answer,
     Role::Scenario,
@@ -72,7 +74,7 @@ impl Content {
 
     fn on_screen(&self) -> Vec<Section<'_>> {
         match self {
-            Content::Result(of) => ordered(result::sections(of), &ON_SCREEN),
+            Content::Result(of) => ordered(result::on_screen(of), &ON_SCREEN),
             Content::Comparison(of) => comparison::sections(of),
             Content::Examination { of, all } => doctor::on_screen(of, *all),
             Content::Trace(of) => trace::sections(of, trace::FILES_MAX),

@@ -91,7 +91,11 @@ fn conditions(fit: &Fit) -> String {
         // The first of the worst.
         let worst = rules.into_iter().rev().max_by_key(|of| of.1);
         let Some((rule, verdict, here)) = worst else { return };
-        let why = format!("({}: {} here)", rule.name, in_short(&rule.of, here));
+        let here = match is_measured(here) {
+            true => format!("{} here", in_short(&rule.of, here)),
+            false => "not measured".into(),
+        };
+        let why = format!("({}: {here})", rule.name);
         let why = if verdict == FitVerdict::Fits { String::new() } else { why };
         all.push((verdict, format!("{name} {why}").trim().into()));
     };
@@ -228,7 +232,7 @@ fn table(fits: &[Fit]) -> Table {
     for neighbour in neighbours(fits) {
         let heading = format!("BESIDE {}", neighbour.to_uppercase());
         let beside = |of: &Line| {
-            let Some(beside) = beside(of.rule, neighbour) else { return Text::default() };
+            let Some(beside) = beside(of.rule, neighbour) else { return "-".into() };
             let [whole, short] = [with_ends, in_short].map(|told| told(&of.rule.of, &beside.here));
             Text { short: Some(short), tone: tone(beside.verdict), ..whole.into() }
         };
@@ -259,6 +263,11 @@ fn tone(verdict: Option<FitVerdict>) -> Tone {
     }
 }
 
+/// Returns whether there was time for a run.
+fn is_measured(interval: &Interval) -> bool {
+    interval.ci95_high > 0.0
+}
+
 /// Returns a figure in its unit.
 fn shown(of: &str, value: f64) -> String {
     match of {
@@ -270,12 +279,12 @@ fn shown(of: &str, value: f64) -> String {
 
 /// A median with the ends of its interval, in one unit: `1.93 (1.82-2.10) ms`.
 fn with_ends(of: &str, interval: &Interval) -> String {
-    // No time was left for a run.
-    if interval.ci95_high == 0.0 {
-        return "not measured".into();
+    if !is_measured(interval) {
+        return "-".into();
     }
     if !has_spread(interval) {
-        return shown(of, interval.median);
+        // One operation is too few for a P99.
+        return shown(of, interval.median.max(interval.ci95_low));
     }
     let kind: &[&str] = match of {
         "iops" => &units::COUNTS,
@@ -377,31 +386,59 @@ fn remedies(rule: &FitRule) -> Option<String> {
     Some(format!("Remedies for a copy, {}: {found}", rule.name))
 }
 
-/// Names the rules whose intervals hold the limit, with the time that decides all of them.
-fn undecided(fits: &[Fit], document: &Document) -> Option<String> {
-    let rules = fits.iter().flat_map(|fit| &fit.rules);
-    let rules = rules.filter(|rule| rule.verdict == Some(FitVerdict::Undecided));
+/// Names the undecided rules, each by the reason, with what decides them.
+fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
+    let rules = || fits.iter().flat_map(|fit| &fit.rules);
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
     // With the work between the runs.
     let needs_s = |rule: &FitRule| {
         let of_rule_s = document.row(&rule.row).map(elapsed_s).filter(|s| *s > 0.0)?;
         Some(document.elapsed_s * rule.decided_after_s? / of_rule_s)
     };
-    let rules: Vec<(String, Option<f64>)> = rules
-        .map(|rule| (named(rule), needs_s(rule)))
-        .unique_by(|(name, _)| name.clone())
-        .collect();
-    let all = rules.iter().map(|(name, _)| name).join("; ");
-    let close = rules.iter().filter(|of| of.1.is_none()).map(|(name, _)| name).join("; ");
-    let minutes = (rules.iter().filter_map(|(_, s)| *s).fold(0.0, f64::max) / 60.0).ceil();
-    let told = match (minutes > 0.0, close.is_empty()) {
-        _ if rules.is_empty() => return None,
-        (true, true) => format!("--time {minutes}min should decide them"),
-        (true, false) => format!("--time {minutes}min should decide all but {close}, too close"),
-        (false, _) => "the figures are too close to their limits to tell".into(),
+    let neighbours = neighbours(fits);
+    let without = |rule: &FitRule| {
+        let is_here = |name: &&&str| beside(rule, name).is_some_and(|of| is_measured(&of.here));
+        let missing = neighbours.iter().filter(|name| !is_here(name));
+        let missing = missing.map(|name| format!("{} beside {name}", named(rule)));
+        let alone = (!is_measured(&rule.here)).then(|| named(rule));
+        alone.into_iter().chain(missing).collect::<Vec<_>>()
     };
-    let rules = units::counted(rules.len() as u64, "rule");
-    Some(format!("{rules} undecided, as the interval includes the limit ({all}): {told}"))
+    let unmeasured = rules().flat_map(without).unique().join("; ");
+    let is_open =
+        |rule: &&FitRule| rule.verdict == Some(FitVerdict::Undecided) && is_measured(&rule.here);
+    let runs = |rule: &FitRule| document.row(&rule.row).map_or(0, |row| row.runs.len());
+    let minutes = rules().filter(is_open).filter_map(needs_s).fold(0.0, f64::max) / 60.0;
+    let names = |has_runs: bool, has_time: bool| {
+        let is_of = |rule: &&FitRule| {
+            let is_long = runs(rule) >= FitRule::RUNS_MIN;
+            is_long == has_runs && (!is_long || needs_s(rule).is_some() == has_time)
+        };
+        rules().filter(is_open).filter(is_of).map(named).unique().join("; ")
+    };
+    let told = [
+        (
+            "Undecided, as the interval includes the limit",
+            names(true, true),
+            format!("--time {}min should decide", minutes.ceil()),
+        ),
+        (
+            "Undecided, and too close to the limit for any length of time",
+            names(true, false),
+            "take it as a miss now and then".into(),
+        ),
+        (
+            "Undecided, as fewer than three runs prove nothing",
+            names(false, false),
+            "leave out --runs, or give more --time".into(),
+        ),
+        (
+            "Not measured (-), as the time was used up",
+            unmeasured,
+            "give more --time, or fewer patterns and --beside".into(),
+        ),
+    ];
+    let told = told.into_iter().filter(|(_, names, _)| !names.is_empty());
+    told.map(|(why, names, then)| format!("{why}: {names}. Next: {then}")).collect()
 }
 
 fn ratio(rule: &FitRule, beside: &Beside) -> String {
@@ -494,15 +531,18 @@ mod tests {
             knee: None,
         });
         let fit = Fit { program: "etcd".into(), version: "3".into(), verdict: None, rules };
-        let line = undecided(std::slice::from_ref(&fit), &document).unwrap();
-        assert!(
-            line.ends_with(
-                "(500 per second; backend, heavy load): --time 10min should decide them"
-            ),
-            "{line}"
-        );
+        let lines = undecided(std::slice::from_ref(&fit), &document);
+        let decided = "Undecided, as the interval includes the limit: 500 per second; backend, \
+            heavy load. Next: --time 10min should decide";
+        assert_eq!(lines, [decided]);
+        let unmeasured = FitRule { name: "late".into(), ..FitRule::default() };
+        let mut close = fit.rules[0].clone();
+        (close.name, close.decided_after_s) = ("close".into(), None);
+        let lines = undecided(&[Fit { rules: vec![unmeasured, close], ..fit.clone() }], &document);
+        assert!(lines[0].starts_with("Undecided, and too close to the limit"), "{lines:?}");
+        assert!(lines[1].starts_with("Not measured (-), as the time was used up: late."));
         let none = Fit { rules: Vec::new(), ..fit };
-        assert_eq!(undecided(&[none], &document), None);
+        assert!(undecided(&[none], &document).is_empty());
     }
 
     #[test]
@@ -549,7 +589,7 @@ mod tests {
         assert_eq!(told(1.82e6, 2.1e6), "1.93 (1.82-2.10) ms");
         assert_eq!(told(900e3, 2.1e6), "1.93 (0.90-2.10) ms");
         assert_eq!(told(1.93e6, 1.93e6), "1.93 ms");
-        assert_eq!(with_ends("iops", &Interval::default()), "not measured");
+        assert_eq!(with_ends("iops", &Interval::default()), "-");
         let few = Interval { median: 0.0, ci95_low: 9e6, ci95_high: 30e6 };
         assert_eq!(with_ends("flush_p99_ns", &few), "9.00-30.0 ms");
     }

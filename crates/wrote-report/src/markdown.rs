@@ -13,7 +13,7 @@ pub fn write(title: &str, sections: &[Section], out: &mut dyn Write) -> io::Resu
     for section in sections {
         match section.role {
             Role::Page => continue,
-            Role::Facts | Role::Answer | Role::Foot => {}
+            Role::Headline | Role::Facts | Role::Answer | Role::Foot => {}
             Role::Scenario => writeln!(out, "\n{}", inline(&section.lede))?,
             Role::Part | Role::Findings | Role::Advice => {
                 write_heading(&section.title, &section.lede, out)?;
@@ -51,7 +51,7 @@ fn write_notes(Notes { notes, style }: &Notes, out: &mut dyn Write) -> io::Resul
     let notes = notes.iter().filter(|note| note.on != On::Screen);
     for (number, note) in notes.enumerate() {
         match style {
-            Style::Foot => writeln!(out, "\n{}", inline(&note.text))?,
+            Style::Lead | Style::Foot => writeln!(out, "\n{}", inline(&note.text))?,
             _ if number == 0 => writeln!(out, "\n- {}", inline(&note.text))?,
             _ => writeln!(out, "- {}", inline(&note.text))?,
         }

@@ -4,6 +4,7 @@ mod answers;
 mod charts;
 mod grid;
 mod latencies;
+mod saves;
 
 pub use charts::{interval, overview};
 pub use latencies::LINES_MAX;
@@ -25,6 +26,9 @@ const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of
     of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
     the file's name.";
 
+const OTHER_LANGUAGES: &str = "Code in other languages: --lang python, node, go, java or c; with \
+    and without the library: docs/safe-writes.md";
+
 /// Returns the command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`,
 /// `wrote run jobs.fio`.
 pub fn title(document: &Document) -> String {
@@ -45,6 +49,7 @@ pub fn files(document: &Document) -> String {
 /// Returns the sections of a result.
 pub fn sections(document: &Document) -> Vec<Section<'_>> {
     let mut sections = vec![Section::facts("Disk and machine", target::facts_of(document))];
+    sections.extend(summary::head(document));
     sections.extend(summary::section(document));
     sections.extend(fit::section(document));
     sections.extend(document.scenarios.iter().map(|scenario| {
@@ -58,12 +63,26 @@ pub fn sections(document: &Document) -> Vec<Section<'_>> {
         sections.push(Section::new(Role::Findings, "Findings", "", blocks));
     }
     if !document.advice.is_empty() {
-        let blocks = vec![Block::Cards(cards(document))];
+        let others = document.advice.iter().any(|advice| advice.recipe.is_some());
+        let others = others.then(|| Note { on: On::Screen, ..OTHER_LANGUAGES.into() });
+        let blocks = vec![Block::Cards(cards(document)), Block::notes(Style::Apart, others)];
         sections.push(Section::new(Role::Advice, "Advice", "", blocks));
     }
     let foot = Block::notes(Style::Foot, foot(document));
     sections.push(Section::new(Role::Foot, "", "", vec![foot]));
     sections
+}
+
+/// Returns the sections for a screen, which shows saves of many texts in two tables.
+pub fn on_screen(document: &Document) -> Vec<Section<'_>> {
+    let mut all = sections(document);
+    let scenarios = all.iter_mut().filter(|section| section.role == Role::Scenario);
+    for (section, scenario) in scenarios.zip(&document.scenarios) {
+        if let Some((shown, others)) = saves::shortened(scenario) {
+            section.blocks = shown.into_iter().flat_map(blocks).chain(others).collect();
+        }
+    }
+    all
 }
 
 /// Returns the heading, charts, table and notes of a group.

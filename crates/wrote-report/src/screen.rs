@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::doctor::State;
 use wrote_result::document::Severity;
+use wrote_result::recipes::RUST;
 
 /// The column of the labels of a check, and their width.
 const LABEL_INDENT: usize = 4;
@@ -31,7 +32,7 @@ impl Report<'_> {
     fn section(&mut self, section: &Section) -> io::Result<()> {
         match section.role {
             Role::Page => return Ok(()),
-            Role::Facts | Role::Answer | Role::Foot => {}
+            Role::Headline | Role::Facts | Role::Answer | Role::Foot => {}
             Role::Scenario => {
                 let question = self.page.prose(&section.lede, 0);
                 writeln!(self.out, "\n{}", self.page.paint(Tone::Strong, &question))?;
@@ -88,6 +89,9 @@ impl Report<'_> {
             let (mark, tone) = (note.mark.map(|mark| mark.on(page.screen)), note.tone);
             match (style, mark) {
                 (Style::List, _) => writeln!(self.out, "  {}", page.prose(&text, 4))?,
+                (Style::Lead, _) => {
+                    writeln!(self.out, "{}\n", page.paint(Tone::Strong, &page.prose(&text, 0)))?;
+                }
                 (Style::Foot, mark) => {
                     let mark = mark.map(|mark| format!("{mark} ")).unwrap_or_default();
                     for line in page.prose(&(mark + &text), 0).lines() {
@@ -170,7 +174,10 @@ impl Report<'_> {
             writeln!(self.out, "  {}", self.page.paint(Tone::Strong, &purpose))?;
             writeln!(self.out, "  do       {}", self.page.prose(&card.action, 11))?;
             writeln!(self.out, "  because  {}", self.page.prose(&card.because, 11))?;
-            for code in &card.codes {
+            // Rust without the library is in the documents: the screen stays short.
+            let is_rust = card.codes.iter().all(|code| code.language == RUST);
+            let shown = if is_rust { 1 } else { card.codes.len() };
+            for code in card.codes.iter().take(shown) {
                 // Not wrapped: a reader copies it.
                 for (number, line) in code.text.lines().enumerate() {
                     let label = if number == 0 { code.label } else { "" };

@@ -5,11 +5,11 @@ use crate::figures::{per_second, ranged, text};
 use crate::paint::{Mark, Tone};
 use crate::table::{self, Column, Keep, Table};
 use crate::text::Page;
-use crate::tree::{Block, Note, Role, Section, Style};
+use crate::tree::{Block, Note, On, Role, Section, Style};
 use itertools::Itertools;
 use std::ops::RangeInclusive;
 use wrote_result::document::{
-    Answer, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
+    Answer, Blocks, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
 };
 use wrote_result::units::{self, nanoseconds};
 
@@ -18,25 +18,90 @@ const HEADINGS: [(&str, &str); 4] = [
     ("", "Purpose"),
     ("MEDIAN", "Median"),
     ("LIKELY RANGE", "Likely range"),
-    ("SIMPLEST MEANS", "Simplest means"),
+    ("SIMPLEST METHOD", "Simplest method"),
 ];
 /// Further warnings are only in the findings.
 const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory; its line reports that instead.
 const MEMORY: &str = "ram-not-disk";
 
+/// The headline has at most this number of figures.
+const HEADLINE_MAX: usize = 2;
+
+/// Returns the answers that have a row, each with it.
+fn found(document: &Document) -> Vec<(&Answer, &Row)> {
+    let answers = document.answers.iter().flatten();
+    answers.filter_map(|answer| Some((answer, document.row(&answer.row)?))).collect()
+}
+
+/// Returns whether a row was as fast as memory.
+fn is_memory(document: &Document, row: &Row) -> bool {
+    document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
+}
+
+/// Returns the answer as one sentence: the first figures of the safest level, and the class of
+/// disks that the last of them is consistent with. `None` where the result answers no question.
+pub fn headline(document: &Document) -> Option<String> {
+    let mut found = found(document);
+    let of = |row: &Row| (row.view() == View::Saves, row.survives);
+    let first = of(found.first()?.1);
+    // Reads stand next to writes of any level.
+    found.retain(|(_, row)| of(row) == first || of(row) == (first.0, None));
+    found.truncate(HEADLINE_MAX);
+    let figures = found.iter().map(|(answer, row)| {
+        let memory = if is_memory(document, row) { ", at memory's speed" } else { "" };
+        clause(answer, row) + memory
+    });
+    let figures = figures.dedup().join(" and ");
+    let stands = found.last().and_then(|(answer, _)| answer.yardstick.as_ref());
+    let stands = stands.and_then(|of| of.text.split(';').next());
+    let stands = stands.map_or(String::new(), |text| format!(", {text}"));
+    let verb = if first.0 { "needs" } else { "reaches" };
+    Some(format!("{} {verb} {figures}{stands}.", document.target.path))
+}
+
+/// Returns an answer as a part of a sentence: `6.12 k durable writes of 4 KiB per second`.
+fn clause(answer: &Answer, row: &Row) -> String {
+    let [question, figure, ..] = line(answer, row, false);
+    let settings = &row.settings.effective;
+    let is_read = row.direction == Direction::Read;
+    let safety = match row.is_durable() {
+        _ if is_read => "",
+        true => "durable ",
+        false => "unflushed ",
+    };
+    let sized = |what| format!("{safety}{what} of {}", units::block_size(settings.bs_bytes));
+    let what = match row.view() {
+        View::Saves => return format!("{figure} for a {}", sized("save")),
+        View::Messages => format!("{safety}messages"),
+        View::Metadata => question.to_lowercase(),
+        _ if row.workload.starts_with("langs/") => {
+            format!("{} by {}", question.to_lowercase(), row.short_name())
+        }
+        View::Files if settings.source_cache.is_some() => format!("{safety}copies"),
+        View::Files => format!("{safety}writes of a file"),
+        _ if answer.bytes_per_s.is_some() => "long writes".into(),
+        _ => sized(if is_read { "reads" } else { "writes" }),
+    };
+    match figure.strip_suffix("/s").filter(|number| !number.ends_with('B')) {
+        Some(number) => format!("{} {what} per second", number.trim_end()),
+        None => format!("{figure} in {what}"),
+    }
+}
+
+/// Returns the section of the headline, which comes first.
+pub fn head(document: &Document) -> Option<Section<'_>> {
+    let blocks = vec![Block::notes(Style::Lead, headline(document))];
+    (!blocks[0].is_empty()).then(|| Section::new(Role::Headline, "", "", blocks))
+}
+
 /// Returns the section of the answers; `None` where the result answers no such question.
 pub fn section(document: &Document) -> Option<Section<'_>> {
-    let answers = document.answers.iter().flatten();
-    let found = answers.filter_map(|answer| Some((answer, document.row(&answer.row)?)));
-    let found: Vec<(&Answer, &Row)> = found.collect();
+    let found = found(document);
     if found.is_empty() {
         return None;
     }
-    let is_memory = |row: &Row| {
-        document.findings.iter().any(|of| of.id == MEMORY && of.text.contains(&row.name))
-    };
-    let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(row));
+    let line = |(answer, row): &(&Answer, &Row)| line(answer, row, is_memory(document, row));
     let written: u64 = document
         .rows()
         .filter(|row| row.direction == Direction::Write)
@@ -61,10 +126,14 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Some(Note::from(format!("{}: {}.", answer.question, standing.text)))
     });
     let warnings = warnings(&document.findings).into_iter().map(warning);
+    let last = headline(document);
+    let last = last.map(|text| Note { tone: Tone::Strong, on: On::Screen, ..text.into() });
     let blocks = vec![
         Block::Banner(place, done),
         Block::Table(table(&answers)),
         Block::notes(Style::Apart, standing.chain(warnings).chain(faster)),
+        // For a reader who scrolls up from the prompt.
+        Block::notes(Style::Apart, last),
     ];
     Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
@@ -72,10 +141,12 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
 /// Names what a faster method needs, and a simpler one does not.
 fn price(faster: &Row, simpler: &Row) -> String {
     let [faster, simpler] = [faster, simpler].map(|row| &row.settings.effective);
+    let blocks = (faster.blocks != simpler.blocks).then_some(faster.blocks);
     let needs = [
         (faster.direct && !simpler.direct, "aligned buffers"),
         (faster.iodepth > simpler.iodepth, "many writes in flight"),
-        (faster.blocks != simpler.blocks, "a file that was written before"),
+        (blocks == Some(Blocks::Written), "a file that was written before"),
+        (blocks == Some(Blocks::Allocated), "a file that is allocated beforehand"),
     ];
     let needs = needs.iter().filter(|of| of.0).map(|of| of.1).join(", ");
     if needs.is_empty() { needs } else { format!(" (needs {needs})") }
@@ -200,6 +271,7 @@ fn warnings(findings: &[Finding]) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use wrote_result::document::Standing;
     use wrote_result::sample;
 
     #[test]
@@ -219,6 +291,38 @@ mod tests {
         assert_eq!(short("other", "It is slow. Stop."), "It is slow [other]");
         let long = format!("{}: more", "word ".repeat(20));
         assert_eq!(short("other", &long), format!("{} [other]", "word ".repeat(20)));
+    }
+
+    #[test]
+    fn the_headline_is_one_sentence_about_the_safest_figures() {
+        let mut rows = vec![
+            sample::row("stream/fdatasync-each", "power-loss", &[1.9e9, 2e9, 2.1e9]),
+            sample::row("small/fdatasync-each", "power-loss", &[26e6, 27e6, 28e6]),
+            sample::row("stream/cached", "process-crash", &[5e9, 5e9, 5e9]),
+        ];
+        rows[0].settings.effective.sync = wrote_result::document::Flush::FdatasyncAtEnd;
+        let answer = |row: &Row, text: Option<&str>| Answer {
+            row: row.name.clone(),
+            yardstick: text.map(|text| Standing { text: text.into(), ..Standing::default() }),
+            ..Answer::default()
+        };
+        let like = Some("consistent with enterprise SSDs (7 k to 40 k); 3.9 times others");
+        let texts = [None, like, None];
+        let answers = rows.iter().zip(texts).map(|(row, text)| answer(row, text)).collect();
+        let mut document = Document { answers: Some(answers), ..Document::default() };
+        document.target.path = "/data".into();
+        assert_eq!(headline(&document), None);
+        document.scenarios.push(wrote_result::document::Scenario {
+            name: "ladder".into(),
+            question: String::new(),
+            rows,
+            knee: None,
+        });
+        assert_eq!(
+            headline(&document).unwrap(),
+            "/data reaches 2.00 GB/s in durable writes of 512 KiB and 6.59 k durable writes of \
+             4 KiB per second, consistent with enterprise SSDs (7 k to 40 k)."
+        );
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Section<'a> {
 /// The subject of a section. Each format has its own order of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
+    /// The answer in one sentence.
+    Headline,
     /// The path and the machine: a screen and Markdown need no title.
     Facts,
     /// The answers.
@@ -75,6 +77,8 @@ pub struct Notes {
 /// How sentences appear on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
+    /// In front of everything, with a gap below.
+    Lead,
     /// Below a table.
     Close,
     /// Below a gap.
@@ -211,7 +215,8 @@ impl<'a> Block<'a> {
         Block::Figures(Figures(Box::new(draw)))
     }
 
-    fn is_empty(&self) -> bool {
+    /// Returns whether it is a block of no sentence.
+    pub fn is_empty(&self) -> bool {
         matches!(self, Block::Notes(notes) if notes.notes.is_empty())
     }
 }

@@ -262,7 +262,7 @@ pub struct Finding {
 
 /// How to write here, for one purpose.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Advice {
     /// The purpose: `streaming`, `small durable records`, `data that may be lost`.
@@ -273,11 +273,15 @@ pub struct Advice {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// The code with the library `wrote`: a whole file of Rust that compiles as it is. Absent if
-    /// `code` has it already.
+    /// The code with the library `wrote`; in Rust a whole file that compiles as it is. Absent if
+    /// `code` has it already, or the language has no package.
     pub with_wrote: Option<String>,
-    /// The code in Rust: with the standard library where `with_wrote` is present.
+    /// The code: with the standard library where `with_wrote` is present. Empty if there is none.
     pub code: String,
+    /// The language of the code; Rust if absent.
+    pub language: Option<String>,
+    /// The chapter of `docs/safe-writes.md` that has the code in all languages.
+    pub recipe: Option<String>,
 }
 
 /// One of the main figures of a result.

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod document;
 pub mod finding;
+pub mod recipes;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod saves;

@@ -1,13 +1,13 @@
 //! The scenario of `wrote langs`: a row for each program in each of its workloads, and one for the
 //! drive to compare with.
 
-use super::Request;
 use super::answer::{self, Answer};
 use super::build::{BuiltProgram, Shelf, build_all};
 use super::catalogue::{Candidate, DRIVE};
 use super::file::Subject;
 use super::program::{self, Call as ProgramCall};
 use super::workload::{Table, Task, in_blocks, tables};
+use super::{Request, order};
 use crate::calibration;
 use crate::plan::{Call, OneRun, Plan, Prepared, RowSpec, Turn, Within, Work};
 use crate::progress::Ticker;
@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use wrote::Survives;
 use wrote::device::Target;
 use wrote_jobs::clock::clocked;
+use wrote_jobs::findings::Evidence;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::foreign::SAMPLE;
@@ -29,7 +30,7 @@ use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{JobSpec, READ, WRITE};
-use wrote_result::document::{Direction, Fallback, Language, Row, Run, View};
+use wrote_result::document::{self, Direction, Fallback, Language, Row, Run, View};
 use wrote_result::{Error, units};
 
 pub(super) const NAME: &str = "langs";
@@ -78,6 +79,37 @@ impl Scenario for Comparison {
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error> {
         Ok(vec![Programs::new(self, call.target)?.plan(call.target)])
     }
+
+    fn answers(&self, evidence: &Evidence) -> Vec<document::Answer> {
+        ANSWERED.iter().filter_map(|asked| best(evidence, *asked)).collect()
+    }
+}
+
+/// The workloads that are answered, each with its question.
+const ANSWERED: [(&str, &str); 5] = [
+    ("langs/bytes-write", "Writes byte by byte"),
+    ("langs/bytes-read", "Reads byte by byte"),
+    ("langs/save-sync-500", "Saves with a sync"),
+    ("langs/lines", "Lines appended"),
+    ("langs/log", "Durable lines"),
+];
+
+/// Answers by the fastest language, its part of the drive's rate, and how far the slowest is behind.
+fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<document::Answer> {
+    let rows = evidence.rows.iter().filter(|row| row.workload == workload);
+    let (drive, mut rows): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.short_name() == DRIVE);
+    rows.sort_by(|one, other| order(one, other));
+    let (best, slowest) = (*rows.first()?, *rows.last()?);
+    let part = |drive: &&Row| {
+        let percent = best.throughput() / drive.throughput() * 100.0;
+        format!("{percent:.0} % of the drive")
+    };
+    let behind =
+        (rows.len() > 1).then(|| format!("{} times {}", best.times(slowest), slowest.short_name()));
+    let facts = [Some(best.short_name().to_owned()), drive.first().map(part), behind];
+    let how = facts.into_iter().flatten().collect::<Vec<String>>().join(", ");
+    let (question, row) = (question.into(), best.name.clone());
+    Some(document::Answer { question, row, how, ..document::Answer::default() })
 }
 
 /// Makes the runs of the programs.

@@ -127,7 +127,7 @@ impl Scenario for Latency {
     }
 
     fn answers(&self, evidence: &Evidence) -> Vec<Answer> {
-        advice::answer(evidence).into_iter().collect()
+        advice::answers(evidence)
     }
 }
 

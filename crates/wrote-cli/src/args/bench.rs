@@ -11,12 +11,13 @@ use wrote_jobs::peers::Peers;
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_report::Format;
 use wrote_result::document::Process;
+use wrote_result::recipes::{LANGUAGES, RUST};
 use wrote_result::units;
 
 /// The arguments that the short help has.
-pub(super) const USUAL: [&str; 15] = [
+pub(super) const USUAL: [&str; 16] = [
     "path", "format", "json", "output", "html", "only", "size", "time", "runs", "wear", "bs",
-    "iodepth", "within", "vs", "list",
+    "iodepth", "within", "vs", "lang", "list",
 ];
 
 const POISSON_HELP: &str =
@@ -45,7 +46,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Measure only these scenarios, workloads or rows (see --list) [default: ladder]
+    /// Measure only these scenarios, workloads or rows (see --list) [default: ladder, read and 64 writers of one log]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
@@ -125,6 +126,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"],
         allow_hyphen_values = true)]
     pub vs: Option<String>,
+
+    /// The language of the code in the advice
+    #[arg(long, value_name = "LANG", default_value = RUST,
+        value_parser = words(LANGUAGES.map(|(name, word)| (name, "", word))))]
+    pub lang: &'static str,
 
     /// Leave the last test files where they are
     #[arg(long)]

@@ -5,11 +5,14 @@ use wrote_jobs::rate::Amount;
 use wrote_report::Format;
 use wrote_result::units;
 
-/// Parses one of these words, each with its help and its meaning.
+/// Parses one of these words, each with its help, if it needs any, and its meaning.
 pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
-    let names = words.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    let names = words.map(|(name, help, _)| match help {
+        "" => PossibleValue::new(name),
+        help => PossibleValue::new(name).help(help),
+    });
     PossibleValuesParser::new(names).map(move |name| {
         let known = words.iter().find(|(known, ..)| *known == name);
         known.expect("no other word is accepted").2

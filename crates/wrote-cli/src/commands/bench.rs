@@ -11,6 +11,7 @@ use wrote_bench::{Bench, Listed, listed};
 use wrote_jobs::peers::Peers;
 use wrote_report::{Content, Screen, write_json};
 use wrote_result::document::Document;
+use wrote_result::recipes::RUST;
 use wrote_result::{Error, Stop, schema};
 
 pub(super) fn run(
@@ -38,7 +39,11 @@ pub(super) fn run(
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let request = arguments.request(command, peers);
     // The bar is gone from the screen before the result.
-    let document = Bench::new(&request).ranks(peers).run(stop, &mut *Reporter::of_rank(peers))?;
+    let mut document =
+        Bench::new(&request).ranks(peers).run(stop, &mut *Reporter::of_rank(peers))?;
+    if arguments.lang != RUST {
+        document.advice.iter_mut().for_each(|advice| advice.speak(arguments.lang));
+    }
     let Some(files) = files else { return stop.check() };
     files.deliver("bench.json", Content::Result(Box::new(document)), arguments.format)?;
     // The part measured until then has been shown.

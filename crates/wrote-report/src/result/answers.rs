@@ -4,6 +4,7 @@ use crate::figures::{latency, operations_per_s, p99, range, ranged};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::tree::{Card, Code};
 use wrote_result::document::{Advice, Document, Row, View};
+use wrote_result::recipes::RUST;
 use wrote_result::units;
 
 /// Returns a card for each piece of advice.
@@ -39,8 +40,8 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
 /// Returns the code with its title: by this library first, where it has a way.
 fn codes(advice: &Advice) -> Vec<Code> {
     let code = |title, label, text: &String| {
-        let (language, text) = ("rust".into(), text.clone());
-        Code { title, label, language, text }
+        let language = advice.language.clone().unwrap_or_else(|| RUST.into());
+        Code { title, label, language, text: text.clone() }
     };
     let by_wrote =
         advice.with_wrote.iter().map(|text| code("With the library wrote", "wrote", text));

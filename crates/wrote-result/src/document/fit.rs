@@ -120,13 +120,13 @@ fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Opt
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The fewest runs with a verdict.
-const RUNS_MIN: usize = 3;
-
 /// The greatest factor that advice may lengthen a measurement by.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {
+    /// The fewest runs with a verdict.
+    pub const RUNS_MIN: usize = 3;
+
     /// The figures that a rule may judge.
     pub const FIGURES: [&str; 6] =
         ["latency_p50_ns", "latency_p99_ns", "flush_p50_ns", "flush_p99_ns", "iops", "bytes_per_s"];
@@ -152,7 +152,7 @@ impl FitRule {
     pub fn judge(&mut self, row: &Row) {
         let calm: Vec<Run> = row.runs.iter().filter(|run| !run.is_disturbed()).cloned().collect();
         let disturbed = row.runs.len() - calm.len();
-        if disturbed > 0 && calm.len() > disturbed && calm.len() >= RUNS_MIN {
+        if disturbed > 0 && calm.len() > disturbed && calm.len() >= FitRule::RUNS_MIN {
             return self.judge_runs(&Row { runs: calm, ..row.clone() });
         }
         self.judge_runs(row);
@@ -239,7 +239,7 @@ impl FitRule {
             most.is_none_or(|most| value < most) && least.is_none_or(|least| value >= least)
         };
         Some(match (is_within(here.ci95_low), is_within(here.ci95_high)) {
-            _ if runs < RUNS_MIN => FitVerdict::Undecided,
+            _ if runs < FitRule::RUNS_MIN => FitVerdict::Undecided,
             (true, true) => FitVerdict::Fits,
             (false, false) => FitVerdict::DoesNotFit,
             _ => FitVerdict::Undecided,

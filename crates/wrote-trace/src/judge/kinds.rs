@@ -3,10 +3,8 @@
 use crate::call::Language;
 use std::collections::BTreeSet;
 use wrote_result::document::{Finding, Severity};
+use wrote_result::recipes;
 use wrote_result::trace::Advice;
-
-/// The page that has the code: a chapter for each thing to do, with the ids of its findings.
-const CODE: &str = include_str!("../../safe-writes.md");
 
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
@@ -157,20 +155,19 @@ FLUSH_EACH_SMALL = Info(
 /// Returns the code for findings, in the languages of their calls.
 pub fn advice(found: &[(Finding, BTreeSet<Language>)]) -> Vec<Advice> {
     let mut advice = Vec::new();
-    for chapter in CODE.split("\n## ").skip(1) {
-        let mut parts = chapter.split("\n\n");
-        let [title, action, ids] = [(); 3].map(|()| parts.next().unwrap_or_default());
-        let meant = found.iter().filter(|(of, _)| ids.contains(&format!("`{}`", of.id)));
+    for recipe in recipes::all() {
+        let is_meant = |of: &Finding| recipe.findings.contains(&format!("`{}`", of.id));
+        let meant = found.iter().filter(|(of, _)| is_meant(of));
         let languages: BTreeSet<_> = meant.clone().flat_map(|(_, languages)| languages).collect();
         for language in languages.into_iter().filter(|language| !language.is_empty()) {
-            let Some((_, code)) = chapter.split_once(&format!("```{language}\n")) else { continue };
+            let Some(code) = recipe.code(language) else { continue };
             let of = meant.clone().filter(|(_, languages)| languages.contains(language));
             advice.push(Advice {
-                purpose: title.to_lowercase(),
-                action: action.replace('\n', " "),
+                purpose: recipe.title.to_lowercase(),
+                action: recipe.action.replace('\n', " "),
                 findings: of.map(|(finding, _)| finding.id.clone()).collect(),
                 language: (*language).to_owned(),
-                code: code.split("```").next().unwrap_or_default().to_owned(),
+                code: code.to_owned(),
             });
         }
     }

@@ -62,8 +62,9 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
         purpose: "short messages from many threads or tasks".into(),
         action: action.into(),
         because,
-        with_wrote: None,
         code: body_of(EXAMPLES, function),
+        recipe: row.name.starts_with("append/log-").then(|| "Appending records".into()),
+        ..Advice::default()
     })
 }
 

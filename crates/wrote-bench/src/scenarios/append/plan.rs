@@ -3,8 +3,7 @@
 use super::message::{Append, Sizes};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
 use crate::calibration::{Calibration, Wanted};
-use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
-use crate::scenarios::ladder::plan as ladder_plan;
+use crate::plan::{Call, PART, Plan, RUNS, RowSpec, Within};
 use crate::settings::STREAM_BS_BYTES;
 use crate::stream;
 use std::time::Duration;
@@ -102,7 +101,7 @@ impl Amounts {
         target::check_room(files.max().unwrap_or(0), 0, call.target)?;
         amounts.keep_memory(memory_bytes);
         let (part, bytes) = match call.is_default() {
-            true => (ladder_plan::LOG_PART, call.written_bytes_max()),
+            true => (PART, call.written_bytes_max()),
             false => (1, call.common.written_bytes_max(call.target)),
         };
         amounts.share(bytes / u64::from(part));

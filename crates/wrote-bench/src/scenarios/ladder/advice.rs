@@ -5,7 +5,8 @@ mod examples;
 
 use crate::choice::{Choice, is_void, ratio, records, settings, speed};
 use wrote_jobs::findings::{Evidence, stayed_in_memory};
-use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row, Settings, Target, fastest};
+use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row, fastest};
+use wrote_result::recipes;
 use wrote_result::units::block_size;
 
 const WRITER: &str = include_str!("advice/examples/writer.rs");
@@ -27,7 +28,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "stream" && row.is_durable();
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
     let because = format!("{}: {}", choice.row.name, choice.reason(speed));
-    Some(advice(evidence, "streaming", choice.row, because))
+    Some(advice("streaming", choice.row, because))
 }
 
 /// Advises the best way that makes each record durable before the next.
@@ -49,7 +50,7 @@ fn small_records(evidence: &Evidence) -> Option<Advice> {
             );
         }
     }
-    Some(advice(evidence, "small durable records", choice.row, because))
+    Some(advice("small durable records", choice.row, because))
 }
 
 /// Advises the best of all streams, or of the small writes if no stream was measured.
@@ -66,17 +67,31 @@ fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
     } else if stayed_in_memory(evidence, row) == Some(true) {
         because += ". That is the speed of memory: it lasts while the page cache has room";
     }
-    Some(advice(evidence, "data that may be lost", row, because))
+    Some(advice("data that may be lost", row, because))
 }
 
-fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Advice {
+fn advice(purpose: &str, row: &Row, because: String) -> Advice {
+    let recipe = recipe(row);
     Advice {
         purpose: purpose.into(),
         action: action(row),
         because,
         with_wrote: with_wrote(row).map(shown),
-        code: of(settings(row), row.is_durable(), evidence.target),
+        code: recipe.map_or(String::new(), |title| recipes::code(title, "rust")),
+        recipe: recipe.map(Into::into),
+        ..Advice::default()
     }
+}
+
+/// Returns the chapter of the code in all languages; none of writes that may be lost.
+fn recipe(row: &Row) -> Option<&'static str> {
+    let settings = settings(row);
+    let title = match settings.blocks {
+        Blocks::Written => "Overwriting in place",
+        _ if row.workload == "small" => "Appending records",
+        _ => "Writing a long file",
+    };
+    row.is_durable().then_some(title)
 }
 
 /// Describes the advised action, from the settings in effect.
@@ -104,7 +119,11 @@ fn action(row: &Row) -> String {
         _ => "; no flush",
     };
     let size = block_size(settings.bs_bytes);
-    format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}")
+    let std = match settings.direct && settings.blocks != Blocks::Written && row.is_durable() {
+        true => " (without wrote, the code below goes through the page cache)",
+        false => "",
+    };
+    format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}{std}")
 }
 
 /// Returns the example that writes like the row with this library. A stream is flushed only at its
@@ -128,77 +147,6 @@ fn with_wrote(row: &Row) -> Option<&'static str> {
 fn shown(file: &str) -> String {
     let lines = file.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
     lines.collect::<Vec<&str>>().join("\n")
-}
-
-/// Returns code for `settings`, given `path`, `folder` and `chunk` (the bytes of one write). It
-/// uses the standard library, and `libc` constants for open flags. With many writes in flight, a
-/// comment stands for the queue.
-pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String {
-    let mut lines = vec![open(settings)];
-    if settings.blocks == Blocks::Allocated {
-        lines.push("// first allocate the file: fallocate(2), in the crate rustix".into());
-    }
-    if settings.direct {
-        let bytes = alignment_bytes(target);
-        lines.push(format!("// memory, offset and length of each write: multiples of {bytes} B"));
-    }
-    let size = block_size(settings.bs_bytes);
-    match settings.ioengine {
-        Ioengine::IoUring => lines.push(format!(
-            "// keep {} writes of {size} in flight with the crate io-uring,\n\
-             // from registered buffers",
-            settings.iodepth
-        )),
-        Ioengine::Threads => lines.push(format!(
-            "// keep {} writes of {size} in flight:\n// write_all_at on a pool of threads",
-            settings.iodepth
-        )),
-        _ => lines.push(format!("std::io::Write::write_all(&mut file, chunk)?; // {size} each")),
-    }
-    match settings.sync {
-        Flush::FdatasyncAtEnd => {
-            lines.push("file.sync_data()?; // fdatasync, once, at the end".into())
-        }
-        Flush::FdatasyncEach => {
-            lines.push("file.sync_data()?; // fdatasync, after each write".into())
-        }
-        _ => {}
-    }
-    // A new file survives only if its directory entry does (fsync(2)).
-    if durable && settings.blocks != Blocks::Written {
-        lines.push("std::fs::File::open(folder)?.sync_all()?; // the new file's name".into());
-    }
-    lines.join("\n")
-}
-
-fn open(settings: &Settings) -> String {
-    let flags = [
-        settings.direct.then_some("libc::O_DIRECT"),
-        (settings.sync == Flush::ODsyncEach).then_some("libc::O_DSYNC"),
-    ];
-    let flags: Vec<&str> = flags.into_iter().flatten().collect();
-    let (import, custom) = match &flags[..] {
-        [] => ("", String::new()),
-        flags => (
-            "use std::os::unix::fs::OpenOptionsExt;\n",
-            format!("    .custom_flags({})\n", flags.join(" | ")),
-        ),
-    };
-    let how = match settings.blocks {
-        Blocks::Written => ".write(true) // the file's blocks were written before",
-        _ if flags.is_empty() => return "let mut file = std::fs::File::create(path)?;".into(),
-        _ => ".write(true).create(true).truncate(true)",
-    };
-    format!(
-        "{import}let mut file = std::fs::OpenOptions::new()\n    {how}\n{custom}    .open(path)?;"
-    )
-}
-
-/// Returns the alignment for direct writes: the file system's, the device's block size, or 4096.
-fn alignment_bytes(target: &Target) -> u32 {
-    let told = target.dio_offset_align_bytes.max(target.dio_memory_align_bytes);
-    let block = target.device.as_ref().map(|device| device.logical_block_bytes);
-    told.or(block).filter(|bytes| *bytes > 0).unwrap_or(4096)
 }
 
 #[cfg(test)]
@@ -243,7 +191,8 @@ mod tests {
         assert_eq!(
             advice.action,
             "Write directly (O_DIRECT) in pieces of 512 KiB, 64 in flight through io_uring; \
-             fdatasync once at the end"
+             fdatasync once at the end (without wrote, the code below goes through the page \
+             cache)"
         );
         assert_eq!(
             advice.because,
@@ -373,94 +322,6 @@ mod tests {
         assert!(because.ends_with("nothing is gained by giving that up"), "{because}");
         let small = [row("small/cached", CACHED, &around(1e9))];
         assert!(advice_for("data that may be lost", &small).is_some());
-    }
-}
-
-#[cfg(test)]
-mod code_tests {
-    use super::*;
-    use crate::choice::CODE_COLUMNS_MAX;
-    use crate::sample::{row, target};
-    use std::path::Path;
-    use std::process::Command;
-    use wrote_result::document::Device;
-
-    const WAYS: [&str; 8] = [
-        "cached",
-        "cached-fdatasync-at-end",
-        "direct-psync",
-        "direct-io_uring",
-        "direct-io_uring-fdatasync-at-end",
-        "o_dsync-each",
-        "fdatasync-each",
-        "direct-o_dsync-each-overwrite",
-    ];
-
-    fn code(way: &str, durable: bool) -> String {
-        of(
-            &row(&format!("stream/{way}"), "power-loss", &[1.0]).settings.effective,
-            durable,
-            &target(),
-        )
-    }
-
-    #[test]
-    fn every_piece_of_code_compiles() {
-        let mut program = String::from(
-            "#![allow(warnings)]\nmod libc { pub const O_DIRECT: i32 = 1; pub const O_DSYNC: i32 = \
-             2; }\n",
-        );
-        for (number, way) in WAYS.iter().enumerate() {
-            let lines = code(way, true);
-            assert!(lines.lines().all(|line| line.len() <= CODE_COLUMNS_MAX), "{lines}");
-            program += &format!(
-                "pub fn f{number}(path: &std::path::Path, folder: &std::path::Path, chunk: &[u8]) \
-                 -> std::io::Result<()> {{\n{}\nOk(()) }}\n",
-                code(way, true)
-            );
-        }
-        let folder = tempfile::TempDir::new().unwrap();
-        let source = folder.path().join("advice.rs");
-        std::fs::write(&source, &program).unwrap();
-        compile(&source, folder.path(), &program);
-    }
-
-    fn compile(source: &Path, folder: &Path, program: &str) {
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let output = Command::new(rustc)
-            .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--out-dir"])
-            .args([folder, source])
-            .output()
-            .expect("rustc runs where cargo test does");
-        let words = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words}\n{program}");
-    }
-
-    #[test]
-    fn a_durable_new_file_has_its_folder_flushed_and_an_old_one_needs_not() {
-        assert!(code("fdatasync-each", true).contains("File::open(folder)?.sync_all()?"));
-        assert!(!code("cached", false).contains("folder"));
-        assert!(!code("direct-o_dsync-each-overwrite", true).contains("folder"));
-    }
-
-    #[test]
-    fn the_flags_are_those_that_were_in_effect() {
-        assert!(code("direct-o_dsync-each-overwrite", true).contains("O_DIRECT | libc::O_DSYNC"));
-        assert!(code("o_dsync-each", true).contains("custom_flags(libc::O_DSYNC)"));
-        assert!(code("direct-psync", false).contains("multiples of 512 B"));
-        assert!(!code("cached", false).contains("flags"));
-        assert!(!code("direct-o_dsync-each-overwrite", true).contains("truncate"));
-    }
-
-    #[test]
-    fn the_alignment_is_the_strictest_that_is_known() {
-        let mut target = Target::default();
-        assert_eq!(alignment_bytes(&target), 4096);
-        target.device = Some(Device { logical_block_bytes: 512, ..Device::default() });
-        assert_eq!(alignment_bytes(&target), 512);
-        target.dio_offset_align_bytes = Some(4096);
-        target.dio_memory_align_bytes = Some(4);
-        assert_eq!(alignment_bytes(&target), 4096);
     }
 }
 

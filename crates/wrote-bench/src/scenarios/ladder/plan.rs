@@ -2,7 +2,8 @@
 
 use super::{NAME, WAYS, Way, Workload};
 use crate::calibration::{self, Calibration, Wanted};
-use crate::plan::{Call, Plan, RUNS, RowSpec, Within};
+use crate::plan::{Call, PART, Plan, RUNS, RowSpec, Within};
+use crate::scenarios::reads;
 use crate::settings::{Common, STREAM_BS_BYTES};
 use crate::stream::{self, Past, Sizes};
 use std::time::Duration;
@@ -32,15 +33,13 @@ const STREAM_TIME_MAX: Duration = Duration::from_secs(1);
 const BURST_TIMES: u32 = 5;
 /// The slice of a run, without a final flush: enough for many small writes on most disks. With
 /// `--within` it is as long as fits.
-pub(super) const SLICE: Duration = Duration::from_millis(150);
+pub(super) const SLICE: Duration = Duration::from_millis(130);
 /// The fewest writes per file on a slow disk.
 const WRITES_MIN: u64 = 4;
 /// The longest slice that `--within` makes.
 const SLICE_MAX: Duration = Duration::from_secs(5);
 /// The time of the whole ladder on a slow disk, from the program's start to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
-/// The part of the time and of the bytes that a default run leaves to the writers of one log.
-pub(crate) const LOG_PART: u32 = 10;
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
@@ -58,7 +57,7 @@ pub(crate) struct Amounts {
     numjobs: u32,
     /// The time limit that was asked for, counted from the program's start.
     within: Option<Duration>,
-    /// Whether the writers of one log are measured next.
+    /// Whether reads and the writers of one log are measured next.
     is_default: bool,
     /// The time of a run, unless the request has one.
     slice: Duration,
@@ -222,7 +221,7 @@ impl Amounts {
 
     /// Returns the limit where this time was asked for.
     fn limit(&self, within: Duration) -> Within {
-        let kept = if self.is_default { within / LOG_PART } else { Duration::ZERO };
+        let kept = if self.is_default { within / PART * 2 } else { Duration::ZERO };
         Within::new(within, kept, true)
     }
 
@@ -233,7 +232,8 @@ impl Amounts {
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
         let mut wear_bytes = call.written_bytes_max();
         if self.is_default {
-            wear_bytes -= wear_bytes / u64::from(LOG_PART);
+            let read_bytes = reads::file_bytes_max(call);
+            wear_bytes -= wear_bytes / u64::from(PART) + read_bytes;
         }
         let drained = drained * u64::from(self.runs);
         let bytes = stream::reserve(&mut self.burst, drained, wear_bytes);
@@ -521,7 +521,7 @@ mod tests {
             let low = most(only, Some(Wear::Low), 1 << 40);
             assert!(low <= 1.0, "{only:?}: {low} GB");
         }
-        assert!(most(&[], None, 1 << 40) > 9.0);
+        assert!(most(&[], None, 1 << 40) > 8.7);
         // A loop device has no flash itself.
         let mut looped = drive(4 << 30);
         if let Ok(device) = &mut looped.device {
@@ -537,8 +537,8 @@ mod tests {
         let speed = Calibration { bytes_per_s: 100e6, flush, ..Calibration::default() };
         let plan = request().plan_at(Some(&speed), &disk(), |_, call| plan(call));
         let plan = plan.unwrap().unwrap();
-        assert_eq!(plan.rows[0].bytes_max / 1_000_000, 14);
-        // 85 runs of fifteen megabytes, and two files in place.
+        assert_eq!(plan.rows[0].bytes_max / 1_000_000, 12);
+        // 85 runs of thirteen megabytes, and two files in place.
         let bytes = plan.written_bytes_max();
         assert!(bytes < most && (1_000_000_000..1_400_000_000).contains(&bytes), "{bytes}");
         assert!(plan.rows.iter().all(|row| row.time <= SLICE && row.time > SLICE * 9 / 10));

@@ -59,6 +59,8 @@ const WAYS: [Advised; 8] = [
     advised_way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
 ];
 
+/// The purpose that other languages have code for.
+const WRITING: &str = "writing a file";
 /// The row that shows whether a fast write went to memory.
 const UNFLUSHED: &str = "ways/file/fs-write";
 
@@ -71,15 +73,16 @@ const COPY_HOW: &str = "wrote::copy";
 /// two measured ways there is no advice.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let [written, copied] = durable(evidence);
-    [("writing a file", written), ("copying a file", copied)].map(|(purpose, rows)| {
+    [(WRITING, written), ("copying a file", copied)].map(|(purpose, rows)| {
         let choice = Choice::of(rows.iter().copied()).filter(|_| rows.len() >= 2)?;
         let Advised { action, function, .. } = advised(choice.row)?;
         Some(Advice {
             purpose: purpose.into(),
             action: (*action).into(),
             because: format!("{}: {}", choice.row.name, choice.reason(speed)),
-            with_wrote: None,
             code: body_of(EXAMPLES, function),
+            recipe: (purpose == WRITING).then(|| "Writing a long file".into()),
+            ..Advice::default()
         })
     })
 }

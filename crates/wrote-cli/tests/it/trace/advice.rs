@@ -1,5 +1,5 @@
-//! The code that belongs to findings, in each language: a program that calls it has no finding, and
-//! loses nothing in any state of a crash.
+//! The code that belongs to findings and to the advice of `wrote bench`, in each language: a program
+//! that calls it has no finding, and loses nothing in any state of a crash.
 
 use super::crash::crash;
 use super::{installed, wrote};
@@ -8,6 +8,7 @@ use itertools::Itertools;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use wrote_result::recipes;
 use wrote_result::trace::{Trace, Verdict};
 
 /// A language with a program that does all that the code is for, by functions that are not in it.
@@ -75,7 +76,7 @@ const LANGUAGES: [Language; 8] = [
         id: "c",
         needs: "gcc",
         file: "program.c",
-        head: &["#include "],
+        head: &["#define ", "#include "],
         around: ["", ""],
         wrong: include_str!("advice/wrong.c"),
         calls: include_str!("advice/calls.c"),
@@ -86,7 +87,7 @@ const LANGUAGES: [Language; 8] = [
         id: "c",
         needs: "g++",
         file: "program.cc",
-        head: &["#include "],
+        head: &["#define ", "#include "],
         around: ["", ""],
         wrong: include_str!("advice/wrong.c"),
         calls: include_str!("advice/calls.c"),
@@ -119,21 +120,28 @@ const LANGUAGES: [Language; 8] = [
 
 /// The state at the end holds all; before it `a` has the old content or the new.
 const CHECK: &str = "sh -ec 'cd DIR; if test $WROTE_ANSWERS = 0; then grep -qx \"old\\|new\" a; \
-    else grep -qx new a; grep -qx new f; test ! -e d; test $(grep -c record log) = 3; fi'";
+    else grep -qx new a; grep -qx new f; test ! -e d; test $(grep -c record log) = 3; MORE fi'";
+/// What the code for the advice of `wrote bench` leaves.
+const MORE: &str = "grep -qx stream n/s; grep -aq block b;";
+const OF_BENCH: [&str; 2] = ["Writing a long file", "Overwriting in place"];
 
 /// Makes a program of these functions and its calls, traces it in a folder of its own, and returns
 /// the document and whether the check passes in all states of a crash.
 fn tried(language: &Language, functions: &str) -> (Trace, bool) {
     let place = folder();
     let data = place.path().join("data");
-    fs::create_dir(&data).unwrap();
+    // The new file has a folder of its own, whose flush mends nothing of the others.
+    fs::create_dir_all(data.join("n")).unwrap();
     for file in ["a", "d"] {
         fs::write(data.join(file), "old\n").unwrap();
     }
-    let text = format!("{functions}\n{}", language.calls);
+    fs::write(data.join("b"), [0; 8192]).unwrap();
+    let of_bench = OF_BENCH.map(|title| recipes::code(title, language.id)).join("\n");
+    let text = format!("{functions}\n{of_bench}\n{}", language.calls);
     let is_head = |line: &&str| language.head.iter().any(|begin| line.starts_with(begin));
     let (head, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(is_head);
-    let head = head.into_iter().unique().join("\n");
+    let is_define = |line: &&str| line.starts_with("#define");
+    let head = head.into_iter().unique().sorted_by_key(|line| !is_define(line)).join("\n");
     let [before, after] = language.around;
     let class = if language.id == "java" { "public class Program {\n" } else { "" };
     let text = format!("{before}{head}\n{class}{}\n{after}", rest.join("\n"));
@@ -142,7 +150,8 @@ fn tried(language: &Language, functions: &str) -> (Trace, bool) {
     let made = made.unwrap();
     assert!(made.status.success(), "{text}\n{made:?}");
     let document = traced(place.path(), &data, language.run);
-    let finished = crash(&place.path().join("record"), &["--check", CHECK]);
+    let check = CHECK.replace("MORE", if of_bench.trim().is_empty() { "" } else { MORE });
+    let finished = crash(&place.path().join("record"), &["--check", &check]);
     (document, finished.code() == Some(0))
 }
 

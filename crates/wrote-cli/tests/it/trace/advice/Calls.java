@@ -14,4 +14,6 @@ public static void main(String[] arguments) throws IOException {
     records.write(("record" + " ".repeat(400) + "\n").repeat(3).getBytes());
     append(Path.of("log"), records);
     flushFolder(Path.of("."));
+    writeStream(Path.of("n/s"), java.util.List.of("stream\n".getBytes()));
+    overwrite(Path.of("b"), 1, "block".getBytes());
 }

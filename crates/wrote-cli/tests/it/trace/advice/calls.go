@@ -22,4 +22,6 @@ func main() {
     record = append(record, '\n')
     must(appendRecords("log", [][]byte{record, record, record}))
     must(flushFolder("."))
+    must(writeStream("n/s", [][]byte{[]byte("stream\n")}))
+    must(overwrite("b", 1, []byte("block")))
 }

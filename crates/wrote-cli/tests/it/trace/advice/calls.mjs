@@ -7,3 +7,5 @@ await fs.unlink("d");
 await flushFolder(".");
 await append("log", Array(3).fill(Buffer.from("record" + " ".repeat(400) + "\n")));
 await flushFolder(".");
+await writeStream("n/s", ["stream\n"]);
+await overwrite("b", 1, Buffer.from("block"));
