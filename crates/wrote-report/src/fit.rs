@@ -517,7 +517,7 @@ mod tests {
     fn one_line_names_all_undecided_rules_and_the_time_that_decides_all() {
         let mut rules = vec![judged(None, 1.0, FitVerdict::Undecided); 2];
         (rules[1].name, rules[1].load) = ("backend".into(), Some("heavy load".into()));
-        let row = wrote_result::sample::row("etcd/wal", "power-loss", &[1e9]);
+        let row = wrote_result::sample::row("etcd/wal", "power-loss", &[1e9; 3]);
         for (rule, decided_after_s) in rules.iter_mut().zip([60.0, 600.0]) {
             rule.row.clone_from(&row.name);
             let times = row.runs.iter().map(|run| run.elapsed_s).sum::<f64>();
