@@ -72,7 +72,11 @@ fn clause(answer: &Answer, row: &Row) -> String {
     };
     let sized = |what| format!("{safety}{what} of {}", units::block_size(settings.bs_bytes));
     let what = match row.view() {
-        View::Saves => return format!("{figure} for a {}", sized("save")),
+        View::Saves => {
+            let name = question.split(',').next().unwrap_or_default().to_lowercase();
+            let size = units::block_size(settings.bs_bytes);
+            return format!("{figure} for a {name} of {size}");
+        }
         View::Messages => format!("{safety}messages"),
         View::Metadata => question.to_lowercase(),
         _ if row.workload.starts_with("langs/") => {
