@@ -178,7 +178,8 @@ pub fn defined(width: usize) -> clap::Command {
     };
     let but_seldom = |argument: Arg| {
         let is_seldom = SELDOM.contains(&argument.get_id().as_str());
-        argument.hide_short_help(is_seldom)
+        let is_hidden = argument.is_hide_short_help_set();
+        argument.hide_short_help(is_seldom || is_hidden)
     };
     let command = Cli::command()
         .term_width(width)

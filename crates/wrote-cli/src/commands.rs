@@ -94,7 +94,7 @@ fn next(command: &Command) -> Option<String> {
         Command::Fit(of) if !of.list && !of.show && !of.all => {
             (of.format, "doctor", path(&of.path))
         }
-        Command::Trace(of) if of.runs() && of.record.is_none() => {
+        Command::Trace(of) if of.runs() && of.record.is_none() && of.check.is_none() => {
             let traced: Vec<_> = of.command.iter().map(|word| word.to_string_lossy()).collect();
             (of.format, "trace --record run.record", quoted(&traced))
         }

@@ -1,13 +1,15 @@
 //! The kinds of documents, and their texts in every format.
 
 use crate::tree::{Role, Section};
-use crate::{Format, Screen, comparison, csv, doctor, markdown, ordered, result, screen, trace};
+use crate::{
+    Format, Screen, ci, comparison, csv, doctor, markdown, ordered, result, screen, trace,
+};
 use serde::Serialize;
 use std::io::{self, Write};
 use wrote_result::compare::Comparison;
 use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
-use wrote_result::trace::Trace;
+use wrote_result::trace::{CrashTest, Trace};
 
 /// A document.
 #[derive(Clone, Debug)]
@@ -62,13 +64,16 @@ impl Content {
             (Format::Json, Content::Comparison(of)) => write_json(of, out),
             (Format::Json, Content::Examination { of, .. }) => write_json(of, out),
             (Format::Json, Content::Trace(of)) => write_json(of, out),
+            (Format::Github, Content::Trace(of)) => ci::write_github(of, out),
             (Format::Csv, Content::Result(of)) => csv::write(of, out),
             (Format::Csv, Content::Comparison(of)) => comparison::write_csv(of, out),
             (Format::Markdown, _) => {
                 let (title, sections) = self.on_paper();
                 markdown::write(&title, &sections, out)
             }
-            (Format::Table | Format::Csv, _) => screen::write(&self.on_screen(), screen, out),
+            (Format::Table | Format::Csv | Format::Github, _) => {
+                screen::write(&self.on_screen(), screen, out)
+            }
         }
     }
 
@@ -90,6 +95,15 @@ impl Content {
             Content::Trace(of) => (trace::title(of), trace::on_paper(of)),
         }
     }
+}
+
+/// Writes the state of a crash test, if there is one, and its outcome.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_crash_test(test: &CrashTest, to: Screen, out: &mut dyn Write) -> io::Result<()> {
+    screen::write(&trace::crash_test(test), to, out)
 }
 
 /// Writes a document whole, as pretty-printed JSON with a line feed at its end.

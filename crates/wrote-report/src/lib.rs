@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod ci;
 mod columns;
 mod comparison;
 mod content;
@@ -29,7 +30,8 @@ mod text;
 mod trace;
 mod tree;
 
-pub use content::{Content, write_json};
+pub use ci::{write_junit, write_sarif};
+pub use content::{Content, write_crash_test, write_json};
 pub use figures::per_second;
 pub use html::{Named, write_html};
 pub use languages::write_languages;
@@ -51,6 +53,8 @@ pub enum Format {
     Csv,
     /// Markdown with the tables of GitHub Flavored Markdown, to paste in an issue.
     Markdown,
+    /// Annotations of a workflow on GitHub, for a traced program; others are written as tables.
+    Github,
 }
 
 /// The capabilities of the screen or file that a table is made for.

@@ -2,15 +2,20 @@
 
 use crate::paint::Tone;
 use crate::table::{Column, Keep, Table, Text};
-use crate::tree::{Block, Card, Code, Note, Remark, Remarks, Role, Section, Style, remark};
+use crate::tree::{Block, Card, Code, Note, Remark, Remarks, Role, Section, Style, Weight, remark};
 use itertools::Itertools;
+use wrote_result::doctor::State;
 use wrote_result::document::{Severity, Survives};
 use wrote_result::stats::distinguishable;
-use wrote_result::trace::{Advice, End, File, How, Replay, Trace, Verdict};
+use wrote_result::trace::{Advice, CrashState, CrashTest, End, File, How, Moment};
+use wrote_result::trace::{Replay, Trace, Verdict};
 use wrote_result::{quoted, units};
 
 /// The maximum number of files that a screen shows.
 pub const FILES_MAX: usize = 20;
+
+/// The maximum number of files of a crash state that are shown.
+const LOSSES_MAX: usize = 5;
 
 /// The longest reason of the table, in bytes. The last line has all.
 const REASON_MAX: usize = 24;
@@ -72,9 +77,75 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         let cards = vec![Block::Cards(cards)];
         sections.push(Section::new(Role::Advice, "How it is done right", "", cards));
     }
-    let answer = vec![Block::notes(Style::Apart, [answer])];
+    if let Some(CrashTest { failed: Some(state), .. }) = &trace.crash {
+        sections.push(crash_state(state));
+    }
+    let tested = trace.crash.iter().map(|test| Note::from(tested(test)));
+    let answer = vec![Block::notes(Style::Apart, [answer].into_iter().chain(tested))];
     sections.push(Section::new(Role::Answer, "", "", answer));
     sections
+}
+
+/// Describes the outcome of a crash test in a sentence.
+pub fn tested(test: &CrashTest) -> String {
+    let CrashTest { states, unchecked_states: unchecked, crashes, .. } = *test;
+    let all = units::counted(states, "state");
+    match (&test.failed, unchecked) {
+        (Some(state), _) => {
+            let number = state.number;
+            format!("The check fails in crash state {number}, the smallest of {all} tried.")
+        }
+        (None, 0) => {
+            format!("The check passes in all of {all}, which stand for {crashes} crashes.")
+        }
+        (None, _) => {
+            format!("The check passes in {all}; there was no time for {unchecked} more (--within).")
+        }
+    }
+}
+
+/// Returns the section of a crash state: its moment, what it lost and kept, and what to do.
+pub fn crash_state(state: &CrashState) -> Section<'static> {
+    let calls = |calls: &[Moment]| calls.iter().map(call).join(", ");
+    let more = match state.lost_changes.saturating_sub(state.lost.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let facts = [
+        ("result", units::some_of(&state.losses, LOSSES_MAX)),
+        ("lost", calls(&state.lost) + &more),
+        ("kept", calls(&state.kept)),
+        ("check", state.problem.clone().unwrap_or_default()),
+        ("fix", state.problem.as_ref().map_or(String::new(), |_| state.fix.clone())),
+    ];
+    let facts = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+    let remark = Remark {
+        weight: Weight::Check(State::Risk),
+        id: format!("crash state {}", state.number),
+        chapter: String::new(),
+        text: format!("power lost {}", state.moment),
+        facts: facts.map(|(label, fact)| (label.to_owned(), fact)).collect(),
+        commands: state.problem.iter().map(|_| state.reproduce.clone()).collect(),
+        after: Vec::new(),
+    };
+    let remarks = Block::Remarks(Remarks { remarks: vec![remark], is_brief: false });
+    Section::new(Role::Part, "Crash test", "", vec![remarks])
+}
+
+fn call(of: &Moment) -> String {
+    match &of.place {
+        Some(place) => format!("{} ({place})", of.call),
+        None => of.call.clone(),
+    }
+}
+
+/// Returns the sections of a crash test.
+pub fn crash_test(test: &CrashTest) -> Vec<Section<'static>> {
+    let answer = vec![Block::notes(Style::Apart, [tested(test)])];
+    let answer = Section::new(Role::Answer, "", "", answer);
+    // Without a check, the state that was kept is all.
+    let answer = (!test.check.is_empty()).then_some(answer);
+    test.failed.iter().map(crash_state).chain(answer).collect()
 }
 
 fn card(advice: &Advice) -> Card {

@@ -61,11 +61,61 @@ pub struct Trace {
     /// not `survives`.
     #[serde(default)]
     pub unjudged: Vec<String>,
+    /// The check of what a power loss could have left (`--check`).
+    #[serde(default)]
+    pub crash: Option<CrashTest>,
     /// Mistakes that lose data or time, warnings first. `docs/trace-findings.md` explains each.
     pub findings: Vec<Finding>,
     /// How it is done right, in the languages of the programs with findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
+}
+
+/// A check of the folders that a power loss could have left.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CrashTest {
+    /// The check; DIR stands for the folder.
+    pub check: String,
+    /// The states that were checked. After a failure, only smaller ones are.
+    pub states: u64,
+    /// The states for which there was no time (`--within`).
+    pub unchecked_states: u64,
+    /// The crashes for which all states stand: those that leave the same content of the same names
+    /// are one state.
+    pub crashes: u64,
+    /// The time of the checks, in seconds.
+    pub elapsed_s: f64,
+    /// The state in which the check fails and that lacks the fewest changes.
+    pub failed: Option<CrashState>,
+}
+
+/// A folder that a power loss could have left.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CrashState {
+    /// Its number among the states of the record.
+    pub number: u64,
+    /// The moment of the power loss, and what it left, in words.
+    pub moment: String,
+    /// The files that differ from what the program saw.
+    pub losses: Vec<String>,
+    /// The last unflushed changes that it has.
+    pub kept: Vec<Moment>,
+    /// The number of unflushed changes that it lacks, or has in part only.
+    pub lost_changes: u64,
+    /// The first of them.
+    pub lost: Vec<Moment>,
+    /// The advice.
+    pub fix: String,
+    /// The line of the program's source to look at.
+    pub place: Option<String>,
+    /// How the check failed.
+    pub problem: Option<String>,
+    /// The command that makes the state in a new folder.
+    pub reproduce: String,
 }
 
 /// Code that does without findings what a program did: a chapter of `docs/safe-writes.md`.

@@ -39,7 +39,7 @@ pub struct Call {
     #[serde(default)]
     pub took_ns: u64,
     /// Its place in the program's source, if that is known.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceId>,
     /// The thread that made the call.
     #[serde(skip)]

@@ -140,11 +140,14 @@ pub fn trace(
         }
     };
     let watched = watch::watch(subject, request.wanted.clone(), desk, Desk::see, stop, say);
-    let (mut desk, watched) = watched.map_err(|error| match error.raw_os_error() {
+    let (mut desk, mut watched) = watched.map_err(|error| match error.raw_os_error() {
         None => Refused::Trace(error.to_string()),
         Some(_) => Refused::Program(error),
     })?;
-    let record = desk.recorder.take().map_or(Ok(()), Recorder::end);
+    let record = desk.recorder.take().map_or(Ok(()), |recorder| {
+        let folder = std::env::current_dir().unwrap_or_default();
+        recorder.end(|place| watched.places.shown(place, &folder).1)
+    });
     let jobs = desk.jobs(&request);
     Ok(Traced { trace: desk.document(request, watched, started_at), jobs, record })
 }
@@ -270,6 +273,7 @@ impl Desk {
             unseen: watched.unseen.into_iter().collect(),
             verdict,
             unjudged,
+            crash: None,
             findings: findings.into_iter().map(|(finding, _)| finding).collect(),
             advice,
         }

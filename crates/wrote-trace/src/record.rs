@@ -5,11 +5,11 @@
 //! truncation is detected.
 
 use crate::RecordRequest;
-use crate::call::{Act, Call, FileId, How, Name};
+use crate::call::{Act, Call, FileId, How, Name, PlaceId};
 use crate::disk::Disk;
 use crate::tree::Bytes;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -34,6 +34,11 @@ enum Piece {
     Before(Before),
     /// A call; the piece holds a write's data.
     Call(Call),
+    /// The file and line of a place of calls.
+    Place {
+        id: PlaceId,
+        text: String,
+    },
     /// The end of the program.
     End {
         calls: u64,
@@ -51,6 +56,8 @@ pub struct Record {
     pub before: Vec<Before>,
     /// The calls, in order of return.
     pub calls: Vec<Call>,
+    /// The file and line of each place that is known.
+    pub places: HashMap<PlaceId, String>,
 }
 
 /// A file, folder or link that existed before the program ran.
@@ -81,6 +88,8 @@ pub struct Recorder {
     calls: u64,
     /// Files that never had a name below the root.
     outside: HashSet<FileId>,
+    /// The places of its calls.
+    places: BTreeSet<PlaceId>,
 }
 
 impl Recorder {
@@ -94,8 +103,8 @@ impl Recorder {
         let options = Writer::options().abandon_on_drop(true);
         let options = options.replace(true).create_new(!request.replaces);
         let out = options.open(&request.path).map_err(|error| error.to_string())?;
-        let (problem, outside) = (None, HashSet::new());
-        let mut recorder = Recorder { out, request, problem, bytes: 0, calls: 0, outside };
+        let (problem, outside, places) = (None, HashSet::new(), BTreeSet::new());
+        let mut recorder = Recorder { out, request, problem, bytes: 0, calls: 0, outside, places };
         let copied = recorder.copy();
         copied.map_err(|error| recorder.words(&error))?;
         match recorder.problem.take() {
@@ -224,8 +233,9 @@ impl Recorder {
             _ => {}
         }
         self.calls += 1;
-        let Call { at_ns, took_ns, ref after, ref act, .. } = *call;
-        let bare = Call { took_ns, after: after.clone(), ..Call::new(at_ns, act.clone()) };
+        self.places.extend(call.place);
+        let Call { at_ns, took_ns, place, ref after, ref act, .. } = *call;
+        let bare = Call { took_ns, place, after: after.clone(), ..Call::new(at_ns, act.clone()) };
         self.add(&Piece::Call(bare), &call.data)
     }
 
@@ -279,12 +289,19 @@ impl Recorder {
         self.out.write_all(bytes)
     }
 
-    /// Finishes the record after the program has ended. It is then complete and durable, or absent.
+    /// Finishes the record after the program has ended, with the file and line of each place that
+    /// `source` knows. It is then complete and durable, or absent.
     ///
     /// # Errors
     ///
     /// Why there is no record, in one line.
-    pub fn end(mut self) -> Result<(), String> {
+    pub fn end(mut self, mut source: impl FnMut(PlaceId) -> Option<String>) -> Result<(), String> {
+        for id in std::mem::take(&mut self.places) {
+            let Some(text) = source(id).filter(|_| self.problem.is_none()) else { continue };
+            if let Err(error) = self.add(&Piece::Place { id, text }, &[]) {
+                self.problem = Some(error.to_string());
+            }
+        }
         if self.problem.is_none() {
             let calls = self.calls;
             if let Err(error) = self.add(&Piece::End { calls }, &[]) {
@@ -312,7 +329,7 @@ impl Record {
             return Err("not a record: `wrote trace --record FILE` makes one".into());
         }
         let mut root = None;
-        let (mut before, mut calls) = (Vec::new(), Vec::new());
+        let (mut before, mut calls, mut places) = (Vec::new(), Vec::new(), HashMap::new());
         loop {
             let Some((piece, data)) = next(&mut from)? else {
                 return Err("the record is cut: its end is missing".into());
@@ -326,12 +343,13 @@ impl Record {
                     before.push(entry);
                 }
                 Piece::Call(call) => calls.push(Call { data, ..call }),
+                Piece::Place { id, text } => drop(places.insert(id, text)),
                 Piece::End { calls: count } if count == calls.len() as u64 => break,
                 Piece::End { .. } => return Err("the record lacks calls".into()),
             }
         }
         let (root, path) = root.ok_or("the record has no folder")?;
-        Ok(Record { root, path, before, calls })
+        Ok(Record { root, path, before, calls, places })
     }
 }
 
@@ -378,8 +396,11 @@ mod tests {
         let file = FileId::of(&fs::metadata(folder.join("below/a")).unwrap());
         let (bytes, asked_bytes, how) = (3..6, 3, How::default());
         let act = Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: false };
-        recorder.see(&Disk::default(), &Call { data: b"new".into(), ..Call::new(7, act) });
-        recorder.end().map(|()| path)
+        recorder.see(
+            &Disk::default(),
+            &Call { data: b"new".into(), place: Some(3), ..Call::new(7, act) },
+        );
+        recorder.end(|_| Some("a.py:1".into())).map(|()| path)
     }
 
     #[test]
@@ -392,6 +413,7 @@ mod tests {
         assert_eq!(names, ["below", "a"]);
         assert!(matches!(&record.before[1].what, What::File { bytes, .. } if **bytes == *b"old"));
         assert_eq!((record.calls.len(), record.calls[0].data.as_slice()), (1, &b"new"[..]));
+        assert_eq!(record.places[&record.calls[0].place.unwrap()], "a.py:1");
     }
 
     #[test]

@@ -11,13 +11,21 @@ use crate::record::{Record, What};
 use crate::tree::{self, Entry, Tree};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use wrote_result::trace::{CrashState, Moment};
+use wrote_result::units;
 
 /// Data reaches the disk in whole pages.
 const PAGE_BYTES: usize = 4096;
-/// How many states are tried per moment: [`Cut::FIRST`], then pseudo-random ones.
-const ROUNDS: u64 = 29;
+/// How many states are tried per moment: [`Cut::FIRST`], one that lacks the last change of a name,
+/// then pseudo-random ones.
+const ROUNDS: u64 = 31;
+/// The maximum number of lost calls, and of kept ones, that are described.
+const CALLS_MAX: usize = 3;
+
+/// Whether a power loss keeps each unflushed change, by the number of its call.
+type Fates = BTreeMap<u64, bool>;
 
 /// A recorded program, call by call.
 #[derive(Debug)]
@@ -104,6 +112,8 @@ enum Left {
     All,
     /// The first half of each file's writes.
     First,
+    /// All but the last write to each file.
+    ButLast,
     /// A random choice of pages.
     Mixed(u64),
     /// All, including bytes lost by a failed flush: the view of running programs.
@@ -112,12 +122,13 @@ enum Left {
 
 impl Cut {
     /// The cuts tried first at each moment, worst first.
-    const FIRST: [Cut; 5] = [
+    const FIRST: [Cut; 6] = [
         Cut { until: u64::MAX, bytes: Left::None },
         Cut { until: 0, bytes: Left::None },
         Cut { until: u64::MAX, bytes: Left::Zeros },
         Cut { until: u64::MAX, bytes: Left::First },
         Cut { until: u64::MAX, bytes: Left::All },
+        Cut { until: u64::MAX, bytes: Left::ButLast },
     ];
     /// No power loss: the view of running programs.
     const NO: Cut = Cut { until: u64::MAX, bytes: Left::Seen };
@@ -125,6 +136,10 @@ impl Cut {
     fn of(round: u64, moment: u64, disk: &Disk) -> Cut {
         match Cut::FIRST.get(round as usize) {
             Some(cut) => *cut,
+            None if round == Cut::FIRST.len() as u64 => {
+                let last = disk.names.open_calls().last();
+                Cut { until: last.map_or(u64::MAX, |last| last - 1), bytes: Left::All }
+            }
             None => {
                 let mut chance = SplitMix64::seed_from_u64(round << 32 | moment);
                 let mut calls = disk.names.open_calls();
@@ -151,6 +166,7 @@ impl Cut {
             Left::Zeros => "zeros in place of unflushed data",
             Left::All | Left::Seen => "all data",
             Left::First => "the first half of the unflushed writes",
+            Left::ButLast => "all data but the last write to each file",
             Left::Mixed(_) => "some of the unflushed data",
         };
         format!("{names}, {bytes}")
@@ -250,6 +266,13 @@ impl<'a> Replay<'a> {
 
     /// Returns the folder after a power loss.
     fn tree(&self, cut: Cut) -> Tree {
+        self.crash(cut, &mut Fates::new())
+    }
+
+    /// Returns the folder after a power loss, and adds the fates of the changes that it has or
+    /// lacks.
+    fn crash(&self, cut: Cut, fates: &mut Fates) -> Tree {
+        fates.extend(self.disk.names.open_calls().map(|at| (at, at <= cut.until)));
         let mut tree = Tree::default();
         let mut folders = vec![(self.root, PathBuf::new())];
         let mut walked = HashSet::from([self.root]);
@@ -267,7 +290,7 @@ impl<'a> Replay<'a> {
                         Entry::Folder
                     }
                     Kind::Link(to) => Entry::Link(to.clone()),
-                    Kind::File(versions) => Entry::File(versions.left(cut)),
+                    Kind::File(versions) => Entry::File(versions.left(cut, fates)),
                 };
                 tree.0.insert(path, (entry, node.mode));
             }
@@ -336,8 +359,8 @@ impl Versions<'_> {
         }
     }
 
-    /// Returns a file's content after a power loss.
-    fn left(&self, cut: Cut) -> tree::Bytes {
+    /// Returns a file's content after a power loss, and adds the fates of its changes.
+    fn left(&self, cut: Cut, fates: &mut Fates) -> tree::Bytes {
         let mut left = self.bytes.clone();
         if self.changes.is_empty() {
             return left;
@@ -351,66 +374,84 @@ impl Versions<'_> {
                 continue;
             }
             seen += 1;
-            let Bytes::Write { from, data } = change.what else {
-                if change.at <= cut.until {
-                    change.apply(bytes);
+            let is_kept = change.at <= cut.until;
+            let is_whole = match change.what {
+                Bytes::Write { from, data } if !change.is_lost || cut.bytes == Left::Seen => {
+                    // If earlier name changes are lost, only existing blocks can hold data.
+                    let room = if is_kept { data.len() } else { bytes.len().saturating_sub(from) };
+                    let some = &data[..data.len().min(room)];
+                    cut.bytes.keep(bytes, from, some, [number, seen, open])
+                        && some.len() == data.len()
                 }
-                continue;
-            };
-            if change.is_lost && cut.bytes != Left::Seen {
-                continue;
-            }
-            // If earlier name changes are lost, only existing blocks can hold data.
-            let room =
-                if change.at <= cut.until { data.len() } else { bytes.len().saturating_sub(from) };
-            let data = &data[..data.len().min(room)];
-            match cut.bytes {
-                Left::None => {}
-                Left::Zeros => bytes.resize(bytes.len().max(from + data.len()), 0),
-                Left::First if seen > open / 2 => {}
-                Left::First | Left::All | Left::Seen => put(bytes, from, data),
-                Left::Mixed(seed) => {
-                    let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
-                    let end = from + data.len();
-                    for page in from / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
-                        let start = (page * PAGE_BYTES).max(from);
-                        let end = ((page + 1) * PAGE_BYTES).min(end);
-                        if chance.next_u64() & 1 == 1 {
-                            put(bytes, start, &data[start - from..end - from]);
-                        }
+                Bytes::Write { .. } => false,
+                _ => {
+                    if is_kept {
+                        change.apply(bytes);
                     }
+                    is_kept
                 }
-            }
+            };
+            *fates.entry(change.at).or_insert(true) &= is_whole;
         }
         left
+    }
+}
+
+impl Left {
+    /// Puts what survives of a write into a file. `place` is its number among the changes, then
+    /// among the `open` ones, and how many of these there are. Returns whether that is all.
+    fn keep(self, bytes: &mut Vec<u8>, from: usize, data: &[u8], place: [usize; 3]) -> bool {
+        let [number, seen, open] = place;
+        let end = from + data.len();
+        match self {
+            Left::None => return false,
+            Left::Zeros => {
+                bytes.resize(bytes.len().max(end), 0);
+                return false;
+            }
+            Left::First if seen > open / 2 => return false,
+            Left::ButLast if seen == open => return false,
+            Left::First | Left::ButLast | Left::All | Left::Seen => put(bytes, from, data),
+            Left::Mixed(seed) => {
+                let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
+                let mut is_whole = true;
+                for page in from / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+                    let start = (page * PAGE_BYTES).max(from);
+                    let end = ((page + 1) * PAGE_BYTES).min(end);
+                    match chance.next_u64() & 1 {
+                        1 => put(bytes, start, &data[start - from..end - from]),
+                        _ => is_whole = false,
+                    }
+                }
+                return is_whole;
+            }
+        }
+        true
     }
 }
 
 /// A possible state after power loss.
 #[derive(Debug)]
 pub struct State {
-    /// Its number, counted from 1.
-    pub number: u64,
+    /// Its number, counted from 1, and its words. No check has run.
+    pub shown: CrashState,
     /// The folder's content.
     pub tree: Tree,
-    /// The files that differ from what the program saw.
-    pub losses: Vec<String>,
-    /// The last call before the power loss, and what survived, in words.
-    pub moment: String,
     /// How often the program had communicated with the outside, including its exit.
     pub told: u64,
 }
 
 /// Produces distinct states, worst first, until there are `most` or `take` ends the loop. The same
-/// record always gives the same states and numbers. Returns their count.
+/// record always gives the same states and numbers. Returns their count, and for how many crashes
+/// they stand: crashes that leave the same content of the same names are one state.
 pub fn states<E>(
     record: &Record,
     most: u64,
     take: &mut dyn FnMut(State) -> Result<bool, E>,
-) -> Result<u64, E> {
+) -> Result<(u64, u64), E> {
     let moments = moments(&record.calls, most);
     let mut met = HashSet::new();
-    let mut count = 0;
+    let (mut count, mut crashes) = (0, 0);
     for round in 0..ROUNDS {
         let mut replay = Replay::before(record);
         let mut calls = record.calls.iter();
@@ -422,25 +463,48 @@ pub fn states<E>(
             }
             let is_end = *moment == record.calls.len() as u64;
             let cut = Cut::of(round, *moment, &replay.disk);
-            let tree = replay.tree(cut);
+            let mut fates = Fates::new();
+            let tree = replay.crash(cut, &mut fates);
             let told = replay.told + u64::from(is_end);
+            crashes += 1;
             if !met.insert((tree.signature(), told)) {
                 continue;
             }
             count += 1;
-            let losses = tree.losses(&replay.tree(Cut::NO));
-            let after = match (is_end, moment.checked_sub(1)) {
-                (true, _) => "after the program ended".into(),
-                (false, None) => "before its first call".into(),
-                (false, Some(last)) => shown(&record.calls[last as usize], &record.path),
+            let last = moment.checked_sub(1).map(|last| replay.moment(record, last));
+            let after = match &last {
+                _ if is_end => "after the program ended".into(),
+                None => "before its first call".into(),
+                Some(Moment { call, at_s, .. }) => {
+                    format!("after {call} at {}", units::seconds(*at_s))
+                }
             };
             let moment = format!("{after}; {}", cut.shown(*moment));
-            if !take(State { number: count, tree, losses, moment, told })? || count == most {
-                return Ok(count);
+            let of = |is_kept| fates.iter().filter(move |of| *of.1 == is_kept).map(|of| of.0 - 1);
+            let told_calls = |calls: &mut dyn Iterator<Item = u64>| -> Vec<Moment> {
+                calls.take(CALLS_MAX).map(|call| replay.moment(record, call)).collect()
+            };
+            let (lost, mut kept) = (told_calls(&mut of(false)), told_calls(&mut of(true).rev()));
+            kept.reverse();
+            let shown = CrashState {
+                number: count,
+                moment,
+                losses: tree.losses(&replay.tree(Cut::NO)),
+                lost_changes: of(false).count() as u64,
+                place: lost.first().or(last.as_ref()).and_then(|call| call.place.clone()),
+                lost,
+                kept,
+                fix: replay.fix(record, of(false).next()),
+                problem: None,
+                reproduce: String::new(),
+            };
+            let state = State { shown, tree, told };
+            if !take(state)? || count == most {
+                return Ok((count, crashes));
             }
         }
     }
-    Ok(count)
+    Ok((count, crashes))
 }
 
 /// Returns the moments to try: after each call except a write followed by another, since until a
@@ -463,30 +527,67 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
     all.into_iter().skip(first).step_by(step).collect()
 }
 
-/// Describes a call: `after rename to a.json, at 1.2 ms`.
-fn shown(call: &Call, root: &Path) -> String {
-    let path =
-        |name: &Name| name.path.strip_prefix(root).unwrap_or(&name.path).display().to_string();
-    let what = match &call.act {
-        Act::Made { name: Some(name), .. } => format!("making {}", path(name)),
-        Act::Made { name: None, .. } => "making a file without a name".into(),
-        Act::MadeLink { name, .. } => format!("making the link {}", path(name)),
-        Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
-        Act::Write { bytes, .. } => format!("a write of {} bytes", bytes.end - bytes.start),
-        Act::Empty { .. } => "a truncation to 0 bytes".into(),
-        Act::Resize { to_bytes, .. } => format!("a resize to {to_bytes} bytes"),
-        Act::Erase { bytes, .. } => format!("zeros over {} bytes", bytes.end - bytes.start),
-        Act::Shift { to_bytes, .. } => format!("a shift to {to_bytes} bytes"),
-        Act::Flush { .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => "a flush".into(),
-        Act::Rename { to, .. } => format!("the rename to {}", path(to)),
-        Act::Exchange { one, .. } => format!("the exchange of {}", path(&one.1)),
-        Act::Link { name, .. } => format!("the link {}", path(name)),
-        Act::Unlink { name, .. } => format!("the removal of {}", path(name)),
-        Act::Tell => "an answer".into(),
-        _ => "a call".into(),
-    };
-    let at = wrote_result::units::nanoseconds(call.at_ns);
-    format!("after {what} at {at}")
+impl Replay<'_> {
+    /// Returns a call of the record, in words, and its place.
+    fn moment(&self, record: &Record, number: u64) -> Moment {
+        let call = &record.calls[number as usize];
+        let place = call.place.and_then(|place| record.places.get(&place)).cloned();
+        Moment { place, ..Moment::new(&self.shown(&call.act, &record.path), call.at_ns) }
+    }
+
+    /// Returns the advice for the first lost change.
+    fn fix(&self, record: &Record, lost: Option<u64>) -> String {
+        let replace = "write a temporary file, flush it (fsync), rename it over the old one, and \
+            fsync the folder";
+        let Some(call) = lost.map(|lost| &record.calls[lost as usize]) else {
+            return replace.into();
+        };
+        match &call.act {
+            Act::Write { file, .. }
+            | Act::Empty { file, .. }
+            | Act::Resize { file, .. }
+            | Act::Erase { file, .. }
+            | Act::Shift { file, .. } => {
+                let path = below(&self.disk.path(*file), &record.path);
+                format!("flush {path} (fsync) after that, before a rename or an answer")
+            }
+            _ => "flush the folder (fsync) after that, before an answer".into(),
+        }
+    }
+
+    /// Describes a call: `the rename to a.json`.
+    fn shown(&self, act: &Act, root: &Path) -> String {
+        let path = |name: &Name| below(&name.path, root);
+        let of = |file: &FileId| below(&self.disk.path(*file), root);
+        let bytes = |bytes: &std::ops::Range<u64>| bytes.end - bytes.start;
+        match act {
+            Act::Made { name: Some(name), .. } => format!("making {}", path(name)),
+            Act::Made { name: None, .. } => "making a file without a name".into(),
+            Act::MadeLink { name, .. } => format!("making the link {}", path(name)),
+            Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
+            Act::Write { file, bytes: of_write, .. } => {
+                format!("a write of {} bytes to {}", bytes(of_write), of(file))
+            }
+            Act::Empty { file, .. } => format!("a truncation of {} to 0 bytes", of(file)),
+            Act::Resize { file, to_bytes, .. } | Act::Shift { file, to_bytes, .. } => {
+                format!("a resize of {} to {to_bytes} bytes", of(file))
+            }
+            Act::Erase { file, bytes: zeros, .. } => {
+                format!("zeros over {} bytes of {}", bytes(zeros), of(file))
+            }
+            Act::Flush { .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => "a flush".into(),
+            Act::Rename { to, .. } => format!("the rename to {}", path(to)),
+            Act::Exchange { one, .. } => format!("the exchange of {}", path(&one.1)),
+            Act::Link { name, .. } => format!("the link {}", path(name)),
+            Act::Unlink { name, .. } => format!("the removal of {}", path(name)),
+            Act::Tell => "an answer".into(),
+            _ => "a call".into(),
+        }
+    }
+}
+
+fn below(path: &Path, root: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn broken(
             };
             if left != steps::content(&folder.join(name)).ok().as_deref() {
                 let name = name.display();
-                broken = Some(format!("{name} survives, and not in state {}", state.moment));
+                broken = Some(format!("{name} survives, and not in state {}", state.shown.moment));
             }
         }
         Ok(broken.is_none())

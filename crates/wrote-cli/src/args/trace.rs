@@ -90,11 +90,27 @@ pub struct TraceArgs {
     ]))]
     pub fail_on: Option<Severity>,
 
-    /// Then check each folder that a power loss could have left
+    /// Then check the folders that a power loss could have left
     ///
-    /// As `wrote trace crash` does. Exit with 1 if a check fails; only then the record stays.
+    /// As `wrote trace crash` does, as on a disk with a journal. Exit with 1 if a check fails; only
+    /// then the record stays. Exit with 3 if something was not checked or not seen.
     #[arg(long, value_name = "CHECK", conflicts_with = "process")]
     pub check: Option<String>,
+
+    /// Time limit of all checks: states that were not checked are counted, and exit with 3
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::parse_duration,
+        requires = "check", hide_short_help = true)]
+    pub within: Duration,
+
+    /// Write the outcome of --check for CI, too, as JUnit's XML; FILE must not exist
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files",
+        requires = "check", hide_short_help = true)]
+    pub junit: Option<PathBuf>,
+
+    /// Write the findings and the outcome of --check as SARIF, too; FILE must not exist
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files",
+        hide_short_help = true)]
+    pub sarif: Option<PathBuf>,
 
     /// Keep the calls for `wrote trace crash`
     ///
@@ -111,7 +127,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
         ("table", "For people: the verdict last", Format::Table),
         ("json", "The whole of it, `wrote.trace/1`", Format::Json),
-        ("markdown", "To paste in an issue", Format::Markdown)
+        ("markdown", "To paste in an issue", Format::Markdown),
+        ("github", "Annotations for GitHub Actions, at lines of the source", Format::Github)
     ]))]
     pub format: Format,
 
@@ -158,6 +175,10 @@ pub struct TraceCrashArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_duration)]
     pub timeout: Duration,
 
+    /// Time limit of all checks
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::parse_duration)]
+    pub within: Duration,
+
     /// Make only this state, by its number (with the same --moments)
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     pub state: Option<u64>,
@@ -171,9 +192,10 @@ impl TraceCrashArgs {
     const MOMENTS: u64 = 200;
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// A check of a record, with the settings that the command has without options.
-    pub fn of(record: PathBuf, check: String) -> TraceCrashArgs {
+    /// A check of a record, with the other settings that the command has without options.
+    pub fn of(record: PathBuf, check: String, within: Duration) -> TraceCrashArgs {
         let (moments, timeout) = (TraceCrashArgs::MOMENTS, TraceCrashArgs::TIMEOUT);
-        TraceCrashArgs { record, check: Some(check), moments, timeout, state: None, keep: None }
+        let (check, state, keep) = (Some(check), None, None);
+        TraceCrashArgs { record, check, moments, timeout, within, state, keep }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
-use wrote_report::{Content, write_json};
+use wrote_report::{Content, write_json, write_junit, write_sarif};
 use wrote_result::document::{Program, Severity};
 use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
@@ -52,8 +52,12 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
 /// Traces a program, behind its front if it is started, and reports the verdict.
 fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(), Error> {
     let files = ResultFiles::of(&arguments.to)?.beside_output();
-    let under: Vec<_> =
+    let mut under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
+    if arguments.check.is_some() && under.is_empty() {
+        // The folder of the record: nothing else is checked.
+        under.push(whole(Path::new("."))?);
+    }
     let temporary = match (&arguments.check, &arguments.record) {
         (Some(_), None) => {
             Some(crash::temporary().map_err(|error| Error::Failed(error.to_string()))?)
@@ -63,14 +67,18 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let kept = temporary.as_ref().map(|folder| folder.path().join("record"));
     let path = arguments.record.clone().or(kept);
     let record = path.as_ref().map(|path| record(arguments, path, &under)).transpose()?;
-    let job = ResultFile::of("--job", arguments.job.as_deref(), arguments.to.force)?;
+    let [job, junit, sarif] =
+        [("--job", &arguments.job), ("--junit", &arguments.junit), ("--sarif", &arguments.sarif)]
+            .map(|(option, path)| ResultFile::of(option, path.as_deref(), arguments.to.force));
+    let (job, junit, sarif) = (job?, junit?, sarif?);
     let wanted = Wanted {
         ack: arguments.ack.clone(),
         reads: arguments.reads,
         io_uring: arguments.io_uring,
         data: record.is_some(),
         daemons: arguments.daemons,
-        on_disk: arguments.on_disk,
+        // A check asks what a crash may leave on a disk, not of the place of a test.
+        on_disk: arguments.on_disk || arguments.check.is_some(),
     };
     let request = TraceRequest {
         record,
@@ -113,8 +121,26 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let is_judged = is_judged && trace.unjudged.is_empty();
     let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
-    files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     let recorded = traced.record.map_err(Error::Failed);
+    let mut tested = Ok(());
+    if let (Some(check), Some(path), 0, Ok(())) =
+        (&arguments.check, path, end.exit_code(), &recorded)
+    {
+        let request = TraceCrashArgs::of(path, check.clone(), arguments.within);
+        let test = crash::test(&request, stop);
+        tested = test.and_then(|test| {
+            let unseen = trace.unjudged.join("; ");
+            trace.crash = Some(test.clone());
+            crash::verdict(&test, &unseen)
+        });
+        if trace.crash.as_ref().is_some_and(|test| test.failed.is_some()) {
+            // The line that makes a failed state again needs it.
+            temporary.map(TempDir::keep);
+        }
+    }
+    junit.map_or(Ok(()), |file| file.write(|out| write_junit(&trace, out)))?;
+    sarif.map_or(Ok(()), |file| file.write(|out| write_sarif(&trace, out)))?;
+    files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     match (job, traced.jobs) {
         (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.text.as_bytes()))?,
         (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
@@ -125,15 +151,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let is_left = arguments.process.is_some() && end == End::default();
     match if is_left { 0 } else { end.exit_code() } {
         0 => {
-            recorded?;
-            if let (Some(check), Some(path)) = (&arguments.check, path) {
-                let passed = crash::run(&TraceCrashArgs::of(path, check.clone()), stop);
-                if passed.is_err() {
-                    // The line that makes a failed state again needs it.
-                    temporary.map(TempDir::keep);
-                }
-                passed?;
-            }
+            recorded.and(tested)?;
             if is_found { Err(Error::Ended(1)) } else { Ok(()) }
         }
         code => {

@@ -10,6 +10,7 @@ mod places;
 mod programs;
 mod queues;
 mod refused;
+mod suites;
 mod unknown;
 
 use crate::support::{printed, run_through, without_rights, wrote};

@@ -328,6 +328,7 @@ impl Script {
             path: "/data".into(),
             before: [folder].into_iter().chain((0..FOUND).map(found)).collect(),
             calls: self.calls,
+            places: HashMap::from([(1, "a.py:7".into())]),
         }
     }
 }
@@ -485,8 +486,9 @@ fn all(record: &Record, most: u64) -> Vec<State> {
         all.push(state);
         Ok::<_, Infallible>(true)
     };
-    let Ok(count) = states(record, most, take);
+    let Ok((count, crashes)) = states(record, most, take);
     assert_eq!(count, all.len() as u64);
+    assert!(crashes >= count);
     all
 }
 
@@ -494,21 +496,50 @@ fn all(record: &Record, most: u64) -> Vec<State> {
 fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     let record = recorded(&[Step::Make(4), Step::Rename(4, 0), Step::FlushFolder(0)]);
     let states = all(&record, 100);
-    let empty = |state: &&State| state.losses == ["a is empty"];
-    let losses: Vec<_> = states.iter().map(|state| (&state.moment, &state.losses)).collect();
+    let empty = |state: &&State| state.shown.losses == ["a is empty"];
+    let losses: Vec<_> =
+        states.iter().map(|state| (&state.shown.moment, &state.shown.losses)).collect();
     let first = states.iter().find(empty).unwrap_or_else(|| panic!("{losses:?}"));
-    assert!(first.moment.starts_with("after the rename to a at "), "{}", first.moment);
+    assert!(first.shown.moment.starts_with("after the rename to a at "), "{}", first.shown.moment);
     assert!(
-        first.moment.ends_with("; all names reached the disk, no unflushed data"),
+        first.shown.moment.ends_with("; all names reached the disk, no unflushed data"),
         "{}",
-        first.moment
+        first.shown.moment
     );
-    assert!(first.number < 10, "{}", first.number);
+    assert!(first.shown.number < 10, "{}", first.shown.number);
     let flushed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
     let states = all(&flushed, 100);
     for state in &states {
         assert!(state.tree.file(Path::new("a")).is_some_and(|bytes| bytes.len() == 5000));
     }
+}
+
+#[test]
+fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing() {
+    let mut record = recorded(&[
+        Step::Make(4),
+        Step::Append(4, false),
+        Step::Rename(4, 0),
+        Step::FlushFolder(0),
+    ]);
+    let writes = record.calls.iter_mut().filter(|call| matches!(call.act, Act::Write { .. }));
+    writes.for_each(|call| call.place = Some(1));
+    let states = all(&record, 100);
+    let is_torn = |state: &&State| state.told > 0 && state.shown.losses == ["a is cut short"];
+    let torn = states.iter().filter(is_torn).min_by_key(|state| state.shown.lost_changes).unwrap();
+    let [lost] = &torn.shown.lost[..] else { panic!("{torn:?}") };
+    assert_eq!(
+        (lost.call.as_str(), lost.place.as_deref()),
+        ("a write of 5000 bytes to a", Some("a.py:7"))
+    );
+    assert_eq!(torn.shown.kept.iter().map(|call| &*call.call).collect::<Vec<_>>(), [&lost.call]);
+    assert_eq!(torn.shown.fix, "flush a (fsync) after that, before a rename or an answer");
+    let renamed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
+    let states = all(&renamed, 100);
+    let undone =
+        states.iter().find(|state| state.told > 0 && state.shown.lost_changes == 1).unwrap();
+    assert_eq!(undone.shown.lost[0].call, "the rename to a");
+    assert_eq!(undone.shown.fix, "flush the folder (fsync) after that, before an answer");
 }
 
 #[test]
@@ -531,13 +562,13 @@ fn states_have_the_same_numbers_each_time_and_differ() {
     let (one, other) = (all(&record, 60), all(&record, 60));
     assert!(one.len() > 10, "{}", one.len());
     for (one, other) in one.iter().zip(&other) {
-        assert_eq!((&one.tree, &one.moment), (&other.tree, &other.moment));
+        assert_eq!((&one.tree, &one.shown.moment), (&other.tree, &other.shown.moment));
     }
     for (number, state) in one.iter().enumerate() {
         let again = one[..number].iter().find(|other| other.tree == state.tree);
-        assert!(again.is_none_or(|other| other.told != state.told), "{}", state.number);
+        assert!(again.is_none_or(|other| other.told != state.told), "{}", state.shown.number);
     }
-    assert!(one.last().is_some_and(|state| state.number <= 60));
+    assert!(one.last().is_some_and(|state| state.shown.number <= 60));
 }
 
 #[test]
@@ -564,29 +595,28 @@ fn a_moment_is_told_by_its_call() {
     script.call(link);
     script.call(Act::Made { file: file(91), name: None });
     let record = script.record();
-    let root = Path::new("/data");
-    let told: Vec<_> = record.calls.iter().skip(4).map(|call| shown(call, root)).collect();
-    let told: Vec<_> = told.iter().map(|text| text.rsplit_once(" at ").unwrap().0).collect();
+    let told = |number| after(&record, number + 1).moment(&record, number as u64).call;
+    let told: Vec<_> = (4..record.calls.len()).map(told).collect();
     let expected = [
-        "after making the folder e",
-        "after making new",
-        "after a write of 5000 bytes",
-        "after a truncation to 0 bytes",
-        "after a write of 5000 bytes",
-        "after zeros over 5000 bytes",
-        "after a write of 5000 bytes",
-        "after zeros over 4096 bytes",
-        "after a shift to 904 bytes",
-        "after a resize to 5000 bytes",
-        "after a flush",
-        "after the rename to t",
-        "after the exchange of a",
-        "after the link new",
-        "after the removal of t",
-        "after an answer",
-        "after a flush",
-        "after making the link l",
-        "after making a file without a name",
+        "making the folder e",
+        "making new",
+        "a write of 5000 bytes to new",
+        "a truncation of a to 0 bytes",
+        "a write of 5000 bytes to a",
+        "zeros over 5000 bytes of b",
+        "a write of 5000 bytes to b",
+        "zeros over 4096 bytes of b",
+        "a resize of a to 904 bytes",
+        "a resize of a to 5000 bytes",
+        "a flush",
+        "the rename to t",
+        "the exchange of a",
+        "the link new",
+        "the removal of t",
+        "an answer",
+        "a flush",
+        "making the link l",
+        "making a file without a name",
     ];
     assert_eq!(told, expected);
     // Reports of files that were there before are not moments, and one of two writes is not.
@@ -594,7 +624,7 @@ fn a_moment_is_told_by_its_call() {
     let thin = moments(&record.calls, 10);
     assert_eq!((thin.len(), thin.last()), (5, Some(&(record.calls.len() as u64))));
     let all = all(&record, 7);
-    assert_eq!((all.len(), all.last().unwrap().number), (7, 7));
+    assert_eq!((all.len(), all.last().unwrap().shown.number), (7, 7));
     assert_eq!(all.iter().map(|state| state.told).max(), Some(2));
 }
 
@@ -675,7 +705,8 @@ fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
         is_lost: false,
     };
     let changes = (1..).zip(changes).map(change).collect();
-    let left = Versions { bytes: b"abcd".into(), changes }.left(Cut { until, bytes });
+    let left =
+        Versions { bytes: b"abcd".into(), changes }.left(Cut { until, bytes }, &mut Fates::new());
     String::from_utf8(left.to_vec()).unwrap()
 }
 
@@ -709,7 +740,8 @@ fn a_durable_write_keeps_sizes_and_a_failed_flush_loses_bytes_for_all_but_the_pr
     let open = |what| Change { at: 1, ended_ns: 0, what, is_durable: false, is_lost: false };
     let changes = [open(Bytes::Resize(2)), open(put_at(0, "x").0)].into();
     let mut versions = Versions { bytes: b"abcd".into(), changes };
-    let left = |versions: &Versions, bytes| versions.left(Cut { until: 0, bytes });
+    let left =
+        |versions: &Versions, bytes| versions.left(Cut { until: 0, bytes }, &mut Fates::new());
     versions.keep_sizes(0);
     assert_eq!(*left(&versions, Left::None), *b"ab");
     assert_eq!(*left(&versions, Left::All), *b"xb");
@@ -729,7 +761,7 @@ fn each_page_of_each_write_survives_on_its_own() {
     let versions =
         Versions { bytes: tree::Bytes::default(), changes: vec![write(0..3), write(3..4)] };
     let pages = |seed| {
-        let left = versions.left(Cut { until: at, bytes: Left::Mixed(seed) });
+        let left = versions.left(Cut { until: at, bytes: Left::Mixed(seed) }, &mut Fates::new());
         [0, 1, 2, 3].map(|page| left.get(page * PAGE_BYTES) == Some(&1))
     };
     let ways: HashSet<_> = (0..200).map(pages).collect();
@@ -740,7 +772,7 @@ fn each_page_of_each_write_survives_on_its_own() {
 fn the_cuts_fall_behind_every_change_of_a_name() {
     let record = recorded(&[Step::Make(3), Step::Make(4), Step::Rename(3, 0), Step::Unlink(1)]);
     let replay = after(&record, record.calls.len());
-    let first = Cut::FIRST.len() as u64;
+    let first = Cut::FIRST.len() as u64 + 1;
     let cuts = (first..first + 200).map(|round| Cut::of(round, 1, &replay.disk).until);
     let cuts: HashSet<u64> = cuts.collect();
     assert_eq!(cuts, replay.disk.names.open_calls().chain([0, u64::MAX]).collect());

@@ -4,18 +4,22 @@ use super::shown;
 use crate::args::TraceCrashArgs;
 use crate::output;
 use crate::progress::Reporter;
+use crate::terminal::stdout_screen;
 use itertools::Itertools;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use wrote_bench::child::{End, Limits, supervise};
-use wrote_report::plain;
+use wrote_report::write_crash_test;
+use wrote_result::trace::{CrashState, CrashTest};
 use wrote_result::{Error, Stop, quoted, units};
 use wrote_trace::{Bytes, Entry, Record, State, states};
 
@@ -23,8 +27,8 @@ use wrote_trace::{Bytes, Entry, Record, State, states};
 const FOLDER: &str = "DIR";
 /// The environment variable with the number of answers.
 const ANSWERS: &str = "WROTE_ANSWERS";
-/// The maximum number of failed states shown; the rest is counted.
-const SHOWN_MAX: u64 = 5;
+/// The exit code where something was not checked or not seen.
+const UNDECIDED: u8 = 3;
 /// The kept bytes of each of a check's streams; one line is shown.
 const STREAM_BYTES_MAX: usize = 4096;
 /// The words in a line that tells an error, in lower case.
@@ -32,7 +36,35 @@ const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fat
 /// The least bytes of a file that is moved from state to state.
 const KEPT_BYTES_MIN: usize = 64 << 10;
 
+/// Runs `wrote trace crash`.
 pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> {
+    let test = test(arguments, stop)?;
+    output::to_stdout(|out| write_crash_test(&test, stdout_screen(), out))?;
+    verdict(&test, "")
+}
+
+/// Returns the error of a crash test that did not pass. `unseen` has the reasons why the states may
+/// lack something.
+pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
+    let undecided = |why: String| Err(Error::Coded(UNDECIDED, why));
+    match (&test.failed, test.unchecked_states) {
+        (Some(state), _) if state.problem.is_some() => {
+            Err(Error::Failed(format!("the check fails in crash state {}", state.number)))
+        }
+        (_, unchecked @ 1..) => {
+            let unchecked = units::counted(unchecked, "state");
+            undecided(format!("no time to check {unchecked}; more with --within"))
+        }
+        (_, 0) if !unseen.is_empty() => {
+            undecided(format!("the check passes, but not all that was written was seen: {unseen}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs the check on the states of a record, on as many at once as there are processors. After a
+/// failure, only states that lack fewer changes are checked: the last failure is the smallest.
+pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest, Error> {
     let name = shown(&arguments.record);
     if matches!(arguments.record.try_exists(), Ok(false)) {
         let make = "'wrote trace --record FILE COMMAND' makes a record";
@@ -44,88 +76,185 @@ pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> 
     if let Some(folder) = arguments.keep.as_deref().filter(|folder| folder.exists()) {
         return Err(Error::Usage(format!("--keep {}: exists already", shown(folder))));
     }
-    let (reporter, text) = (Reporter::default(), String::new());
-    let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
-    let mut run = Run { arguments, check, stop, failed: 0, made: 0, kept, reporter, text };
-    let count = states(&record, arguments.moments, &mut |state| run.take(&state))?;
-    run.finish(count)
+    let (give, given) = mpsc::sync_channel(0);
+    let (started, found) = (Instant::now(), Mutex::default());
+    let run = Run { arguments, words: check, stop, started, given: Mutex::new(given), found };
+    let reporter = Reporter::default();
+    let made = thread::scope(|scope| {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        (0..cpus).for_each(|_| drop(scope.spawn(|| run.work())));
+        // Dropped at the end, which ends the threads.
+        let give = give;
+        states(&record, arguments.moments, &mut |state| {
+            let (number, most) = (state.shown.number, arguments.moments);
+            let text = format!("state {number} of {most} at most");
+            reporter.show(number, most, None, &text);
+            run.take(state, &give)
+        })
+    });
+    // The bar is gone from the screen before the result.
+    drop(reporter);
+    let (count, crashes) = made?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = found.error {
+        return Err(error);
+    }
+    if let Some(wanted) = arguments.state.filter(|_| !found.is_made) {
+        return Err(Error::Usage(format!("--state {wanted}: there are {count} states")));
+    }
+    Ok(CrashTest {
+        check: arguments.check.clone().unwrap_or_default(),
+        states: found.checked,
+        unchecked_states: found.unchecked,
+        crashes,
+        elapsed_s,
+        failed: found.failed,
+    })
 }
 
 struct Run<'a> {
     arguments: &'a TraceCrashArgs,
-    check: Option<Vec<String>>,
+    words: Option<Vec<String>>,
     stop: &'a Stop,
-    failed: u64,
-    made: u64,
-    kept: Kept,
-    reporter: Reporter,
-    text: String,
+    started: Instant,
+    /// The states for the threads. Few are in memory, because the channel has no room.
+    given: Mutex<Receiver<State>>,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    checked: u64,
+    /// There was no time for these.
+    unchecked: u64,
+    /// Whether there was a state that was asked for.
+    is_made: bool,
+    failed: Option<CrashState>,
+    error: Option<Error>,
+}
+
+/// The outcome of a check.
+enum Checked {
+    Passed,
+    Failed(String),
+    NoTime,
 }
 
 impl Run<'_> {
-    /// Makes a state and checks it. Returns whether to continue.
-    fn take(&mut self, state: &State) -> Result<bool, Error> {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time that is left for checks.
+    fn left(&self) -> Duration {
+        self.arguments.within.saturating_sub(self.started.elapsed())
+    }
+
+    /// Gives a state to a thread that checks it, unless it is larger than one that fails. Returns
+    /// whether to continue.
+    fn take(&self, state: State, give: &SyncSender<State>) -> Result<bool, Error> {
         self.stop.check()?;
-        let (number, most, failed) = (state.number, self.arguments.moments, self.failed);
-        let text = format!("state {number} of {most} at most; {failed} failed");
-        self.reporter.show(number, most, None, &text);
-        if self.arguments.state.is_some_and(|wanted| wanted != state.number) {
+        if self.arguments.state.is_some_and(|wanted| wanted != state.shown.number) {
             return Ok(true);
         }
-        self.made += 1;
+        let mut found = self.found();
+        if found.error.is_some() {
+            return Ok(false);
+        }
+        if found.failed.as_ref().is_some_and(|of| of.lost_changes <= state.shown.lost_changes) {
+            return Ok(true);
+        }
+        if self.left().is_zero() {
+            found.unchecked += 1;
+            return Ok(true);
+        }
+        found.is_made = true;
         if let Some(keep) = &self.arguments.keep {
             let made = fs::create_dir(keep).and_then(|()| state.tree.make(keep));
             let failed = |error| Error::Failed(format!("--keep {}: {error}", shown(keep)));
             made.map_err(failed)?;
-            self.tell(state, None);
+            found.failed = Some(self.told(&state, None));
         }
-        if let Some(words) = &self.check {
-            let problem = check(words, state, self.arguments, &self.kept, self.stop)?;
-            self.failed += u64::from(problem.is_some());
-            if let Some(problem) = problem.filter(|_| self.failed <= SHOWN_MAX) {
-                self.tell(state, Some(&problem));
-            }
+        drop(found);
+        if self.words.is_some() {
+            // The threads live until this channel is dropped.
+            let _ = give.send(state);
         }
         Ok(self.arguments.state.is_none())
     }
 
-    fn tell(&mut self, state: &State, problem: Option<&str>) {
-        let losses = match state.losses.as_slice() {
-            [] => "nothing is lost".to_owned(),
-            losses => units::some_of(losses, SHOWN_MAX as usize),
-        };
-        let text = &mut self.text;
-        let _ = writeln!(text, "Crash state {}: power lost {}", state.number, plain(&state.moment));
-        let _ = writeln!(text, "  {}", plain(&losses));
-        let Some(problem) = problem else { return };
-        let _ = writeln!(text, "  check failed: {}", plain(problem));
-        if self.arguments.state.is_none() {
-            let record = quoted(&[self.arguments.record.to_string_lossy()]);
-            let (moments, state) = (self.arguments.moments, state.number);
-            let words = format!("--moments {moments} --state {state} --keep state-{state}");
-            let _ = writeln!(text, "  Reproduce: wrote trace crash {record} {words}");
+    /// Checks states until there are no more.
+    fn work(&self) {
+        let kept = Kept::new().map_err(|error| error.to_string());
+        loop {
+            let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(state) = given else { return };
+            let checked = match (&kept, &self.words) {
+                (Ok(kept), Some(words)) => self.check(words, &state, kept),
+                (Err(error), _) => Err(Error::Failed(format!("a folder: {error}"))),
+                (Ok(_), None) => Ok(Checked::Passed),
+            };
+            let mut found = self.found();
+            found.checked += u64::from(matches!(checked, Ok(Checked::Passed | Checked::Failed(_))));
+            match checked {
+                Ok(Checked::Passed) => {}
+                Ok(Checked::NoTime) => found.unchecked += 1,
+                Ok(Checked::Failed(problem)) => {
+                    let size = |of: &CrashState| (of.lost_changes, of.number);
+                    let told = self.told(&state, Some(problem));
+                    if found.failed.as_ref().is_none_or(|of| size(of) >= size(&told)) {
+                        found.failed = Some(told);
+                    }
+                }
+                Err(error) => drop(found.error.get_or_insert(error)),
+            }
         }
     }
 
-    fn finish(self, count: u64) -> Result<(), Error> {
-        // The bar is gone from the screen before the result.
-        drop(self.reporter);
-        if let Some(wanted) = self.arguments.state.filter(|_| self.made == 0) {
-            return Err(Error::Usage(format!("--state {wanted}: there are {count} states")));
-        }
-        let states = units::counted(self.made, "state");
-        let is_checked = self.check.is_some();
-        output::to_stdout(|out| {
-            out.write_all(self.text.as_bytes())?;
-            match (is_checked, self.failed) {
-                (true, 0) => writeln!(out, "The check passes in all of {states}."),
-                _ => Ok(()),
+    fn told(&self, state: &State, problem: Option<String>) -> CrashState {
+        let record = quoted(&[self.arguments.record.to_string_lossy()]);
+        let (moments, number) = (self.arguments.moments, state.shown.number);
+        let words = format!("--moments {moments} --state {number} --keep state-{number}");
+        let reproduce = format!("wrote trace crash {record} {words}");
+        CrashState { problem, reproduce, ..state.shown.clone() }
+    }
+
+    /// Runs the check on a state in a new folder.
+    fn check(&self, words: &[String], state: &State, kept: &Kept) -> Result<Checked, Error> {
+        let made = temporary().and_then(|place| {
+            state.tree.make_by(place.path(), &mut |path, bytes| kept.put(path, bytes))?;
+            kept.clear()?;
+            Ok(Place(place, state))
+        });
+        let place = made.map_err(|error| Error::Failed(format!("a state: {error}")))?;
+        let mut words = words.iter().map(|word| with_folder(word, place.0.path()));
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        command.env(ANSWERS, state.told.to_string());
+        let timeout = self.arguments.timeout.min(self.left());
+        let limits = Limits {
+            timeout,
+            stdout_bytes_max: STREAM_BYTES_MAX,
+            stderr_bytes_max: STREAM_BYTES_MAX,
+            is_kept: true,
+        };
+        let ended = supervise(&mut command, limits, self.stop, &mut |_| {})?;
+        kept.take(place.0.path(), state);
+        let Some(failure) = ended.status.failure() else { return Ok(Checked::Passed) };
+        let failure = match ended.status {
+            End::TimedOut if timeout < self.arguments.timeout => return Ok(Checked::NoTime),
+            End::TimedOut => {
+                format!("did not end within {}", units::seconds(timeout.as_secs_f64()))
             }
-        })?;
-        match self.failed {
-            0 => Ok(()),
-            failed => Err(Error::Failed(format!("the check fails in {failed} of {states}"))),
-        }
+            End::Exited(_) => failure,
+        };
+        let streams = [&ended.stderr, &ended.stdout];
+        let told = streams.into_iter().find_map(|said| error_line(&String::from_utf8_lossy(said)));
+        Ok(Checked::Failed(match told {
+            Some(line) => format!("{failure}: {line}"),
+            None => failure,
+        }))
     }
 }
 
@@ -172,47 +301,6 @@ fn error_line(output: &str) -> Option<String> {
     // A panic in Rust has its message in the next line.
     let next = lines.get(at + 1).filter(|_| lines[at].ends_with(':'));
     Some([lines[at].trim()].into_iter().chain(next.map(|line| line.trim())).join(" "))
-}
-
-/// Runs a check on a state in a new folder. Returns how it failed.
-fn check(
-    words: &[String],
-    state: &State,
-    arguments: &TraceCrashArgs,
-    kept: &Kept,
-    stop: &Stop,
-) -> Result<Option<String>, Error> {
-    let made = temporary().and_then(|place| {
-        state.tree.make_by(place.path(), &mut |path, bytes| kept.put(path, bytes))?;
-        kept.clear()?;
-        Ok(Place(place, state))
-    });
-    let place = made.map_err(|error| Error::Failed(format!("a state: {error}")))?;
-    let mut words = words.iter().map(|word| with_folder(word, place.0.path()));
-    let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words);
-    command.env(ANSWERS, state.told.to_string());
-    let limits = Limits {
-        timeout: arguments.timeout,
-        stdout_bytes_max: STREAM_BYTES_MAX,
-        stderr_bytes_max: STREAM_BYTES_MAX,
-        is_kept: true,
-    };
-    let ended = supervise(&mut command, limits, stop, &mut |_| {})?;
-    kept.take(place.0.path(), state);
-    let Some(failure) = ended.status.failure() else { return Ok(None) };
-    let failure = match ended.status {
-        End::TimedOut => {
-            format!("did not end within {}", units::seconds(arguments.timeout.as_secs_f64()))
-        }
-        End::Exited(_) => failure,
-    };
-    let streams = [&ended.stderr, &ended.stdout];
-    let told = streams.into_iter().find_map(|said| error_line(&String::from_utf8_lossy(said)));
-    Ok(Some(match told {
-        Some(line) => format!("{failure}: {line}"),
-        None => failure,
-    }))
 }
 
 pub(super) fn temporary() -> io::Result<TempDir> {

@@ -5,6 +5,7 @@ use crate::support::wrote;
 use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
+use wrote_result::trace::Trace;
 
 /// Records a script in a folder with a file `a`; the record is next to the folder.
 fn recorded(place: &Path, script: &str) -> PathBuf {
@@ -33,17 +34,22 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     let bad = recorded(place.path(), "printf new > t; mv t a");
     let finished = crash(&bad, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(
-        finished.stdout.contains("\n  a is empty\n  check failed: ended with exit code 1: torn\n")
-    );
-    assert!(finished.stderr.contains("wrote: the check fails in "), "{finished:?}");
+    let told = "
+    result   a is empty
+    lost     a write of 3 bytes to a
+    kept     making t, the rename to a
+    check    ended with exit code 1: torn
+    fix      flush a (fsync) after that, before a rename or an answer
+    command  wrote trace crash ";
+    assert!(finished.stdout.contains(told), "{finished:?}");
+    assert!(finished.stderr.contains("wrote: the check fails in crash state "), "{finished:?}");
     // Its number makes it again.
-    let line = finished.stdout.lines().next().unwrap();
-    let number = line.strip_prefix("Crash state ").and_then(|line| line.split_once(':')).unwrap().0;
+    let line = finished.stdout.lines().find(|line| line.contains("crash state ")).unwrap();
+    let number = line.split_once("crash state ").and_then(|of| of.1.split_once(':')).unwrap().0;
     let keep = place.path().join("kept");
     let kept = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
     assert_eq!(kept.code(), Some(0), "{kept:?}");
-    assert_eq!(kept.stdout.lines().next(), Some(line));
+    assert!(kept.stdout.contains(line), "{kept:?}");
     assert_eq!(fs::read(keep.join("a")).unwrap(), b"", "{kept:?}");
     let again = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
     is_one_line(&again, 2, "exists already");
@@ -55,14 +61,17 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
     let good = recorded(place.path(), "printf new > t; sync t; mv t a; sync .");
     let finished = crash(&good, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stdout.starts_with("The check passes in all of "), "{finished:?}");
+    assert!(finished.stdout.starts_with("\nThe check passes in all of "), "{finished:?}");
     let late = recorded(place.path(), "printf new > t; sync t; mv t a");
     let finished = crash(&late, &["--check", OLD_OR_NEW]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(
-        finished.stdout.contains("after the program ended; only flushed names"),
-        "{finished:?}"
-    );
+    assert!(finished.stdout.contains("power lost after the program ended; "), "{finished:?}");
+    let told = "
+    lost     the rename to a
+    check    ended with exit code 1
+    fix      flush the folder (fsync) after that, before an answer
+";
+    assert!(finished.stdout.contains(told), "{finished:?}");
 }
 
 #[test]
@@ -75,23 +84,99 @@ fn one_line_runs_a_program_and_checks_each_state_and_keeps_the_record_of_a_failu
         fs::create_dir_all(&temporary).unwrap();
         fs::write(data.join("a"), "old").unwrap();
         let mut command = wrote(&["trace", "--check", OLD_OR_NEW, "--", "sh", "-c", script]);
+        command.env("COLUMNS", "200");
         finish(command.current_dir(&data).env("TMPDIR", &temporary))
     };
     let good = run("printf new > t; sync t; mv t a; sync .");
     assert_eq!(good.code(), Some(0), "{good:?}");
-    assert!(good.stdout.starts_with("The check passes in all of "), "{good:?}");
+    assert!(good.stderr.contains("\nThe check passes in all of "), "{good:?}");
     assert_eq!(fixtures::names(&temporary), [""; 0]);
     let bad = run("printf new > t; mv t a");
     assert_eq!(bad.code(), Some(1), "{bad:?}");
     assert!(bad.stderr.contains("wrote: the check fails in "), "{bad:?}");
     let line =
-        bad.stdout.lines().find_map(|line| line.strip_prefix("  Reproduce: wrote ")).unwrap();
+        bad.stderr.lines().find_map(|line| line.strip_prefix("    command  wrote ")).unwrap();
     let words = shlex::split(line).unwrap();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let again = finish(wrote(&words).current_dir(place.path()));
     assert_eq!(again.code(), Some(0), "{again:?}");
     let failed = run("exit 3");
     assert_eq!(failed.code(), Some(3), "{failed:?}");
+}
+
+#[test]
+fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_call() {
+    or_skip!(installed("python3"));
+    let place = folder();
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a"), "old").unwrap();
+    let save = "import os\nfor text in '1', '2', '3':\n    with open('t', 'a') as file:\n        \
+        file.write(text)\nos.rename('t', 'a')\n";
+    fs::write(place.path().join("a save.py"), save).unwrap();
+    let check = "sh -c 'case $(cat DIR/a) in old | 123) ;; *) echo \"<torn> & \\\"50 %\\\"\"; exit 1 ;; esac'";
+    let run = |format: &str, more: &[&str]| {
+        let mut command = wrote(&["trace", "--force", "--format", format, "--check", check]);
+        command.args(more).args(["--", "python3", "-SE", "../a save.py"]).current_dir(&data);
+        finish(&mut command)
+    };
+    let [junit, sarif] = ["junit.xml", "a.sarif"].map(|name| place.path().join(name));
+    let files = ["--junit", junit.to_str().unwrap(), "--sarif", sarif.to_str().unwrap()];
+    let github = run("github", &files);
+    assert_eq!(github.code(), Some(1), "{github:?}");
+    let error = github.stderr.lines().next().unwrap();
+    let path = place.path().canonicalize().unwrap().join("a save.py");
+    let begins =
+        format!("::error file={},line=4,title=wrote check-failed::Crash state ", path.display());
+    assert!(error.starts_with(&begins), "{github:?}");
+    assert!(
+        error.contains("; a is cut short; the check ended with exit code 1: <torn> & \"50 %25\".")
+    );
+    assert!(error.contains(". Fix: flush a (fsync) after that"), "{error}");
+    assert!(github.stderr.contains("\n::warning file="), "{github:?}");
+    let junit = fs::read_to_string(junit).unwrap();
+    let told = "<testsuite name=\"wrote trace\" tests=\"1\" failures=\"1\" errors=\"0\"";
+    assert!(
+        junit.contains(told) && junit.contains("&lt;torn&gt; &amp; &quot;50 %&quot;"),
+        "{junit}"
+    );
+    let sarif: serde_json::Value = serde_json::from_slice(&fs::read(sarif).unwrap()).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    let run_of = &sarif["runs"][0];
+    assert_eq!(run_of["tool"]["driver"]["name"], "wrote");
+    assert!(
+        run_of["results"].as_array().unwrap().iter().all(|of| of["message"]["text"].is_string())
+    );
+    let result = &run_of["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&"check-failed".into(), &"error".into()));
+    let location = &result["locations"][0]["physicalLocation"];
+    assert_eq!(location["region"]["startLine"], 4);
+    let uri = location["artifactLocation"]["uri"].as_str().unwrap();
+    assert!(uri.ends_with("/a%20save.py"), "{uri}");
+    // One of three writes is lost.
+    let json = run("json", &[]);
+    let trace: Trace =
+        serde_json::from_str(&json.stderr[..=json.stderr.rfind('}').unwrap()]).unwrap();
+    let state = trace.crash.unwrap().failed.unwrap();
+    assert_eq!((state.lost_changes, state.lost.len()), (1, 1), "{state:?}");
+}
+
+#[test]
+fn states_for_which_there_is_no_time_or_whose_calls_were_not_seen_do_not_pass() {
+    let place = folder();
+    let record = recorded(place.path(), "for name in b c d; do printf x > $name; mv $name a; done");
+    let slow = crash(&record, &["--check", "sh -c 'sleep 1000' DIR", "--within", "300ms"]);
+    assert_eq!(slow.code(), Some(3), "{slow:?}");
+    assert!(slow.stderr.contains("; more with --within"), "{slow:?}");
+    assert!(slow.stdout.contains("there was no time for "), "{slow:?}");
+    or_skip!(installed("python3"));
+    let script = "import mmap, os
+a = os.open('a', os.O_RDWR | os.O_CREAT); os.ftruncate(a, 4096)
+mmap.mmap(a, 4096)[0:3] = b'one'";
+    let mut command = wrote(&["trace", "--check", "true", "--", "python3", "-SE", "-c", script]);
+    let unseen = finish(command.current_dir(place.path()));
+    assert_eq!(unseen.code(), Some(3), "{unseen:?}");
+    assert!(unseen.stderr.contains("wrote: the check passes, but not all "), "{unseen:?}");
 }
 
 #[test]
@@ -102,7 +187,7 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
-    let told = "  check failed: ended with exit code 3: error: it is torn\n";
+    let told = "    check    ended with exit code 3: error: it is torn\n";
     assert!(finished.stdout.contains(told), "{finished:?}");
 }
 
@@ -143,7 +228,7 @@ fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     };
     let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
     assert_eq!(hangs.code(), Some(1), "{hangs:?}");
-    assert!(hangs.stdout.contains("check failed: did not end within 200 ms"), "{hangs:?}");
+    assert!(hangs.stdout.contains("check    did not end within 200 ms"), "{hangs:?}");
     is_one_line(&run("/no/such/check", &[]), 1, "/no/such/check");
     is_one_line(&run("'", &[]), 2, "--check");
     is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");

@@ -1,0 +1,3 @@
+module wrote.example/go
+
+go 1.21

@@ -1,0 +1,101 @@
+"""A fixture of pytest, `crash(save, check)`, that tests what a power loss leaves of a save.
+
+It needs the program `wrote`, in `PATH` or by the variable `WROTE`. See docs/ci.md.
+"""
+
+import contextlib
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+import uuid
+
+import pytest
+
+# Asks the test by a socket to check a folder. Its imports take a few milliseconds.
+_CLIENT = """import os, socket, sys
+asked = socket.socket(socket.AF_UNIX)
+asked.connect("\\0" + sys.argv[1])
+asked.sendall((os.environ["WROTE_ANSWERS"] + " " + sys.argv[2]).encode())
+told = asked.makefile().read()
+sys.exit(told or 0)
+"""
+
+
+class Crash:
+    """Runs a save under `wrote trace`, and a check on each folder that a power loss could leave."""
+
+    has_returned = False
+    """Within a check: whether the save had returned before the power loss."""
+
+    def __init__(self, request):
+        self._node, self._config = request.node.nodeid, request.config
+
+    def __call__(self, save, check, folder=None, within="30s"):
+        """Fail with the smallest state for which `check(folder)` raises an exception.
+
+        `save(folder)` runs in a child: this test, run again by pytest up to this call. It begins
+        with what `folder` has, or with an empty folder.
+        """
+        job, _, path = os.environ.get("WROTE_CRASH", "").partition(":")
+        if path:
+            save(path)
+            sys.stdout.flush()
+            os._exit(0)
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix="wrote-"))
+            folder = os.path.realpath(folder or os.path.join(place, "folder"))
+            os.makedirs(folder, exist_ok=True)
+            name = f"wrote-{uuid.uuid4()}"
+            client = [sys.executable, "-S", "-E", "-c", _CLIENT, name, "DIR"]
+            command = [os.environ.get("WROTE", "wrote"), "trace", "--under", folder]
+            command += ["--within", within, "--check", shlex.join(client), "--"]
+            command += [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]
+            command += ["-o", "addopts=", f"--basetemp={place}/pytest", self._node]
+            environment = {**os.environ, "WROTE_CRASH": f"save:{folder}", "PYTEST_ADDOPTS": ""}
+            said = stack.enter_context(tempfile.TemporaryFile())
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind("\0" + name)
+            server.listen(256)
+            server.settimeout(0.02)
+            root = self._config.rootpath
+            try:
+                wrote = subprocess.Popen(
+                    command, cwd=root, env=environment, stdout=said, stderr=subprocess.STDOUT
+                )
+            except FileNotFoundError as error:
+                told = f"{error}: install wrote, or set WROTE to its path (docs/ci.md)"
+                pytest.fail(told, pytrace=False)
+            while wrote.poll() is None:
+                # The client is gone when its check took too long.
+                with contextlib.suppress(TimeoutError, OSError):
+                    asked, _ = server.accept()
+                    with asked:
+                        asked.settimeout(None)
+                        asked.sendall(self._told(check, asked.recv(1 << 16).decode()).encode())
+            said.seek(0)
+            text = said.read().decode(errors="replace")
+        if wrote.returncode == 125 and job == "skip":
+            pytest.skip(text)
+        if wrote.returncode:
+            pytest.fail(text, pytrace=False)
+
+    def _told(self, check, asked):
+        answers, _, folder = asked.partition(" ")
+        self.has_returned = answers != "0"
+        try:
+            check(folder)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return traceback.format_exc()
+        return ""
+
+
+@pytest.fixture
+def crash(request):
+    """`crash(save, check)`: see `Crash`."""
+    return Crash(request)

@@ -1,0 +1,180 @@
+//! The crash tests of `docs/ci.md` in the test programs of other languages: each passes as it
+//! stands there, and fails with the smallest state once its flush is taken away.
+
+use super::installed;
+use fixtures::{Finished, finish, folder, or_skip};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PAGE: &str = include_str!("../../../../../docs/ci.md");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Returns the block of the page in a language: its first line names its file.
+fn example(language: &str) -> (&'static str, &'static str) {
+    let block = PAGE.split_once(&format!("\n```{language}\n")).unwrap().1;
+    let block = block.split_once("\n```\n").unwrap().0;
+    let (name, _) = block.split_once('\n').unwrap();
+    (name.trim_start_matches(['/', '#', ' ']), block)
+}
+
+/// Runs the example of a language in `place` as it is, and without its `flush`.
+fn both(place: &Path, language: &str, flush: &str, command: &[&str]) -> [Finished; 2] {
+    let (name, block) = example(language);
+    assert!(block.contains(flush), "{block}");
+    let temporary = place.join("tmp");
+    fs::create_dir_all(&temporary).unwrap();
+    [block.to_owned(), block.replace(flush, "")].map(|text| {
+        let file = place.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        let mut run = Command::new(command[0]);
+        run.args(&command[1..]).current_dir(place);
+        run.env("WROTE", env!("CARGO_BIN_EXE_wrote")).env("TMPDIR", &temporary);
+        run.env_remove("WROTE_CRASH").env_remove("PYTEST_ADDOPTS");
+        finish(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    })
+}
+
+/// Checks that the first passes, and that the second names the lost write, at `line` if the
+/// language has lines.
+fn judge([good, bad]: [Finished; 2], language: &str, write: Option<&str>) {
+    assert_eq!(good.code(), Some(0), "{good:?}");
+    assert_ne!(bad.code(), Some(0), "{bad:?}");
+    let said = bad.stdout.clone() + &bad.stderr;
+    let block = example(language).1;
+    let line = write.and_then(|write| block.lines().position(|line| line.contains(write)));
+    assert_eq!(line.is_some(), write.is_some());
+    let told = match line {
+        Some(line) => format!(":{})", line + 1),
+        None => String::new(),
+    };
+    // Reports break lines.
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lost = words.split_once("lost a write of 3 bytes to settings");
+    let lost = lost.unwrap_or_else(|| panic!("{bad:?}")).1.split_once(" kept ").unwrap().0;
+    assert!(lost.contains(&told), "{told}: {bad:?}");
+    assert!(words.contains("command wrote trace crash "), "{bad:?}");
+}
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_cargo_test() {
+    let place = folder();
+    let helper = root().join("bindings/rust");
+    let manifest = format!(
+        "[package]\nname = \"settings\"\nedition = \"2021\"\n[workspace]\n[dev-dependencies]\n\
+         wrote-crash = {{ path = {helper:?} }}\n[profile.dev]\ndebug = \"line-tables-only\"\n"
+    );
+    fs::create_dir(place.path().join("src")).unwrap();
+    fs::write(place.path().join("src/lib.rs"), "").unwrap();
+    fs::write(place.path().join("Cargo.toml"), manifest).unwrap();
+    let target = place.path().join("target");
+    let command =
+        ["cargo", "test", "--offline", "--test", "crash", "--target-dir", target.to_str().unwrap()];
+    let flush = "    file.sync_all()?;\n";
+    judge(both(place.path(), "rust", flush, &command), "rust", Some("file.write_all("));
+}
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_pytest() {
+    let has_pytest = Command::new("python3").args(["-c", "import pytest"]).output();
+    or_skip!(match has_pytest {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err("pytest is not installed"),
+    });
+    let place = folder();
+    // The package's own module, without its library.
+    let helper = root().join("bindings/python/python/wrote/testing.py");
+    fs::copy(helper, place.path().join("testing.py")).unwrap();
+    fs::write(place.path().join("conftest.py"), "pytest_plugins = ['testing']\n").unwrap();
+    let command = ["python3", "-m", "pytest", "-p", "no:cacheprovider"];
+    let flush = "        file.flush()\n        os.fsync(file.fileno())\n";
+    judge(both(place.path(), "python", flush, &command), "python", Some("with open(path"));
+}
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_node() {
+    or_skip!(installed("node"));
+    let place = folder();
+    let package = place.path().join("node_modules/wrote");
+    fs::create_dir_all(package.join("lib")).unwrap();
+    for name in ["package.json", "lib/test.js"] {
+        fs::copy(root().join("bindings/node").join(name), package.join(name)).unwrap();
+    }
+    let flush = ", { flush: true }";
+    judge(both(place.path(), "js", flush, &["node", "--test"]), "js", None);
+}
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_go() {
+    or_skip!(installed("go"));
+    let place = folder();
+    let helper = root().join("bindings/go");
+    let module = format!(
+        "module settings\n\ngo 1.21\n\nrequire wrote.example/go v0.0.0\n\n\
+         replace wrote.example/go => {helper:?}\n"
+    );
+    fs::write(place.path().join("go.mod"), module).unwrap();
+    let command = ["go", "test", "-count=1", "-gcflags=-dwarf=true", "-ldflags=-w=0", "./..."];
+    judge(both(place.path(), "go", "\tfile.Sync()\n", &command), "go", Some("file.WriteString("));
+}
+
+#[test]
+fn a_helper_without_the_program_or_tracing_fails_clearly_unless_asked_to_skip() {
+    or_skip!(installed("node"));
+    let place = folder();
+    let script = "const { crash } = require(process.env.HELPER)\n\
+        crash('nothing is saved', () => {}, () => {})\n";
+    fs::write(place.path().join("a.test.js"), script).unwrap();
+    // A program in the place of wrote, for a kernel that refuses.
+    let refuses = place.path().join("refuses");
+    fs::write(&refuses, "#!/bin/sh\necho ptrace is refused >&2; exit 125\n").unwrap();
+    let mut make = Command::new("chmod");
+    finish(make.arg("+x").arg(&refuses));
+    let run = |program: &Path, crash: &str| {
+        let mut node = Command::new("node");
+        node.arg("--test").current_dir(place.path()).env("WROTE", program);
+        node.env("HELPER", root().join("bindings/node/lib/test.js")).env("WROTE_CRASH", crash);
+        finish(node.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    };
+    let missing = run(Path::new("/nonexistent/wrote"), "");
+    assert_eq!(missing.code(), Some(1), "{missing:?}");
+    assert!(missing.stdout.contains("install wrote, or set WROTE to its path"), "{missing:?}");
+    let refused = run(&refuses, "");
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    assert!(refused.stdout.contains("ptrace is refused"), "{refused:?}");
+    let skipped = run(&refuses, "skip");
+    assert_eq!(skipped.code(), Some(0), "{skipped:?}");
+    assert!(skipped.stdout.contains("# SKIP ptrace is refused"), "{skipped:?}");
+}
+
+#[test]
+fn the_script_of_the_action_keeps_reports_and_the_verdict() {
+    let place = folder();
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a"), "old").unwrap();
+    let script = root().join("bindings/github/crash-test.sh");
+    let (reports, summary) = (place.path().join("reports"), place.path().join("summary"));
+    let run = |save: &str, check: &str| {
+        let mut command = Command::new(&script);
+        command.current_dir(place.path()).env("WROTE", env!("CARGO_BIN_EXE_wrote"));
+        command.env("COMMAND", save).env("CHECK", check).env("FOLDER", "data");
+        command.env("REPORTS", &reports).env("GITHUB_STEP_SUMMARY", &summary);
+        finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    };
+    let save = "cd data; printf new > t; sync t; mv t a; sync .";
+    let good = run(save, "grep -qE 'old|new' DIR/a");
+    assert_eq!(good.code(), Some(0), "{good:?}");
+    let bad = run("cd data; printf new > t; mv t a", "test -s DIR/a");
+    assert_eq!(bad.code(), Some(1), "{bad:?}");
+    assert!(bad.stdout.starts_with("::error "), "{bad:?}");
+    let names = ["wrote.html", "wrote.sarif", "wrote.txt", "wrote.xml"];
+    assert_eq!(fixtures::names(&reports), names);
+    assert!(fs::read_to_string(&summary).unwrap().contains("The check fails in crash state "));
+    let found = run("cd data; printf new > t; mv t a", "");
+    assert_eq!(found.code(), Some(1), "{found:?}");
+}

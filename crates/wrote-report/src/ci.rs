@@ -1,0 +1,144 @@
+//! The report of a traced program for build machines: GitHub's annotations, SARIF and JUnit's XML.
+
+use crate::text::plain;
+use crate::trace::{path, tested, verdict};
+use itertools::Itertools;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use wrote_result::document::{Finding, Severity};
+use wrote_result::quoted;
+use wrote_result::trace::{CrashState, Trace};
+
+/// The id of a crash state in which the check fails.
+const CHECK_FAILED: &str = "check-failed";
+
+/// Returns the failed crash state, then the findings.
+fn messages(trace: &Trace) -> Vec<Finding> {
+    let failed = trace.crash.iter().filter_map(|test| test.failed.as_ref());
+    let failed = failed.map(|state| {
+        let places = json!([{ "calls": [{ "place": state.place }] }]);
+        Finding::new(CHECK_FAILED, Severity::Critical, failure(state)).with("places", places)
+    });
+    failed.chain(trace.findings.iter().cloned()).collect()
+}
+
+/// Returns the file and line of a message, where they are known.
+fn place(trace: &Trace, message: &Finding) -> Option<(String, u64)> {
+    let places = message.evidence.get("places")?.as_array()?;
+    let mut calls = places.iter().filter_map(|place| place["calls"].as_array()).flatten();
+    let (file, line) = calls.find_map(|call| call["place"].as_str()?.rsplit_once(':'))?;
+    Some((path(trace, file).to_owned(), line.parse().ok()?))
+}
+
+/// Describes a failed crash state in sentences.
+fn failure(state: &CrashState) -> String {
+    let losses = match state.losses.join(", ") {
+        losses if losses.is_empty() => losses,
+        losses => format!("{losses}; "),
+    };
+    let problem = state.problem.as_deref().unwrap_or_default();
+    format!(
+        "Crash state {}, power lost {}: {losses}the check {problem}. Fix: {}. Reproduce: {}",
+        state.number, state.moment, state.fix, state.reproduce
+    )
+}
+
+/// Writes workflow commands, by which GitHub shows messages next to the lines of a change.
+pub fn write_github(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let data = |text: &str| plain(text).replace('%', "%25");
+    let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
+    for message in messages(trace) {
+        let command = match message.severity {
+            Severity::Critical => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "notice",
+        };
+        let place = place(trace, &message);
+        let place = place.map(|(file, line)| format!("file={},line={line},", property(&file)));
+        let (place, id) = (place.unwrap_or_default(), message.id);
+        writeln!(out, "::{command} {place}title=wrote {id}::{}", data(&message.text))?;
+    }
+    let tested = trace.crash.as_ref().map_or(String::new(), |test| " ".to_owned() + &tested(test));
+    writeln!(out, "{}{}", plain(&verdict(trace)), plain(&tested))
+}
+
+/// Writes the messages as SARIF 2.1.0, which code scanning reads.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let messages = messages(trace);
+    let rules: Vec<Value> =
+        messages.iter().map(|of| &of.id).unique().map(|id| json!({ "id": id })).collect();
+    let result = |of: &Finding| {
+        let level = match of.severity {
+            Severity::Critical => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "note",
+        };
+        let locations = place(trace, of).map(|(file, line)| {
+            let artifact = json!({ "uri": uri(&file) });
+            let region = json!({ "startLine": line });
+            json!({ "physicalLocation": { "artifactLocation": artifact, "region": region } })
+        });
+        let (locations, message) = (Vec::from_iter(locations), json!({ "text": of.text }));
+        json!({ "ruleId": of.id, "level": level, "message": message, "locations": locations })
+    };
+    let results: Vec<Value> = messages.iter().map(result).collect();
+    let driver = json!({ "name": "wrote", "version": trace.wrote.version, "rules": rules });
+    let sarif = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{ "tool": { "driver": driver }, "results": results }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &sarif)?;
+    writeln!(out)
+}
+
+/// Returns a path as a reference (RFC 3986).
+fn uri(path: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+            (byte as char).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    path.bytes().map(escaped).collect()
+}
+
+/// Writes the outcome of the crash test as one test case of JUnit.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_junit(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let Some(test) = &trace.crash else { return Ok(()) };
+    let (outcome, time) = (xml(&tested(test)), test.elapsed_s);
+    let (failures, errors, told) = match (&test.failed, test.unchecked_states) {
+        (None, 0) => (0, 0, format!("<system-out>{outcome}</system-out>")),
+        (None, _) => (0, 1, format!("<error type=\"not-checked\" message=\"{outcome}\"/>")),
+        (Some(state), _) => {
+            let text = xml(&failure(state));
+            let head = format!("<failure type=\"{CHECK_FAILED}\" message=\"{outcome}\">");
+            (1, 0, format!("{head}{text}</failure>"))
+        }
+    };
+    let place = messages(trace).first().filter(|_| failures > 0).and_then(|of| place(trace, of));
+    let place = place.map(|(file, line)| format!(" file=\"{}\" line=\"{line}\"", xml(&file)));
+    let (program, check) = (xml(&quoted(&trace.command)), xml(&test.check));
+    let place = place.unwrap_or_default();
+    writeln!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites><testsuite name=\"wrote trace\" \
+         tests=\"1\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{time:.3}\">\n\
+         <testcase classname=\"{program}\" name=\"{check}\"{place} time=\"{time:.3}\">{told}\
+         </testcase></testsuite></testsuites>"
+    )
+}
+
+/// Returns text for an attribute or element of XML.
+fn xml(text: &str) -> String {
+    let text = plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;")
+}
