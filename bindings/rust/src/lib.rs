@@ -42,17 +42,17 @@ pub fn test(save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     test_from(|_| (), save, check);
 }
 
-/// The same from a folder that `before` has filled.
+/// The same from a folder that `old` has filled.
 ///
 /// # Panics
 ///
 /// As [`test`].
-pub fn test_from(before: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
+pub fn test_from(old: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     let job = env::var(JOB).unwrap_or_default();
     match job.split_once(':') {
         Some(("save", folder)) => save(Path::new(folder)),
         Some((_, folder)) => check(Path::new(folder)),
-        None => return trace(before, job == "skip"),
+        None => return trace(old, job == "skip"),
     }
     exit(0);
 }
@@ -62,12 +62,12 @@ pub fn has_returned() -> bool {
     env::var("WROTE_ANSWERS").is_ok_and(|answers| answers != "0")
 }
 
-fn trace(before: impl FnOnce(&Path), skips: bool) {
+fn trace(old: impl FnOnce(&Path), skips: bool) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = env::temp_dir().join(format!("wrote-crash-test-{}-{number}", std::process::id()));
     fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    before(&folder);
+    old(&folder);
     let this = thread::current();
     let name = this.name().filter(|name| *name != "main").expect("a call in a function of #[test]");
     let program = env::current_exe().expect("the path of this test");

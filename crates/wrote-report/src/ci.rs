@@ -32,15 +32,19 @@ fn place(trace: &Trace, message: &Finding) -> Option<(String, u64)> {
 
 /// Describes a failed crash state in sentences.
 fn failure(state: &CrashState) -> String {
-    let losses = match state.losses.join(", ") {
-        losses if losses.is_empty() => losses,
-        losses => format!("{losses}; "),
-    };
     let problem = state.problem.as_deref().unwrap_or_default();
-    format!(
-        "Crash state {}, power lost {}: {losses}the check {problem}. Fix: {}. Reproduce: {}",
-        state.number, state.moment, state.fix, state.reproduce
-    )
+    let told = state.losses.iter().cloned().chain([format!("the check {problem}")]).join("; ");
+    let CrashState { number, moment, fix, reproduce, .. } = state;
+    format!("Crash state {number}, power lost {moment}: {told}. Fix: {fix}. Reproduce: {reproduce}")
+}
+
+/// Returns the words of a severity: GitHub's, and SARIF's.
+fn levels(severity: Severity) -> [&'static str; 2] {
+    match severity {
+        Severity::Critical => ["error"; 2],
+        Severity::Warning => ["warning"; 2],
+        Severity::Info => ["notice", "note"],
+    }
 }
 
 /// Writes workflow commands, by which GitHub shows messages next to the lines of a change.
@@ -48,11 +52,7 @@ pub fn write_github(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let data = |text: &str| plain(text).replace('%', "%25");
     let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
     for message in messages(trace) {
-        let command = match message.severity {
-            Severity::Critical => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "notice",
-        };
+        let [command, _] = levels(message.severity);
         let place = place(trace, &message);
         let place = place.map(|(file, line)| format!("file={},line={line},", property(&file)));
         let (place, id) = (place.unwrap_or_default(), message.id);
@@ -72,11 +72,7 @@ pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let rules: Vec<Value> =
         messages.iter().map(|of| &of.id).unique().map(|id| json!({ "id": id })).collect();
     let result = |of: &Finding| {
-        let level = match of.severity {
-            Severity::Critical => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "note",
-        };
+        let [_, level] = levels(of.severity);
         let locations = place(trace, of).map(|(file, line)| {
             let artifact = json!({ "uri": uri(&file) });
             let region = json!({ "startLine": line });
@@ -98,11 +94,10 @@ pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
 
 /// Returns a path as a reference (RFC 3986).
 fn uri(path: &str) -> String {
-    let escaped = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-            (byte as char).to_string()
-        }
-        _ => format!("%{byte:02X}"),
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let escaped = |byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
     };
     path.bytes().map(escaped).collect()
 }

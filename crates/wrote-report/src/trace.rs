@@ -91,29 +91,22 @@ pub fn tested(test: &CrashTest) -> String {
     let CrashTest { states, unchecked_states: unchecked, crashes, .. } = *test;
     let all = units::counted(states, "state");
     match (&test.failed, unchecked) {
-        (Some(state), _) => {
-            let number = state.number;
+        (Some(CrashState { number, .. }), _) => {
             format!("The check fails in crash state {number}, the smallest of {all} tried.")
         }
-        (None, 0) => {
-            format!("The check passes in all of {all}, which stand for {crashes} crashes.")
-        }
-        (None, _) => {
-            format!("The check passes in {all}; there was no time for {unchecked} more (--within).")
-        }
+        (_, 0) => format!("The check passes in all of {all}, which stand for {crashes} crashes."),
+        _ => format!("The check passes in {all}; there was no time for {unchecked} (--within)."),
     }
 }
 
 /// Returns the section of a crash state: its moment, what it lost and kept, and what to do.
 pub fn crash_state(state: &CrashState) -> Section<'static> {
-    let calls = |calls: &[Moment]| calls.iter().map(call).join(", ");
-    let more = match state.lost_changes.saturating_sub(state.lost.len() as u64) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let place = |of: &Moment| of.place.as_ref().map_or(String::new(), |at| format!(" ({at})"));
+    let calls = |calls: &[Moment]| calls.iter().map(|of| of.call.clone() + &place(of)).join(", ");
+    let more = if state.lost_changes > state.lost.len() as u64 { ", .." } else { "" };
     let facts = [
         ("result", units::some_of(&state.losses, LOSSES_MAX)),
-        ("lost", calls(&state.lost) + &more),
+        ("lost", calls(&state.lost) + more),
         ("kept", calls(&state.kept)),
         ("check", state.problem.clone().unwrap_or_default()),
         ("fix", state.problem.as_ref().map_or(String::new(), |_| state.fix.clone())),
@@ -130,13 +123,6 @@ pub fn crash_state(state: &CrashState) -> Section<'static> {
     };
     let remarks = Block::Remarks(Remarks { remarks: vec![remark], is_brief: false });
     Section::new(Role::Part, "Crash test", "", vec![remarks])
-}
-
-fn call(of: &Moment) -> String {
-    match &of.place {
-        Some(place) => format!("{} ({place})", of.call),
-        None => of.call.clone(),
-    }
 }
 
 /// Returns the sections of a crash test.

@@ -296,15 +296,12 @@ impl Recorder {
     ///
     /// Why there is no record, in one line.
     pub fn end(mut self, mut source: impl FnMut(PlaceId) -> Option<String>) -> Result<(), String> {
-        for id in std::mem::take(&mut self.places) {
-            let Some(text) = source(id).filter(|_| self.problem.is_none()) else { continue };
-            if let Err(error) = self.add(&Piece::Place { id, text }, &[]) {
-                self.problem = Some(error.to_string());
-            }
-        }
-        if self.problem.is_none() {
-            let calls = self.calls;
-            if let Err(error) = self.add(&Piece::End { calls }, &[]) {
+        let places = std::mem::take(&mut self.places).into_iter();
+        let places = places.filter_map(|id| Some(Piece::Place { id, text: source(id)? }));
+        for piece in places.chain([Piece::End { calls: self.calls }]) {
+            if self.problem.is_none()
+                && let Err(error) = self.add(&piece, &[])
+            {
                 self.problem = Some(error.to_string());
             }
         }

@@ -24,6 +24,10 @@ const ROUNDS: u64 = 31;
 /// The maximum number of lost calls, and of kept ones, that are described.
 const CALLS_MAX: usize = 3;
 
+/// The advice where a state that lacks nothing fails.
+const REPLACE: &str = "write a temporary file, flush it (fsync), rename it over the old one, and \
+    fsync the folder";
+
 /// Whether a power loss keeps each unflushed change, by the number of its call.
 type Fates = BTreeMap<u64, bool>;
 
@@ -465,6 +469,11 @@ pub fn states<E>(
             let cut = Cut::of(round, *moment, &replay.disk);
             let mut fates = Fates::new();
             let tree = replay.crash(cut, &mut fates);
+            // What was done to names elsewhere is not part of the state.
+            fates.retain(|at, _| {
+                let names = names(&record.calls[*at as usize - 1].act);
+                names.is_empty() || names.iter().any(|name| name.path.starts_with(&record.path))
+            });
             let told = replay.told + u64::from(is_end);
             crashes += 1;
             if !met.insert((tree.signature(), told)) {
@@ -480,21 +489,32 @@ pub fn states<E>(
                 }
             };
             let moment = format!("{after}; {}", cut.shown(*moment));
-            let of = |is_kept| fates.iter().filter(move |of| *of.1 == is_kept).map(|of| of.0 - 1);
-            let told_calls = |calls: &mut dyn Iterator<Item = u64>| -> Vec<Moment> {
-                calls.take(CALLS_MAX).map(|call| replay.moment(record, call)).collect()
+            let calls = |is_kept| -> Vec<u64> {
+                fates.iter().filter(|of| *of.1 == is_kept).map(|of| of.0 - 1).collect()
             };
-            let (lost, mut kept) = (told_calls(&mut of(false)), told_calls(&mut of(true).rev()));
-            kept.reverse();
+            let words = |calls: &[u64]| -> Vec<Moment> {
+                calls.iter().map(|call| replay.moment(record, *call)).collect()
+            };
+            let (gone, left) = (calls(false), calls(true));
+            let lost = words(&gone[..gone.len().min(CALLS_MAX)]);
+            let kept = words(&left[left.len().saturating_sub(CALLS_MAX)..]);
+            let is_name = |call: &u64| !names(&record.calls[*call as usize].act).is_empty();
+            let (what, before) = match gone.first().is_some_and(is_name) {
+                true => ("folder", "an answer"),
+                false => ("file", "a rename or an answer"),
+            };
+            let flush = |lost: &Moment| {
+                format!("flush the {what} (fsync) after {}, before {before}", lost.call)
+            };
             let shown = CrashState {
                 number: count,
                 moment,
                 losses: tree.losses(&replay.tree(Cut::NO)),
-                lost_changes: of(false).count() as u64,
+                lost_changes: gone.len() as u64,
                 place: lost.first().or(last.as_ref()).and_then(|call| call.place.clone()),
+                fix: lost.first().map_or(REPLACE.into(), flush),
                 lost,
                 kept,
-                fix: replay.fix(record, of(false).next()),
                 problem: None,
                 reproduce: String::new(),
             };
@@ -535,26 +555,6 @@ impl Replay<'_> {
         Moment { place, ..Moment::new(&self.shown(&call.act, &record.path), call.at_ns) }
     }
 
-    /// Returns the advice for the first lost change.
-    fn fix(&self, record: &Record, lost: Option<u64>) -> String {
-        let replace = "write a temporary file, flush it (fsync), rename it over the old one, and \
-            fsync the folder";
-        let Some(call) = lost.map(|lost| &record.calls[lost as usize]) else {
-            return replace.into();
-        };
-        match &call.act {
-            Act::Write { file, .. }
-            | Act::Empty { file, .. }
-            | Act::Resize { file, .. }
-            | Act::Erase { file, .. }
-            | Act::Shift { file, .. } => {
-                let path = below(&self.disk.path(*file), &record.path);
-                format!("flush {path} (fsync) after that, before a rename or an answer")
-            }
-            _ => "flush the folder (fsync) after that, before an answer".into(),
-        }
-    }
-
     /// Describes a call: `the rename to a.json`.
     fn shown(&self, act: &Act, root: &Path) -> String {
         let path = |name: &Name| below(&name.path, root);
@@ -583,6 +583,20 @@ impl Replay<'_> {
             Act::Tell => "an answer".into(),
             _ => "a call".into(),
         }
+    }
+}
+
+/// Returns the names that a call changes.
+fn names(act: &Act) -> Vec<&Name> {
+    match act {
+        Act::Made { name, .. } => name.iter().collect(),
+        Act::MadeFolder { name, .. }
+        | Act::MadeLink { name, .. }
+        | Act::Link { name, .. }
+        | Act::Unlink { name, .. } => vec![name],
+        Act::Rename { from, to, .. } => vec![from, to],
+        Act::Exchange { one, other } => vec![&one.1, &other.1],
+        _ => Vec::new(),
     }
 }
 

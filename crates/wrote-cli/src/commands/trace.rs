@@ -67,10 +67,11 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let kept = temporary.as_ref().map(|folder| folder.path().join("record"));
     let path = arguments.record.clone().or(kept);
     let record = path.as_ref().map(|path| record(arguments, path, &under)).transpose()?;
-    let [job, junit, sarif] =
-        [("--job", &arguments.job), ("--junit", &arguments.junit), ("--sarif", &arguments.sarif)]
-            .map(|(option, path)| ResultFile::of(option, path.as_deref(), arguments.to.force));
-    let (job, junit, sarif) = (job?, junit?, sarif?);
+    let of = |option, path: &Option<PathBuf>| {
+        ResultFile::of(option, path.as_deref(), arguments.to.force)
+    };
+    let (job, junit) = (of("--job", &arguments.job)?, of("--junit", &arguments.junit)?);
+    let sarif = of("--sarif", &arguments.sarif)?;
     let wanted = Wanted {
         ack: arguments.ack.clone(),
         reads: arguments.reads,

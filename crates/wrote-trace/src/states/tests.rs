@@ -533,13 +533,19 @@ fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing(
         ("a write of 5000 bytes to a", Some("a.py:7"))
     );
     assert_eq!(torn.shown.kept.iter().map(|call| &*call.call).collect::<Vec<_>>(), [&lost.call]);
-    assert_eq!(torn.shown.fix, "flush a (fsync) after that, before a rename or an answer");
+    assert_eq!(
+        torn.shown.fix,
+        "flush the file (fsync) after a write of 5000 bytes to a, before a rename or an answer"
+    );
     let renamed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
     let states = all(&renamed, 100);
     let undone =
         states.iter().find(|state| state.told > 0 && state.shown.lost_changes == 1).unwrap();
     assert_eq!(undone.shown.lost[0].call, "the rename to a");
-    assert_eq!(undone.shown.fix, "flush the folder (fsync) after that, before an answer");
+    assert_eq!(
+        undone.shown.fix,
+        "flush the folder (fsync) after the rename to a, before an answer"
+    );
 }
 
 #[test]

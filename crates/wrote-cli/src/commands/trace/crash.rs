@@ -46,17 +46,17 @@ pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> 
 /// Returns the error of a crash test that did not pass. `unseen` has the reasons why the states may
 /// lack something.
 pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
-    let undecided = |why: String| Err(Error::Coded(UNDECIDED, why));
     match (&test.failed, test.unchecked_states) {
-        (Some(state), _) if state.problem.is_some() => {
-            Err(Error::Failed(format!("the check fails in crash state {}", state.number)))
+        (Some(CrashState { problem: Some(_), number, .. }), _) => {
+            Err(Error::Failed(format!("the check fails in crash state {number}")))
         }
-        (_, unchecked @ 1..) => {
-            let unchecked = units::counted(unchecked, "state");
-            undecided(format!("no time to check {unchecked}; more with --within"))
+        (_, 1..) => {
+            let why = "there was no time to check all states; more with --within";
+            Err(Error::Coded(UNDECIDED, why.into()))
         }
         (_, 0) if !unseen.is_empty() => {
-            undecided(format!("the check passes, but not all that was written was seen: {unseen}"))
+            let why = format!("the check passes, but not all that was written was seen: {unseen}");
+            Err(Error::Coded(UNDECIDED, why))
         }
         _ => Ok(()),
     }
@@ -100,7 +100,8 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
     if let Some(error) = found.error {
         return Err(error);
     }
-    if let Some(wanted) = arguments.state.filter(|_| !found.is_made) {
+    let is_none = found.checked + found.unchecked == 0 && found.failed.is_none();
+    if let Some(wanted) = arguments.state.filter(|_| is_none) {
         return Err(Error::Usage(format!("--state {wanted}: there are {count} states")));
     }
     Ok(CrashTest {
@@ -128,17 +129,8 @@ struct Found {
     checked: u64,
     /// There was no time for these.
     unchecked: u64,
-    /// Whether there was a state that was asked for.
-    is_made: bool,
     failed: Option<CrashState>,
     error: Option<Error>,
-}
-
-/// The outcome of a check.
-enum Checked {
-    Passed,
-    Failed(String),
-    NoTime,
 }
 
 impl Run<'_> {
@@ -169,7 +161,6 @@ impl Run<'_> {
             found.unchecked += 1;
             return Ok(true);
         }
-        found.is_made = true;
         if let Some(keep) = &self.arguments.keep {
             let made = fs::create_dir(keep).and_then(|()| state.tree.make(keep));
             let failed = |error| Error::Failed(format!("--keep {}: {error}", shown(keep)));
@@ -190,21 +181,20 @@ impl Run<'_> {
         loop {
             let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(state) = given else { return };
-            let checked = match (&kept, &self.words) {
-                (Ok(kept), Some(words)) => self.check(words, &state, kept),
-                (Err(error), _) => Err(Error::Failed(format!("a folder: {error}"))),
-                (Ok(_), None) => Ok(Checked::Passed),
+            let checked = match &kept {
+                Ok(kept) => self.check(&state, kept),
+                Err(error) => Err(Error::Failed(format!("a folder: {error}"))),
             };
             let mut found = self.found();
-            found.checked += u64::from(matches!(checked, Ok(Checked::Passed | Checked::Failed(_))));
             match checked {
-                Ok(Checked::Passed) => {}
-                Ok(Checked::NoTime) => found.unchecked += 1,
-                Ok(Checked::Failed(problem)) => {
+                Ok(None) => found.unchecked += 1,
+                Ok(Some(outcome)) => {
+                    found.checked += 1;
                     let size = |of: &CrashState| (of.lost_changes, of.number);
-                    let told = self.told(&state, Some(problem));
-                    if found.failed.as_ref().is_none_or(|of| size(of) >= size(&told)) {
-                        found.failed = Some(told);
+                    let told = outcome.err().map(|problem| self.told(&state, Some(problem)));
+                    let (now, best) = (told.as_ref().map(size), found.failed.as_ref().map(size));
+                    if now.is_some() && best.is_none_or(|best| now <= Some(best)) {
+                        found.failed = told;
                     }
                 }
                 Err(error) => drop(found.error.get_or_insert(error)),
@@ -220,15 +210,15 @@ impl Run<'_> {
         CrashState { problem, reproduce, ..state.shown.clone() }
     }
 
-    /// Runs the check on a state in a new folder.
-    fn check(&self, words: &[String], state: &State, kept: &Kept) -> Result<Checked, Error> {
+    /// Runs the check on a state in a new folder. Returns how it failed; `None` without time.
+    fn check(&self, state: &State, kept: &Kept) -> Result<Option<Result<(), String>>, Error> {
         let made = temporary().and_then(|place| {
             state.tree.make_by(place.path(), &mut |path, bytes| kept.put(path, bytes))?;
             kept.clear()?;
             Ok(Place(place, state))
         });
         let place = made.map_err(|error| Error::Failed(format!("a state: {error}")))?;
-        let mut words = words.iter().map(|word| with_folder(word, place.0.path()));
+        let mut words = self.words.iter().flatten().map(|word| with_folder(word, place.0.path()));
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
         command.env(ANSWERS, state.told.to_string());
@@ -241,9 +231,9 @@ impl Run<'_> {
         };
         let ended = supervise(&mut command, limits, self.stop, &mut |_| {})?;
         kept.take(place.0.path(), state);
-        let Some(failure) = ended.status.failure() else { return Ok(Checked::Passed) };
+        let Some(failure) = ended.status.failure() else { return Ok(Some(Ok(()))) };
         let failure = match ended.status {
-            End::TimedOut if timeout < self.arguments.timeout => return Ok(Checked::NoTime),
+            End::TimedOut if timeout < self.arguments.timeout => return Ok(None),
             End::TimedOut => {
                 format!("did not end within {}", units::seconds(timeout.as_secs_f64()))
             }
@@ -251,10 +241,8 @@ impl Run<'_> {
         };
         let streams = [&ended.stderr, &ended.stdout];
         let told = streams.into_iter().find_map(|said| error_line(&String::from_utf8_lossy(said)));
-        Ok(Checked::Failed(match told {
-            Some(line) => format!("{failure}: {line}"),
-            None => failure,
-        }))
+        let told = told.map_or(String::new(), |line| format!(": {line}"));
+        Ok(Some(Err(failure + &told)))
     }
 }
 

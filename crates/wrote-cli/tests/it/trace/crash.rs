@@ -39,7 +39,8 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     lost     a write of 3 bytes to a
     kept     making t, the rename to a
     check    ended with exit code 1: torn
-    fix      flush a (fsync) after that, before a rename or an answer
+    fix      flush the file (fsync) after a write of 3 bytes to a, before a
+             rename or an answer
     command  wrote trace crash ";
     assert!(finished.stdout.contains(told), "{finished:?}");
     assert!(finished.stderr.contains("wrote: the check fails in crash state "), "{finished:?}");
@@ -69,7 +70,7 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
     let told = "
     lost     the rename to a
     check    ended with exit code 1
-    fix      flush the folder (fsync) after that, before an answer
+    fix      flush the folder (fsync) after the rename to a, before an answer
 ";
     assert!(finished.stdout.contains(told), "{finished:?}");
 }
@@ -132,7 +133,10 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     assert!(
         error.contains("; a is cut short; the check ended with exit code 1: <torn> & \"50 %25\".")
     );
-    assert!(error.contains(". Fix: flush a (fsync) after that"), "{error}");
+    assert!(
+        error.contains(". Fix: flush the file (fsync) after a write of 1 bytes to a"),
+        "{error}"
+    );
     assert!(github.stderr.contains("\n::warning file="), "{github:?}");
     let junit = fs::read_to_string(junit).unwrap();
     let told = "<testsuite name=\"wrote trace\" tests=\"1\" failures=\"1\" errors=\"0\"";
