@@ -50,10 +50,7 @@ pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
         (Some(CrashState { problem: Some(_), number, .. }), _) => {
             Err(Error::Failed(format!("the check fails in crash state {number}")))
         }
-        (_, 1..) => {
-            let why = "there was no time to check all states; more with --within";
-            Err(Error::Coded(UNDECIDED, why.into()))
-        }
+        (_, 1..) => Err(Error::Coded(UNDECIDED, "no time for all states (--within)".into())),
         (_, 0) if !unseen.is_empty() => {
             let why = format!("the check passes, but not all that was written was seen: {unseen}");
             Err(Error::Coded(UNDECIDED, why))

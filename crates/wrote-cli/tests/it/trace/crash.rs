@@ -171,7 +171,7 @@ fn states_for_which_there_is_no_time_or_whose_calls_were_not_seen_do_not_pass() 
     let record = recorded(place.path(), "for name in b c d; do printf x > $name; mv $name a; done");
     let slow = crash(&record, &["--check", "sh -c 'sleep 1000' DIR", "--within", "300ms"]);
     assert_eq!(slow.code(), Some(3), "{slow:?}");
-    assert!(slow.stderr.contains("; more with --within"), "{slow:?}");
+    assert!(slow.stderr.contains("wrote: no time for all states (--within)"), "{slow:?}");
     assert!(slow.stdout.contains("there was no time for "), "{slow:?}");
     or_skip!(installed("python3"));
     let script = "import mmap, os
