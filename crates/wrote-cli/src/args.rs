@@ -76,7 +76,7 @@ pub enum Command {
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     Fit(FitArgs),
     /// Run a program, and report which of its writes would survive a power loss
-    Trace(TraceArgs),
+    Trace(Box<TraceArgs>),
     /// Measure what each programming language's own file I/O costs, in each PATH
     Langs(LangsArgs),
     /// Compare two results: what changed, and how certain that is
