@@ -273,7 +273,7 @@ pub struct File {
     pub span_s: f64,
     /// How it was produced.
     pub how: How,
-    /// Whether it was also written through a mapping, which is not watched.
+    /// Whether it had a writable shared mapping. Stores through it count as writes, page by page.
     pub is_mapped: bool,
     /// Written bytes that were not flushed at the end.
     pub unflushed_bytes: u64,

@@ -1,6 +1,6 @@
 //! Per-file counts of writes, flushes and sizes.
 
-use crate::call::{Act, Call, FileId, Point};
+use crate::call::{Act, Call, FileId, Point, Stores};
 use crate::disk::Disk;
 use std::collections::HashMap;
 use wrote_result::trace::How;
@@ -184,7 +184,9 @@ impl Accounts {
                 account.is_changed |= *to_bytes < account.size_before;
                 account.is_resized = true;
             }
-            Act::Map { file } => self.account(*file, call).is_changed = true,
+            Act::Map { file, stores } => {
+                self.account(*file, call).is_changed |= *stores != Stores::Seen;
+            }
             Act::Before { file } => self.account(*file, call).was_open = true,
             Act::Flush { file, .. } | Act::FlushRange { file, .. } => {
                 let account = self.account(*file, call);

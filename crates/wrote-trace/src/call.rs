@@ -204,10 +204,13 @@ pub enum Act {
         /// Its size after that.
         to_bytes: u64,
     },
-    /// A shared mapping got write permission: the file may change unseen.
+    /// A shared mapping got write permission, or the stores through one are not seen any more.
     Map {
         /// The file.
         file: FileId,
+        /// Whether stores are seen, each page as a write.
+        #[serde(default)]
+        stores: Stores,
     },
     /// A file was open to be written when the program was joined.
     Before {
@@ -275,6 +278,17 @@ pub enum Act {
     },
     /// The program communicated with the outside: on its output, on a socket, or by exiting.
     Tell,
+}
+
+/// Whether the stores through a shared mapping are seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stores {
+    Seen,
+    /// There are more mappings than are followed.
+    Beyond,
+    /// They cannot be seen.
+    #[default]
+    Unseen,
 }
 
 /// The kind of write.

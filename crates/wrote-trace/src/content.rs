@@ -7,13 +7,15 @@ use std::ops::Range;
 /// Reasons why writes were not observed.
 pub const STORES: &str =
     "stores through a shared mapping, which no later flush covers, are not seen";
+pub const BEYOND: &str = "stores through more than 16 GiB of shared mappings, or 64 MiB where the kernel does not note \
+     them, are not seen";
 pub const BEFORE: &str =
     "what was written before the trace began, and not flushed since, is not known";
 
 /// The bytes of a file, by their fate: written, flushed or lost.
 #[derive(Debug, Default)]
 pub struct Content {
-    /// Whether it had a writable mapping, whose writes are not observed.
+    /// Whether it had a writable shared mapping.
     pub is_mapped: bool,
     /// The reason why there may be writes that were not observed and that no flush covers.
     pub unseen: Option<&'static str>,
@@ -152,9 +154,7 @@ impl Content {
         self.in_place.remove(bytes.clone());
         if how.is_durable {
             // As `fdatasync(2)`, it takes the size along.
-            let is_size_late = self.is_size_late(began_ns);
-            self.is_resized &= is_size_late;
-            self.is_cut &= is_size_late;
+            self.flush_size(began_ns);
             self.dirty.remove(bytes.clone());
             self.settled.insert(bytes);
             return;
@@ -227,12 +227,17 @@ impl Content {
             self.settled.remove(range.clone());
             self.in_place.remove(range.clone());
         }
+        self.flush_size(began_ns);
+    }
+
+    /// Makes the size durable, as each flush and durable write does.
+    pub fn flush_size(&mut self, began_ns: u64) {
         if !self.is_size_late(began_ns) {
             (self.is_resized, self.is_cut) = (false, false);
         }
     }
 
-    /// Makes some bytes durable, as [`Content::flush`]. A change of size may need more.
+    /// Makes some bytes durable, as [`Content::flush`], without the size.
     pub fn flush_range(&mut self, bytes: &Range<u64>, began_ns: u64) {
         let mut kept = self.late(began_ns);
         if self.zeros.is_empty() || !kept.overlaps(&self.zeros) {

@@ -10,8 +10,8 @@
 
 mod folded;
 
-use crate::call::{Act, Call, FileId, Name, Point, Storage};
-use crate::content::{ALL, BEFORE, Content, STORES};
+use crate::call::{Act, Call, FileId, Name, Point, Storage, Stores};
+use crate::content::{ALL, BEFORE, BEYOND, Content, STORES};
 use crate::names::{Id, Names, Place};
 use folded::Folded;
 pub use folded::Mark;
@@ -371,13 +371,24 @@ impl Disk {
             Act::Shift { file, at_byte, from_bytes, to_bytes } => {
                 self.resize(*file, |content| content.shift(*at_byte, *from_bytes, *to_bytes));
             }
-            Act::Map { file } => self.alter(*file, |content| {
-                (content.is_mapped, content.unseen) = (true, Some(STORES));
+            Act::Map { file, stores } => self.alter(*file, |content| {
+                content.is_mapped = true;
+                match stores {
+                    Stores::Seen => {}
+                    Stores::Beyond => content.unseen = Some(BEYOND),
+                    Stores::Unseen => content.unseen = Some(STORES),
+                }
             }),
             Act::Before { file } => self.alter(*file, |content| content.unseen = Some(BEFORE)),
             Act::Cover { file } => self.alter(*file, |content| content.unseen = None),
+            // The kernel calls the same function as for a durable write of these bytes.
             Act::FlushRange { file, bytes } => {
-                self.alter(*file, |content| content.flush_range(bytes, began_ns));
+                let id = self.known(*file);
+                self.alter(*file, |content| {
+                    content.flush_range(bytes, began_ns);
+                    content.flush_size(began_ns);
+                });
+                self.keep_names(id, true);
             }
             Act::Flush { file, failed: None, is_data } => {
                 let id = self.known(*file);

@@ -170,7 +170,9 @@ impl Judge {
     /// Examines what the latest flush or durable write made durable.
     pub fn after(&mut self, disk: &Disk, call: &Call) {
         let saver = match call.act {
-            Act::Flush { failed: None, .. } | Act::FlushAll { .. } => "flush",
+            Act::Flush { failed: None, .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => {
+                "flush"
+            }
             Act::Write { how: How { is_durable: true, .. }, .. } => "write",
             _ => return,
         };
@@ -564,7 +566,7 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> b
         return false;
     }
     let bytes = content.dirty_bytes();
-    let is_written = bytes > 0 || content.is_cut() || content.is_mapped;
+    let is_written = bytes > 0 || content.is_cut() || content.unseen.is_some();
     let is_named = disk.names_of(node).any(|(_, named)| {
         // Given to something that is whole, or written.
         let is_empty = named.by == By::Made && accounts.of(file).is_none_or(|of| of.writes == 0);
@@ -576,7 +578,10 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> b
 /// Returns whether a file says only that a program runs, or which one, by its name and bytes.
 fn is_lock(path: &Path, bytes: u64) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    bytes <= LOCK_BYTES_MAX && ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end))
+    // The tables of readers of SQLite and LMDB are mapped, and made anew after a crash.
+    let is_table = name.ends_with("-shm") || name == "lock.mdb";
+    let is_small = bytes <= LOCK_BYTES_MAX;
+    is_table || is_small && ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end))
 }
 
 /// Returns whether a crash may leave a journal that was removed or cut.

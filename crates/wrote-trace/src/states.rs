@@ -12,6 +12,7 @@ use crate::tree::{self, Entry, Tree};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wrote_result::trace::{CrashState, Moment};
 use wrote_result::units;
@@ -254,6 +255,12 @@ impl<'a> Replay<'a> {
                     _ => {}
                 }
             }
+            Act::FlushRange { file, bytes } => {
+                let node = self.disk.id(*file).and_then(|id| self.nodes.get_mut(&id));
+                if let Some(Kind::File(versions)) = node.map(|node| &mut node.kind) {
+                    versions.flush_range(bytes, call.at_ns);
+                }
+            }
             Act::FlushAll { device } => {
                 for (id, node) in &mut self.nodes {
                     let is_meant = device.is_none() || *device == self.disk.device(*id);
@@ -346,6 +353,32 @@ impl Versions<'_> {
         }
         for change in &mut self.changes {
             change.is_durable |= is_kept(change);
+        }
+    }
+
+    /// Handles a flush of a range that began then. It takes along what a durable write does.
+    fn flush_range(&mut self, range: &Range<u64>, began_ns: u64) {
+        self.keep_sizes(began_ns);
+        let (start, end) = (range.start as usize, range.end as usize);
+        for change in std::mem::take(&mut self.changes) {
+            match change.what {
+                Bytes::Write { from, data } if !change.is_lost && change.ended_ns <= began_ns => {
+                    let to = from + data.len();
+                    let ends = [from, start.clamp(from, to), end.clamp(from, to), to];
+                    for (part, is_in) in ends.windows(2).zip([false, true, false]) {
+                        let data = &data[part[0] - from..part[1] - from];
+                        let what = Bytes::Write { from: part[0], data };
+                        let is_durable = change.is_durable || is_in;
+                        let part = Change { what, is_durable, ..change };
+                        self.changes.extend((!data.is_empty()).then_some(part));
+                    }
+                }
+                _ => self.changes.push(change),
+            }
+        }
+        let count = self.changes.iter().take_while(|change| change.is_durable).count();
+        for change in self.changes.drain(..count) {
+            change.apply(self.bytes.to_mut());
         }
     }
 

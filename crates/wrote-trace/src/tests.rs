@@ -143,7 +143,7 @@ impl Player {
                 self.names[at as usize] = None;
                 Act::Unlink { file, name: name(at) }
             }
-            Step::Map(at) => Act::Map { file: self.file(at)? },
+            Step::Map(at) => Act::Map { file: self.file(at)?, stores: call::Stores::Unseen },
             Step::Cover(at) => Act::Cover { file: self.file(at)? },
         };
         match act {

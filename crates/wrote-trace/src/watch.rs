@@ -4,8 +4,10 @@ mod aio;
 mod calls;
 mod descriptors;
 mod filter;
+mod mapped;
 mod maps;
 mod memory;
+mod pages;
 mod places;
 mod ptrace;
 mod python;
@@ -183,7 +185,7 @@ fn on_this_thread<D>(
         for what in unseen {
             watch.not_seen(what);
         }
-        watch.see_news(0);
+        watch.see_news(program, 0);
     }
     watch.run(stop)?;
     if let (false, Some(number)) = (watch.has_begun, watch.watched.end.code) {
@@ -305,6 +307,8 @@ impl Watch<'_> {
     }
 
     fn finish(mut self) -> Watched {
+        self.reader.look(|_| true);
+        self.see_stores(self.program);
         self.watched.outputs = self.reader.outputs();
         if let Some(what) = self.reader.take_doubt() {
             self.not_seen(what);
@@ -344,6 +348,13 @@ impl Watch<'_> {
                 }
                 self.until(task)
             }
+            Event::Ending => {
+                if let Some(process) = self.tasks.get(&task).map(|of| of.process) {
+                    self.reader.end(process);
+                    self.see_stores(task);
+                }
+                self.until(task)
+            }
             Event::Exec(before) => {
                 self.executed(task, before);
                 self.until(task)
@@ -368,7 +379,10 @@ impl Watch<'_> {
     /// Handles the stop of a process, its continuation, or a new task.
     fn stopped(&mut self, task: pid_t, signal: i32) {
         let is_new = !self.tasks.contains_key(&task);
-        self.task(task);
+        if self.task(task).process == task && signal == libc::SIGTRAP {
+            self.reader.born(task);
+            self.see_stores(task);
+        }
         let is_halted = signal != libc::SIGTRAP;
         if task == self.program && is_halted != self.is_halted {
             self.is_halted = is_halted;
@@ -411,7 +425,7 @@ impl Watch<'_> {
         let place = is_awaited.then(|| self.watched.places.at(process, task, &entry)).flatten();
         // The examination is not counted as time of the call.
         let at_ns = self.now_ns();
-        self.see_news(at_ns);
+        self.see_news(task, at_ns);
         let unseen = match begin {
             Begin::Pass => return Until::Call,
             Begin::Queued(queue, mut operations) => {
@@ -467,8 +481,8 @@ impl Watch<'_> {
             return self.look_at_remaining();
         }
         let descriptor = begun.descriptor();
-        let act = self.reader.act(process, begun, result);
-        self.see_news(at_ns);
+        let act = self.reader.act(process, task, begun, result);
+        self.see_news(task, at_ns);
         if let Some(act) = act {
             let data = self.reader.data(process, &act, descriptor);
             let took_ns = ended_ns.saturating_sub(at_ns);
@@ -490,9 +504,10 @@ impl Watch<'_> {
         while let Some(ended) = self.reader.next_ended() {
             let ended_ns = self.now_ns();
             let (at_ns, place) = (ended.operation.at_ns, ended.operation.place);
-            let (task, after) = (ended.operation.task as u32, ended.operation.after.clone());
+            let (ended_task, after) = (ended.operation.task, ended.operation.after.clone());
+            let task = ended_task as u32;
             let done = self.reader.finish(ended, ended_ns);
-            self.see_news(at_ns);
+            self.see_news(ended_task, at_ns);
             if let Some((act, data)) = done {
                 let took_ns = ended_ns - at_ns;
                 let gone = (self.see)(&Call { at_ns, took_ns, place, task, act, data, after });
@@ -504,10 +519,18 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes on the files that a call has brought up.
-    fn see_news(&mut self, at_ns: u64) {
+    /// Passes on what a look has found outside a call.
+    fn see_stores(&mut self, task: pid_t) {
+        let at_ns = self.now_ns();
+        self.see_news(task, at_ns);
+    }
+
+    /// Passes on the files and stores that a task's call has brought up.
+    fn see_news(&mut self, task: pid_t, at_ns: u64) {
         for act in self.reader.news() {
-            let gone = (self.see)(&Call::new(at_ns, act));
+            let data = self.reader.stored_data(&act);
+            let call = Call { task: task as u32, data, ..Call::new(at_ns, act) };
+            let gone = (self.see)(&call);
             self.reader.forget_files(&gone);
         }
     }
@@ -521,6 +544,7 @@ impl Watch<'_> {
         self.watched.watching.tasks -= u64::from(was_known.contains(&true));
         let process = self.task(task).process;
         self.reader.forget(process);
+        self.see_stores(task);
         self.watched.places.forget(process);
         self.watched.unseen.extend(unlike_alone(process));
     }
@@ -528,6 +552,7 @@ impl Watch<'_> {
     fn gone(&mut self, task: pid_t, end: End) {
         self.tasks.remove(&task);
         self.reader.forget(task);
+        self.see_stores(task);
         self.watched.places.forget(task);
         if task == self.program {
             self.watched.end = end;

@@ -6,6 +6,7 @@ mod crash;
 mod found;
 mod kinds;
 mod left;
+mod mapped;
 mod places;
 mod programs;
 mod queues;

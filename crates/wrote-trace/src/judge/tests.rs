@@ -280,6 +280,9 @@ fn an_empty_file_and_a_lock_are_told_as_such() {
     assert_eq!(ids([made(NEW, "/data/new"), flush(NEW), flush(FOLDER)]), [""; 0]);
     let long = [made(NEW, "/data/Cargo.lock"), write(NEW, 0..LOCK_BYTES_MAX + 1)];
     assert_eq!(ids(long), ["never-flushed"]);
+    for name in ["/data/lock.mdb", "/data/s.db-shm"] {
+        assert_eq!(ids([made(NEW, name), write(NEW, 0..8192)]), ["lock-not-flushed"]);
+    }
 }
 
 /// Returns a commit of SQLite in its default mode.

@@ -59,6 +59,8 @@ enum Step {
     FlushAll,
     /// A flush of a file, a folder or all, during which the last calls ended.
     FlushDuring(usize, u64),
+    /// A flush of some pages of a file, during which the last calls ended.
+    FlushPages(usize, Range<u64>, u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -87,6 +89,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::FlushAll),
         2 => (0..=NAMES.len() + FOLDERS.len(), 1..6_u64)
             .prop_map(|(of, calls)| Step::FlushDuring(of, calls)),
+        2 => (0..NAMES.len(), 0..3_u64, 1..3_u64, 0..3_u64)
+            .prop_map(|(at, from, count, calls)| Step::FlushPages(at, from..from + count, calls)),
     ]
 }
 
@@ -140,6 +144,15 @@ impl Script {
         };
         self.call(write);
         self.calls.last_mut().unwrap().data = vec![self.stamp; SIZE as usize];
+    }
+
+    /// Lets the last call have begun before others ended.
+    fn began_before(&mut self, calls: u64) -> Option<()> {
+        let flush = self.calls.last_mut()?;
+        let took_ns = (calls * 1000 + 1).min(flush.at_ns);
+        flush.at_ns -= took_ns;
+        flush.took_ns = took_ns;
+        Some(())
     }
 
     /// Takes a step, unless its names forbid it.
@@ -233,10 +246,12 @@ impl Script {
                     }
                 };
                 self.call(act);
-                let flush = self.calls.last_mut()?;
-                let took_ns = (calls * 1000 + 1).min(flush.at_ns);
-                flush.at_ns -= took_ns;
-                flush.took_ns = took_ns;
+                self.began_before(*calls)?;
+            }
+            Step::FlushPages(at, pages, calls) => {
+                let (file, bytes) = (file(known(at)?), pages.start * PAGE..pages.end * PAGE);
+                self.call(Act::FlushRange { file, bytes });
+                self.began_before(*calls)?;
             }
             Step::Tell => self.call(Act::Tell),
             Step::Rename(from, to) => {

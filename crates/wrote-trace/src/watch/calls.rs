@@ -7,10 +7,12 @@ mod uring;
 
 use super::descriptors::{self, Descriptor, Descriptors, Kind, Output, name_of};
 use super::filter::newer;
+use super::mapped::{Area, Areas};
 use super::maps::{self, Mapped, Tasks};
 use super::memory;
+use super::pages::PAGE_BYTES;
 use super::ptrace::Entry;
-use crate::call::{Act, FileId, How, Name, Storage};
+use crate::call::{Act, FileId, How, Name, Storage, Stores};
 use crate::wanted::{Sign, Wanted};
 use libc::{c_long, pid_t};
 use queue::Operation;
@@ -80,8 +82,23 @@ pub enum Begun {
         path: PathBuf,
         to: PathBuf,
     },
+    Map {
+        file: FileId,
+        descriptor: i32,
+        count: u64,
+        at_byte: u64,
+    },
     Protect {
         memory: Range<u64>,
+    },
+    Unmap {
+        memory: Range<u64>,
+        last: u64,
+    },
+    Remap {
+        memory: Range<u64>,
+        last: u64,
+        count: u64,
     },
     Flush {
         act: Act,
@@ -150,6 +167,7 @@ pub struct Reader {
     devices: HashSet<u64>,
     mapped: Mapped,
     queues: Queues,
+    areas: Areas,
     /// Files and devices first seen in the current call, to be reported before it.
     news: Vec<Act>,
 }
@@ -164,6 +182,7 @@ impl Reader {
             devices: HashSet::new(),
             mapped: Mapped::default(),
             queues: Queues::default(),
+            areas: Areas::default(),
             news: Vec::new(),
         }
     }
@@ -185,12 +204,12 @@ impl Reader {
             }
         }
         self.mapped.may_protect = true;
+        self.areas.compares = true;
         for mapping in maps::writable(process).0 {
             let Ok(found) = fs::metadata(&mapping.path) else { continue };
             if found.is_file() {
                 self.meet(Some(&mapping.seen_here(process)), mapping.file, found.len());
-                self.mapped.loosen(mapping.file);
-                self.news.push(Act::Map { file: mapping.file });
+                self.add_stored(vec![Act::Map { file: mapping.file, stores: Stores::Unseen }]);
             }
         }
         unseen.extend(maps::has_aio(process).then_some(AIO_UNSEEN));
@@ -207,6 +226,49 @@ impl Reader {
         self.end_queues(process, |_| true);
         self.queues.registered.retain(|(task, _), _| *task != process);
         self.descriptors.forget_all(process);
+        let unseen = self.areas.forget(process);
+        self.add_stored(unseen);
+    }
+
+    /// Follows the mappings that a new process has of its parent.
+    pub fn born(&mut self, process: pid_t) {
+        let unseen = self.areas.born(process);
+        self.add_stored(unseen);
+    }
+
+    /// Looks at what a process has stored that is about to end.
+    pub fn end(&mut self, process: pid_t) {
+        let stored = self.areas.end(process);
+        self.add_stored(stored);
+    }
+
+    /// Looks at what was stored through the mappings that are meant.
+    pub fn look(&mut self, is_meant: impl Fn(&Area) -> bool) {
+        let stored = self.areas.look(|area| if is_meant(area) { area.all() } else { 0..0 });
+        self.add_stored(stored);
+    }
+
+    fn look_within(&mut self, process: pid_t, memory: &Range<u64>) {
+        let stored = self.areas.look(|area| area.within(process, memory));
+        self.add_stored(stored);
+    }
+
+    fn add_stored(&mut self, stored: Vec<Act>) {
+        for act in stored {
+            match &act {
+                Act::Map { file, stores: Stores::Beyond | Stores::Unseen } => {
+                    self.mapped.loosen(*file);
+                }
+                Act::Write { file, .. } if !self.met.contains(file) => {
+                    let found = self.areas.found(*file);
+                    let (path, size_bytes) = found.unzip();
+                    let path = path.filter(|path| descriptors::is_named(path));
+                    self.meet(path.as_deref(), *file, size_bytes.unwrap_or(0));
+                }
+                _ => {}
+            }
+            self.news.push(act);
+        }
     }
 
     /// Returns the files and devices seen since the previous call.
@@ -222,6 +284,16 @@ impl Reader {
     /// Returns why not all operations are known since the previous call.
     pub fn take_doubt(&mut self) -> Option<&'static str> {
         self.queues.doubt.take()
+    }
+
+    /// Returns the data of a write that a look has found; empty if not needed or unreadable.
+    pub fn stored_data(&self, act: &Act) -> Vec<u8> {
+        match act {
+            Act::Write { file, bytes, .. } if self.wanted.data => {
+                self.areas.data(*file, bytes).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the data of a write, read back from the file; empty if not needed or unreadable.
@@ -396,18 +468,51 @@ impl Reader {
                 self.flush(act, |of| of.device == device, tasks)
             }
             libc::SYS_msync if c as i32 & libc::MS_SYNC != 0 => {
-                Begun::Sure(maps::flushed(task, a..a.saturating_add(b))?)
+                let memory = pages(a, b);
+                self.look_within(process, &memory);
+                let flushed = self.areas.flushed(process, &memory);
+                let mappings = || maps::writable(task).0;
+                let of_maps = || maps::flushed(&mappings().iter().collect::<Vec<_>>(), &memory);
+                Begun::Sure(flushed.or_else(of_maps)?)
             }
             libc::SYS_mmap => {
-                let file = self.regular(process, e)?;
-                if c as i32 & libc::PROT_WRITE == 0 {
-                    self.mapped.may_protect |= self.descriptors.get(process, e as i32)?.is_writable;
-                    return None;
+                let is = |flag: i32| d as i32 & flag != 0;
+                let over = is(libc::MAP_FIXED).then(|| self.unmap(process, pages(a, b)));
+                let file = is(libc::MAP_SHARED).then(|| self.regular(process, e)).flatten();
+                match file {
+                    Some(file) if c as i32 & libc::PROT_WRITE != 0 => {
+                        Begun::Map { file, descriptor: e as i32, count: b, at_byte: f }
+                    }
+                    _ => {
+                        let of = file.and_then(|_| self.descriptors.get(process, e as i32));
+                        self.mapped.may_protect |= of.is_some_and(|of| of.is_writable);
+                        over.flatten()?
+                    }
                 }
-                Begun::Sure(Act::Map { file })
+            }
+            libc::SYS_munmap => self.unmap(process, pages(a, b))?,
+            libc::SYS_mremap => {
+                let is = |flag: i32| d as i32 & flag != 0;
+                let over = is(libc::MREMAP_FIXED).then(|| self.unmap(process, pages(e, c)));
+                let moved_bytes = if is(libc::MREMAP_DONTUNMAP) { 0 } else { b };
+                match self.unmap(process, pages(a, b.max(1))) {
+                    Some(Begun::Unmap { last, .. }) => {
+                        Begun::Remap { memory: pages(a, moved_bytes), last, count: c }
+                    }
+                    _ => over.flatten()?,
+                }
+            }
+            libc::SYS_execve | libc::SYS_execveat => {
+                self.end(process);
+                return None;
             }
             libc::SYS_mprotect | libc::SYS_pkey_mprotect if self.mapped.may_protect => {
-                Begun::Protect { memory: a..a.saturating_add(b) }
+                let memory = pages(a, b);
+                if self.areas.with(process, &memory).is_some() {
+                    return None;
+                }
+                self.unmap(process, memory.clone());
+                Begun::Protect { memory }
             }
             libc::SYS_renameat => self.rename(path(a, b)?, path(c, d)?, 0)?,
             libc::SYS_renameat2 => self.rename(path(a, b)?, path(c, d)?, e as u32)?,
@@ -441,8 +546,48 @@ impl Reader {
         Some(Begin::Await(begun))
     }
 
+    /// Handles a call that removes mappings or replaces them; `None` if none of them is followed.
+    fn unmap(&mut self, process: pid_t, memory: Range<u64>) -> Option<Begun> {
+        if !self.areas.overlaps(process, &memory) {
+            return None;
+        }
+        self.look_within(process, &memory);
+        Some(Begun::Unmap { memory, last: self.areas.last })
+    }
+
+    /// Follows a mapping that a process has got.
+    fn map(
+        &mut self,
+        of: (pid_t, pid_t),
+        place: (Range<u64>, u64),
+        file: FileId,
+        path: &Path,
+    ) -> Act {
+        self.areas.remove(of.0, &place.0, self.areas.last);
+        let stores = self.areas.add(of, place, file, path);
+        if stores != Stores::Seen {
+            self.mapped.loosen(file);
+        }
+        Act::Map { file, stores }
+    }
+
+    /// Follows the writable mappings in this memory, as `/proc` lists them.
+    fn map_again(&mut self, process: pid_t, task: pid_t, memory: &Range<u64>) {
+        for mapping in maps::writable(process).0 {
+            let start = mapping.memory.start.max(memory.start);
+            let part = start..mapping.memory.end.min(memory.end);
+            if part.is_empty() {
+                continue;
+            }
+            let at_byte = mapping.bytes(&part).start;
+            let act = self.map((process, task), (part, at_byte), mapping.file, &mapping.path);
+            self.news.push(act);
+        }
+    }
+
     /// Returns a flush of all bytes of the files that are `meant`.
-    fn flush(&self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
+    fn flush(&mut self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
+        self.look(|area| is_meant(area.file()));
         Begun::Flush { act, covers: self.mapped.covered(is_meant, tasks) }
     }
 
@@ -487,6 +632,7 @@ impl Reader {
     fn rename(&mut self, from: PathBuf, to: PathBuf, flags: u32) -> Option<Begun> {
         let [(from, file), (to, replaced)] = [self.place(&from)?, self.place(&to)?];
         let file = file?;
+        self.look(|area| area.file() == file);
         Some(Begun::Sure(match flags & libc::RENAME_EXCHANGE {
             0 => Act::Rename { file, from, to, replaced },
             _ => Act::Exchange { one: (file, from), other: (replaced?, to) },
@@ -587,13 +733,20 @@ impl Reader {
             }
         };
         if tells {
+            self.look(|_| true);
             self.descriptors.note_output(process, descriptor);
         }
         tells.then_some(Begun::Sure(Act::Tell))
     }
 
     /// Returns the effect of a call, given its result.
-    pub fn act(&mut self, process: pid_t, begun: Begun, result: Result<u64, i32>) -> Option<Act> {
+    pub fn act(
+        &mut self,
+        process: pid_t,
+        task: pid_t,
+        begun: Begun,
+        result: Result<u64, i32>,
+    ) -> Option<Act> {
         match (begun, result) {
             (
                 Begun::Sure(Act::Flush { file, .. } | Act::FlushRange { file, .. })
@@ -606,11 +759,11 @@ impl Reader {
                 Err(number @ (libc::EIO | libc::ENOSPC | libc::EDQUOT)),
             ) => Some(Act::Flush { file, failed: Some(number), is_data: false }),
             (_, Err(_)) => None,
-            (begun, Ok(value)) => self.done(process, begun, value),
+            (begun, Ok(value)) => self.done(process, task, begun, value),
         }
     }
 
-    fn done(&mut self, process: pid_t, begun: Begun, value: u64) -> Option<Act> {
+    fn done(&mut self, process: pid_t, task: pid_t, begun: Begun, value: u64) -> Option<Act> {
         Some(match begun {
             Begun::Open { path, size_before, empties } => {
                 let descriptor = value as i32;
@@ -679,24 +832,34 @@ impl Reader {
                     _ => resize(file, from_bytes, to_bytes, false)?,
                 }
             }
+            Begun::Map { file, descriptor, count, at_byte } => {
+                let path = PathBuf::from(format!("/proc/{process}/fd/{descriptor}"));
+                self.map((process, task), (pages(value, count), at_byte), file, &path)
+            }
+            Begun::Unmap { memory, last } => {
+                self.areas.remove(process, &memory, last);
+                return None;
+            }
+            // What stays in place stays followed, since other threads may store to it.
+            Begun::Remap { memory, last, count } if value == memory.start => {
+                let grown = memory.end.max(value)..pages(value, count).end;
+                self.areas.remove(process, &(grown.end..memory.end), last);
+                self.map_again(process, task, &grown);
+                return None;
+            }
+            Begun::Remap { memory, last, count } => {
+                self.areas.remove(process, &memory, last);
+                self.map_again(process, task, &pages(value, count));
+                return None;
+            }
             Begun::Protect { memory } => {
-                let (mappings, _) = maps::writable(process);
-                for mapping in mappings {
-                    if mapping.memory.start < memory.end && memory.start < mapping.memory.end {
-                        self.mapped.loosen(mapping.file);
-                        self.news.push(Act::Map { file: mapping.file });
-                    }
-                }
+                self.map_again(process, task, &memory);
                 return None;
             }
             Begun::Flush { act, covers } => {
                 let covers = covers.into_iter().filter(|file| self.mapped.cover(*file));
                 self.news.extend(covers.map(|(file, _)| Act::Cover { file }));
                 act
-            }
-            Begun::Sure(Act::Map { file }) => {
-                self.mapped.loosen(file);
-                Act::Map { file }
             }
             Begun::Sure(act) => act,
             Begun::MakeFolder { path } => {
@@ -719,6 +882,12 @@ impl Reader {
             }
         })
     }
+}
+
+/// Returns the pages that have these bytes of memory.
+fn pages(start: u64, count: u64) -> Range<u64> {
+    let end = start.saturating_add(count).div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES);
+    start / PAGE_BYTES * PAGE_BYTES..end
 }
 
 /// Returns the position at which a call that has moved `value` bytes started.
@@ -779,7 +948,8 @@ mod tests {
         let own = std::process::id() as pid_t;
         let mut reader = Reader::new(wanted, own, 0);
         let file = FileId { device: 1, inode: 1 };
-        let mut failed = |number| match reader.act(own, Begun::WriteBack { file }, Err(number)) {
+        let mut failed = |number| match reader.act(own, own, Begun::WriteBack { file }, Err(number))
+        {
             Some(Act::Flush { file: of, failed, .. }) if of == file => failed,
             act => {
                 assert!(act.is_none(), "{act:?}");
@@ -788,6 +958,6 @@ mod tests {
         };
         assert_eq!(failed(libc::EIO), Some(libc::EIO));
         assert_eq!(failed(libc::EINVAL), None);
-        assert!(reader.act(own, Begun::WriteBack { file }, Ok(0)).is_none());
+        assert!(reader.act(own, own, Begun::WriteBack { file }, Ok(0)).is_none());
     }
 }

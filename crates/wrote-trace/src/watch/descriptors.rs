@@ -238,7 +238,8 @@ pub fn path(process: pid_t, descriptor: i32) -> Option<PathBuf> {
     fs::read_link(link_of(process, descriptor)).ok().filter(|path| is_named(path))
 }
 
-fn is_named(path: &Path) -> bool {
+/// Returns whether a path from `/proc` is a name of a file.
+pub fn is_named(path: &Path) -> bool {
     // /proc appends this to the name of a removed file.
     path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")
 }

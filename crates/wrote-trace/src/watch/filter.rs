@@ -43,7 +43,8 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls.extend(OLDER.iter().map(always).chain([(libc::SYS_open, When::Has(1, CHANGES))]));
     calls.extend([
         (libc::SYS_openat, When::Has(2, CHANGES)),
-        (libc::SYS_mmap, When::Has(3, libc::MAP_SHARED as u32)),
+        // A fixed one may replace another.
+        (libc::SYS_mmap, When::Has(3, (libc::MAP_SHARED | libc::MAP_FIXED) as u32)),
         (libc::SYS_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
         (libc::SYS_pkey_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
         (libc::SYS_fcntl, When::Is(1, libc::F_SETFL as u32)),
@@ -70,7 +71,8 @@ const ALWAYS: &[c_long] = numbers! {
     SYS_openat2 SYS_close SYS_close_range SYS_dup3 SYS_truncate SYS_ftruncate SYS_fallocate
     SYS_renameat SYS_renameat2 SYS_linkat SYS_unlinkat SYS_mkdirat SYS_symlinkat
     SYS_io_uring_setup SYS_io_uring_register SYS_io_uring_enter SYS_io_setup SYS_io_submit
-    SYS_io_destroy SYS_setsid SYS_exit_group
+    SYS_io_destroy SYS_setsid SYS_exit_group SYS_munmap SYS_mremap SYS_execve
+    SYS_execveat
 };
 const READS: &[c_long] = numbers! { SYS_read SYS_pread64 SYS_readv SYS_preadv };
 const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };

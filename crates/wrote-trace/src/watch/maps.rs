@@ -21,7 +21,7 @@ pub struct Mapping {
     pub at_byte: u64,
     /// The inode as the kernel lists it. Btrfs and old overlays list another device than
     /// `stat(2)`.
-    inode: u64,
+    pub inode: u64,
 }
 
 impl Mapping {
@@ -42,6 +42,12 @@ impl Mapping {
             address.clamp(self.memory.start, self.memory.end) - self.memory.start + self.at_byte
         };
         place(memory.start)..place(memory.end)
+    }
+
+    /// Returns the addresses of these bytes of the file.
+    pub fn memory_of(&self, bytes: &Range<u64>) -> Range<u64> {
+        let place = |byte: u64| byte - self.at_byte + self.memory.start;
+        place(bytes.start)..place(bytes.end)
     }
 }
 
@@ -99,17 +105,16 @@ impl Mapped {
 
 /// Returns the effect of `msync` with `MS_SYNC` of these addresses. Without write permission it may
 /// do nothing: the kernel skips mappings of files that were opened to be read.
-pub fn flushed(task: pid_t, memory: Range<u64>) -> Option<Act> {
-    let (mappings, _) = writable(task);
+pub fn flushed(mappings: &[&Mapping], memory: &Range<u64>) -> Option<Act> {
     let first = mappings.iter().find(|of| of.memory.contains(&memory.start))?;
-    let mut bytes = first.bytes(&memory);
+    let mut bytes = first.bytes(memory);
     for next in mappings.iter().filter(|next| next.file == first.file) {
-        let more = next.bytes(&memory);
+        let more = next.bytes(memory);
         bytes.end = if more.start == bytes.end { more.end } else { bytes.end };
     }
     let (file, found) = (first.file, fs::metadata(&first.path).ok()?);
     Some(match bytes.start == 0 && bytes.end >= found.len() {
-        true => Act::Flush { file, failed: None, is_data: false },
+        true => Act::Flush { file, failed: None, is_data: true },
         false => Act::FlushRange { file, bytes },
     })
 }

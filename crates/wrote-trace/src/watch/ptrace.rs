@@ -20,6 +20,8 @@ pub enum Event {
     Call,
     /// At the end of a call.
     Return,
+    /// It is about to end, and still has its memory.
+    Ending,
     /// It has executed another program. Its previous ID was this.
     Exec(pid_t),
     /// It has created this task.
@@ -70,6 +72,7 @@ pub fn join(task: pid_t) -> io::Result<()> {
 
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACEEXEC)
+    .union(Options::PTRACE_O_TRACEEXIT)
     .union(Options::PTRACE_O_TRACEFORK)
     .union(Options::PTRACE_O_TRACEVFORK)
     .union(Options::PTRACE_O_TRACECLONE);
@@ -80,9 +83,13 @@ const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
 ///
 /// `Interrupted` where a signal came to this thread.
 pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
+    wait_for(-1)
+}
+
+fn wait_for(task: pid_t) -> io::Result<Option<(pid_t, Event)>> {
     let mut status = 0;
     // SAFETY: `status` is writable.
-    match unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) } {
+    match unsafe { libc::waitpid(task, &mut status, libc::__WALL | libc::__WNOTHREAD) } {
         -1 => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
             error => Err(error),
@@ -102,6 +109,7 @@ fn event(task: pid_t, status: c_int) -> Event {
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
         libc::PTRACE_EVENT_SECCOMP => Event::Call,
+        libc::PTRACE_EVENT_EXIT => Event::Ending,
         libc::PTRACE_EVENT_EXEC => Event::Exec(new_task(task)),
         libc::PTRACE_EVENT_STOP => Event::Stopped(signal),
         0 if signal == SYSCALL => Event::Return,
@@ -177,6 +185,55 @@ pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
     Ok(ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(Pid::from_raw(task))?)
+}
+
+/// Makes a task call the kernel with one argument, and returns the result. The task is new, or at
+/// the end of a call, and continues after that as if nothing had been.
+#[cfg(target_arch = "x86_64")]
+pub fn call(task: pid_t, number: c_long, argument: u64) -> io::Result<u64> {
+    use nix::sys::ptrace::regset::NT_PRSTATUS;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let id = Pid::from_raw(task);
+    let before = ptrace::getregset::<NT_PRSTATUS>(id)?;
+    let instruction = before.rip.wrapping_sub(SYSCALL.len() as u64);
+    let code = ptrace::read(id, instruction as *mut c_void)?.to_le_bytes();
+    if !code.starts_with(&SYSCALL) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let (rip, rax, rdi) = (instruction, number as u64, argument);
+    let made = libc::user_regs_struct { rip, rax, rdi, orig_rax: u64::MAX, ..before };
+    // A signal's handler would run in between.
+    let mask = signals(task, libc::PTRACE_GETSIGMASK, 0)?;
+    signals(task, libc::PTRACE_SETSIGMASK, u64::MAX)?;
+    ptrace::setregset::<NT_PRSTATUS>(id, made)?;
+    // At the call's start and its end, and in between for one that is watched.
+    let mut stops = 0;
+    while stops < 2 {
+        resume(task, Until::Return, 0)?;
+        match wait_for(task)? {
+            Some((_, Event::Return)) => stops += 1,
+            Some((_, Event::Call)) => {}
+            _ => break,
+        }
+    }
+    let returned = if stops == 2 { result(task) } else { Err(io::ErrorKind::Interrupted.into()) };
+    ptrace::setregset::<NT_PRSTATUS>(id, before)?;
+    signals(task, libc::PTRACE_SETSIGMASK, mask)?;
+    returned?.map_err(io::Error::from_raw_os_error)
+}
+
+/// Other architectures name their registers differently.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn call(_: pid_t, _: c_long, _: u64) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gets or sets the signals that a task blocks.
+#[cfg(target_arch = "x86_64")]
+fn signals(task: pid_t, what: libc::c_uint, mut mask: u64) -> io::Result<u64> {
+    // SAFETY: the mask is the given number of bytes, and can be read and written.
+    let done = unsafe { libc::ptrace(what, task, size_of::<u64>(), &raw mut mask) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(mask) }
 }
 
 /// Makes a call that has started return an error.

@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, writev};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -24,6 +24,7 @@ use std::ptr::null_mut;
 const BLOCK_BYTES: usize = 4096;
 /// The bytes of a large write, and of a small one.
 pub const WRITE_BYTES: usize = 2 * BLOCK_BYTES;
+const MAP_BYTES: usize = BLOCKS.len() * BLOCK_BYTES;
 const NOTE_BYTES: usize = 100;
 
 /// The files that are there before a drawn program, and the folder of one.
@@ -31,9 +32,11 @@ const OLD: [&str; 3] = ["a", "b", "d/a"];
 const OLD_FOLDER: &str = "d";
 const NAMES: [&str; 8] = ["a", "b", "d/a", "n", "m", "d/n", "e/n", "e/f/n"];
 const FOLDERS: [&str; 5] = ["", "d", "e", "e", "e/f"];
+const BLOCKS: [&str; 3] = ["0", "1", "2"];
 
-/// Verbs of drawn programs, by what follows them: a name (`n`), an open file (`o`), a folder (`f`).
-const CHANGES: [(&str, &str); 11] = [
+/// Verbs of drawn programs, by what follows them: a name (`n`), an open file (`o`), a folder (`f`),
+/// a block of a mapped file (`b`).
+const CHANGES: [(&str, &str); 12] = [
     ("n", "open make make creat empty append dsync osync direct over truncate unlink"),
     ("f", "tmp mkdir mkdir rmdir rmdir"),
     ("nn", "link symlink rename rename exchange"),
@@ -47,12 +50,14 @@ const CHANGES: [(&str, &str); 11] = [
     (
         "o",
         "write write note zeros pwrite writev pwritev2 clear cut grow allocate keep punch zero \
-         collapse insert store",
+         collapse insert store unmap",
     ),
+    ("ob", "poke poke poke poke"),
 ];
-const FLUSHES: [(&str, &str); 2] = [
+const FLUSHES: [(&str, &str); 3] = [
     ("o", "fsync fsync fdatasync fdatasync range msync syncfs ring-fsync ring-fdatasync"),
     ("f", "folder folder ring-folder"),
+    ("ob", "push push"),
 ];
 /// The operations of a ring that have names in place of an open file.
 const OF_NAMES: [&str; 5] = ["ring-make", "ring-unlink", "ring-rename", "ring-link", "ring-folder"];
@@ -85,6 +90,7 @@ pub fn drawn(seed: u64) -> Vec<String> {
             words.extend(match kind {
                 'n' => NAMES.choose(random),
                 'o' => open.choose(random),
+                'b' => BLOCKS.choose(random),
                 _ => FOLDERS.choose(random),
             });
         }
@@ -115,6 +121,8 @@ pub fn content(path: &Path) -> io::Result<Vec<u8>> {
 pub struct Opened {
     files: HashMap<String, File>,
     ring: Ring,
+    /// The addresses of mappings, which last until the program ends or a step removes them.
+    maps: HashMap<String, usize>,
     writes: u8,
 }
 
@@ -147,7 +155,7 @@ impl Opened {
         };
         if let Some(flags) = flags(verb) {
             let file = open(path(name), flags | OFlags::RDWR | OFlags::CLOEXEC, mode())?;
-            self.files.insert(name.to_owned(), file.into());
+            self.add(name, file.into());
             return Ok(());
         }
         self.writes += 1;
@@ -171,7 +179,7 @@ impl Opened {
         match verb {
             "creat" => {
                 let file = creat(&path(name))?;
-                self.files.insert(name.to_owned(), file);
+                self.add(name, file);
             }
             "close" => drop(self.files.remove(name)),
             "backup" => fs::write(path(other), fs::read(path(name))?)?,
@@ -211,6 +219,13 @@ impl Opened {
             "insert" => allocate(FallocateFlags::INSERT_RANGE, BLOCK_BYTES, BLOCK_BYTES)?,
             "store" => store(file(name)?, byte, false)?,
             "msync" => store(file(name)?, byte, true)?,
+            "poke" => self.poke(name, other, byte)?,
+            "push" => self.push(name, other)?,
+            "unmap" => {
+                let start = self.maps.remove(name).ok_or(io::ErrorKind::NotFound)?;
+                // SAFETY: the mapping is as long, and nothing else uses it.
+                unsafe { munmap(start as *mut c_void, MAP_BYTES)? }
+            }
             "mkdir" => fs::create_dir(path(name))?,
             "rmdir" => fs::remove_dir(path(name))?,
             "link" => linkat(CWD, path(name), CWD, path(other), AtFlags::empty())?,
@@ -234,6 +249,49 @@ impl Opened {
         }
         Ok(())
     }
+}
+
+impl Opened {
+    /// A mapping stays that of the file that had the name before.
+    fn add(&mut self, name: &str, file: File) {
+        self.files.insert(name.to_owned(), file);
+        self.maps.remove(name);
+    }
+
+    /// Stores into a block of a file through a mapping that stays.
+    fn poke(&mut self, name: &str, block: &str, byte: u8) -> io::Result<()> {
+        let file = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let at = block_at(block)?;
+        // A store behind the end is a SIGBUS.
+        if file.metadata()?.len() < (at + BLOCK_BYTES) as u64 {
+            return Err(Errno::INVAL.into());
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let start = match self.maps.get(name) {
+            Some(start) => *start,
+            // SAFETY: the mapping is new, and lies in no memory of this process.
+            None => unsafe {
+                mmap(null_mut(), MAP_BYTES, access, MapFlags::SHARED, file, 0)? as usize
+            },
+        };
+        self.maps.insert(name.to_owned(), start);
+        // SAFETY: the block is in the mapping, and the file has it.
+        unsafe { ((start + at) as *mut u8).write_bytes(byte, BLOCK_BYTES) };
+        Ok(())
+    }
+
+    /// Flushes a block of a mapping.
+    fn push(&self, name: &str, block: &str) -> io::Result<()> {
+        let start = self.maps.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let memory = (start + block_at(block)?) as *mut c_void;
+        // SAFETY: the block is in the mapping.
+        Ok(unsafe { msync(memory, BLOCK_BYTES, MsyncFlags::SYNC)? })
+    }
+}
+
+fn block_at(block: &str) -> io::Result<usize> {
+    let number: usize = block.parse().map_err(io::Error::other)?;
+    Ok(number * BLOCK_BYTES)
 }
 
 fn mode() -> Mode {

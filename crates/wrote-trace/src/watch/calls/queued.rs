@@ -236,7 +236,7 @@ impl Reader {
             _ => return None,
         };
         let descriptor = begun.descriptor();
-        let act = self.act(owner, begun, result);
+        let act = self.act(owner, owner, begun, result);
         if act.is_none() && result.is_ok() && fs::read_link(format!("/proc/{owner}/exe")).is_err() {
             // Its files can't be asked any more.
             self.queues.doubt = Some(doubt);

@@ -1,0 +1,277 @@
+//! The shared mappings whose stores are seen: which pages of their files were stored to is found
+//! out before each call that may make them durable, remove a mapping or end its process.
+
+use super::maps::{self, Mapping};
+use super::pages::{Compared, Noted};
+use crate::call::{Act, FileId, How, Stores};
+use libc::{c_int, pid_t};
+use rangemap::RangeSet;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The mapped bytes in which the kernel notes stores: their page tables need up to 32 MiB, and a
+/// look about ten milliseconds.
+const NOTED_BYTES_MAX: u64 = 16 << 30;
+/// The mapped bytes that are compared: a look needs as long for them.
+const COMPARED_BYTES_MAX: u64 = 64 << 20;
+/// The mappings that are followed: each has a descriptor.
+const AREAS_MAX: usize = 1 << 10;
+
+/// A shared mapping of a process that may store through it.
+#[derive(Debug)]
+pub struct Area {
+    process: pid_t,
+    mapping: Mapping,
+    /// It does not count as an open file, and keeps the mapping's path.
+    handle: Rc<File>,
+    /// Whether stores are found by comparison.
+    is_compared: bool,
+    /// Whether the process was seen to end, and stores no more.
+    is_ended: bool,
+    /// Counts mappings.
+    number: u64,
+}
+
+impl Area {
+    /// Returns its file.
+    pub fn file(&self) -> FileId {
+        self.mapping.file
+    }
+
+    /// Returns all of its memory.
+    pub fn all(&self) -> Range<u64> {
+        self.mapping.memory.clone()
+    }
+
+    /// Returns its part of the memory of a process.
+    pub fn within(&self, process: pid_t, memory: &Range<u64>) -> Range<u64> {
+        let Range { start, end } = self.mapping.memory;
+        match process == self.process {
+            true => start.max(memory.start)..end.min(memory.end),
+            false => 0..0,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.mapping.memory.end - self.mapping.memory.start
+    }
+
+    /// Returns the bytes of the file that were stored to through this memory since the last look.
+    fn stored(
+        &self,
+        noted: Option<&Noted>,
+        sums: &mut HashMap<FileId, Compared>,
+        memory: &Range<u64>,
+    ) -> io::Result<RangeSet<u64>> {
+        let pages = if self.is_compared {
+            let opened = File::open(&self.mapping.path)?;
+            let sums = sums.entry(self.file()).or_default();
+            sums.changed(&opened, &self.mapping.bytes(memory))?
+        } else {
+            let stored = noted.ok_or(io::ErrorKind::NotFound)?.stored(memory)?;
+            stored.iter().map(|memory| self.mapping.bytes(memory)).collect()
+        };
+        let mut stored: RangeSet<u64> = pages.into_iter().collect();
+        stored.remove(self.handle.metadata()?.len()..u64::MAX);
+        Ok(stored)
+    }
+
+    fn part(&self, memory: Range<u64>) -> Area {
+        let before = memory.start - self.mapping.memory.start;
+        let at_byte = self.mapping.at_byte + before;
+        let path = self.mapping.path.clone();
+        let mapping = Mapping { memory, at_byte, path, ..self.mapping };
+        Area { mapping, handle: Rc::clone(&self.handle), ..*self }
+    }
+}
+
+/// All mappings whose stores are seen.
+#[derive(Debug, Default)]
+pub struct Areas {
+    areas: Vec<Area>,
+    /// The processes with a mapping; `None` where the kernel does not note stores.
+    noted: HashMap<pid_t, Option<Noted>>,
+    /// The checksums of files, for all mappings: what one has stored, another shows too.
+    sums: HashMap<FileId, Compared>,
+    /// The number of the latest mapping.
+    pub last: u64,
+    /// Whether stores are compared only, because a program that was joined makes no calls for us.
+    pub compares: bool,
+}
+
+impl Areas {
+    /// Follows a new mapping of a process, whose `task` is stopped. The `path` leads to the file.
+    pub fn add(
+        &mut self,
+        (process, task): (pid_t, pid_t),
+        (memory, at_byte): (Range<u64>, u64),
+        file: FileId,
+        path: &Path,
+    ) -> Stores {
+        let handle = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
+        let is_it = |handle: &File| handle.metadata().is_ok_and(|of| FileId::of(&of) == file);
+        let Some(handle) = handle.ok().filter(is_it) else { return Stores::Unseen };
+        let path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
+        let mapping = Mapping { memory, file, path, at_byte, inode: file.inode };
+        let handle = Rc::new(handle);
+        self.last += 1;
+        let (number, is_compared, is_ended) = (self.last, false, false);
+        let mut new = Area { process, mapping, handle, is_compared, is_ended, number };
+        let bytes: u64 = self.areas.iter().map(Area::size).sum();
+        if bytes + new.size() > NOTED_BYTES_MAX || self.areas.len() == AREAS_MAX {
+            return Stores::Beyond;
+        }
+        let compares = self.compares;
+        let begun = || if compares { None } else { Noted::begin(process, task).ok() };
+        let noted = self.noted.entry(process).or_insert_with(begun);
+        let is_noted = noted.as_mut().is_some_and(|noted| noted.add(&new.mapping.memory).is_ok());
+        if !is_noted {
+            let compared = || self.areas.iter().filter(|area| area.is_compared);
+            if compared().map(Area::size).sum::<u64>() + new.size() > COMPARED_BYTES_MAX {
+                return Stores::Beyond;
+            }
+            let areas = &self.areas;
+            self.sums.retain(|of, _| areas.iter().any(|area| area.file() == *of));
+            new.is_compared = true;
+            let of_file = compared().filter(|area| area.file() == file);
+            let known: RangeSet<u64> = of_file.map(|of| of.mapping.bytes(&of.all())).collect();
+            for bytes in known.gaps(&new.mapping.bytes(&new.all())) {
+                let memory = new.mapping.memory_of(&bytes);
+                if new.stored(None, &mut self.sums, &memory).is_err() {
+                    return Stores::Unseen;
+                }
+            }
+        }
+        self.areas.push(new);
+        Stores::Seen
+    }
+
+    /// Follows the mappings of a new process, as of the one that has made it. Returns those that
+    /// are not followed.
+    pub fn born(&mut self, process: pid_t) -> Vec<Act> {
+        if self.areas.is_empty() || self.areas.iter().any(|area| area.process == process) {
+            return Vec::new();
+        }
+        let own = maps::writable(process).0;
+        let is_inherited = |area: &&Area| {
+            let is_it =
+                |of: &Mapping| of.may_be_of(area.file()) && !of.bytes(&area.all()).is_empty();
+            own.iter().any(is_it) && !shares_memory(area.process, process)
+        };
+        let mut inherited: Vec<Area> = Vec::new();
+        for area in self.areas.iter().filter(is_inherited) {
+            if inherited.iter().all(|other| other.all() != area.all()) {
+                inherited.push(area.part(area.all()));
+            }
+        }
+        let mut unseen = Vec::new();
+        for Area { mapping, .. } in inherited {
+            let file = mapping.file;
+            let place = (mapping.memory, mapping.at_byte);
+            match self.add((process, process), place, file, &mapping.path) {
+                Stores::Seen => {}
+                stores => unseen.push(Act::Map { file, stores }),
+            }
+        }
+        unseen
+    }
+
+    /// Returns the bytes stored to since the last look, in the memory that is `meant`, and the
+    /// mappings that can't be followed any more.
+    pub fn look(&mut self, meant: impl Fn(&Area) -> Range<u64>) -> Vec<Act> {
+        let (mut acts, noted, sums) = (Vec::new(), &self.noted, &mut self.sums);
+        self.areas.retain_mut(|area| {
+            let (file, memory) = (area.file(), meant(area));
+            if memory.is_empty() {
+                return true;
+            }
+            let noted = noted.get(&area.process).and_then(Option::as_ref);
+            let Ok(stored) = area.stored(noted, sums, &memory) else {
+                acts.push(Act::Map { file, stores: Stores::Unseen });
+                return false;
+            };
+            acts.extend(stored.into_iter().map(|bytes| {
+                let (asked_bytes, how) = (bytes.end - bytes.start, How::default());
+                Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: false }
+            }));
+            true
+        });
+        acts
+    }
+
+    /// Returns whether a process has a mapping in this memory.
+    pub fn overlaps(&self, process: pid_t, memory: &Range<u64>) -> bool {
+        self.areas.iter().any(|area| !area.within(process, memory).is_empty())
+    }
+
+    /// Returns the mapping that has all of this memory.
+    pub fn with(&self, process: pid_t, memory: &Range<u64>) -> Option<&Mapping> {
+        let is_it = |area: &&Area| area.within(process, memory) == *memory;
+        self.areas.iter().find(is_it).map(|area| &area.mapping)
+    }
+
+    /// Forgets the mappings in the memory of a process, or their parts, up to the `last`: another
+    /// thread may have got newer ones there.
+    pub fn remove(&mut self, process: pid_t, memory: &Range<u64>, last: u64) {
+        for area in std::mem::take(&mut self.areas) {
+            let Range { start, end } = area.within(process, memory);
+            if start >= end || area.number > last {
+                self.areas.push(area);
+                continue;
+            }
+            for rest in [area.mapping.memory.start..start, end..area.mapping.memory.end] {
+                self.areas.extend((!rest.is_empty()).then(|| area.part(rest)));
+            }
+        }
+    }
+
+    /// Looks at the stores of a process that is about to end or to execute another program.
+    pub fn end(&mut self, process: pid_t) -> Vec<Act> {
+        let of_process = self.areas.iter_mut().filter(|area| area.process == process);
+        of_process.for_each(|area| area.is_ended = true);
+        self.look(|area| if area.process == process { area.all() } else { 0..0 })
+    }
+
+    /// Forgets a process, and returns what may have changed since the last look.
+    pub fn forget(&mut self, process: pid_t) -> Vec<Act> {
+        self.noted.remove(&process);
+        let gone = self.areas.extract_if(.., |area| area.process == process);
+        let unseen = gone.filter(|area| !area.is_ended);
+        unseen.map(|area| Act::Map { file: area.file(), stores: Stores::Unseen }).collect()
+    }
+
+    /// Returns the effect of `msync` with `MS_SYNC` on this memory.
+    pub fn flushed(&self, process: pid_t, memory: &Range<u64>) -> Option<Act> {
+        let own = self.areas.iter().filter(|area| area.process == process);
+        let mut own: Vec<_> = own.map(|area| &area.mapping).collect();
+        own.sort_by_key(|mapping| mapping.memory.start);
+        maps::flushed(&own, memory)
+    }
+
+    /// Returns the path and size of a file.
+    pub fn found(&self, file: FileId) -> Option<(PathBuf, u64)> {
+        let area = self.areas.iter().find(|area| area.file() == file)?;
+        Some((fs::read_link(&area.mapping.path).ok()?, area.handle.metadata().ok()?.len()))
+    }
+
+    /// Reads what was stored.
+    pub fn data(&self, file: FileId, bytes: &Range<u64>) -> Option<Vec<u8>> {
+        let area = self.areas.iter().find(|area| area.file() == file)?;
+        let mut data = vec![0; (bytes.end - bytes.start) as usize];
+        let opened = File::open(&area.mapping.path).ok()?;
+        opened.read_exact_at(&mut data, bytes.start).ok().map(|()| data)
+    }
+}
+
+/// Returns whether a process runs in the memory of another, as after `vfork(2)`.
+fn shares_memory(one: pid_t, other: pid_t) -> bool {
+    const KCMP_VM: c_int = 1;
+    // SAFETY: the call reads no memory of this process.
+    (unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) }) == 0
+}

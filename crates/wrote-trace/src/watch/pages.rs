@@ -1,0 +1,200 @@
+//! The pages of a mapping that were stored to since the last look: from the kernel, or by
+//! comparison where it does not tell.
+//!
+//! Since Linux 6.7 `userfaultfd(2)` notes the first store to a page of any mapping, without
+//! stopping the program (`UFFD_FEATURE_WP_ASYNC`), and `PAGEMAP_SCAN` tells these pages and begins
+//! anew. The descriptor must be made by the program, from which it is taken at once. Soft-dirty
+//! bits would slow down all of its memory, and `/proc/kpageflags` needs root.
+
+use super::ptrace;
+use crate::front::status;
+use libc::{Ioctl, pid_t};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The unit in which stores are seen.
+pub const PAGE_BYTES: u64 = 4096;
+
+// `linux/userfaultfd.h`.
+const UFFD_USER_MODE_ONLY: u64 = 1;
+const UFFD_API: u64 = 0xaa;
+const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
+const UFFDIO_REGISTER_MODE_WP: u64 = 1 << 1;
+const UFFDIO_WRITEPROTECT_MODE_WP: u64 = 1;
+const UFFDIO_API: Ioctl = 0xc018_aa3f;
+const UFFDIO_REGISTER: Ioctl = 0xc020_aa00;
+const UFFDIO_WRITEPROTECT: Ioctl = 0xc018_aa06;
+// `linux/fs.h`.
+const PAGEMAP_SCAN: Ioctl = 0xc060_6610;
+const PM_SCAN_WP_MATCHING: u64 = 1;
+const PM_SCAN_CHECK_WPASYNC: u64 = 1 << 1;
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
+
+/// The memory of a process in which the kernel notes stores.
+#[derive(Debug)]
+pub struct Noted {
+    faults: OwnedFd,
+    pages: File,
+    /// Whether the kernel's short way, in which it asks only for pages without the mark, knows the
+    /// marks of pages that are not there. Before about Linux 6.17 it does not.
+    is_short: bool,
+}
+
+impl Noted {
+    /// Begins to note stores of a process. Its stopped `task` makes the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel is older or does not permit it, or the program has filters of its own, which
+    /// may kill it for an unexpected call.
+    pub fn begin(process: pid_t, task: pid_t) -> io::Result<Noted> {
+        let filters = |of: pid_t| status(of, "Seccomp_filters:").unwrap_or(0);
+        if filters(process) > filters(std::process::id() as pid_t) + 1 {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let flags = libc::O_CLOEXEC as u64 | UFFD_USER_MODE_ONLY;
+        let number = ptrace::call(task, libc::SYS_userfaultfd, flags)?;
+        let taken = taken(process, number as i32);
+        ptrace::call(task, libc::SYS_close, number)?;
+        let faults = taken?;
+        control(&faults, UFFDIO_API, &mut [UFFD_API, UFFD_FEATURE_WP_ASYNC, 0])?;
+        let pages = File::open(format!("/proc/{process}/pagemap"))?;
+        Ok(Noted { faults, pages, is_short: true })
+    }
+
+    /// Begins to note stores to this memory.
+    pub fn add(&mut self, memory: &Range<u64>) -> io::Result<()> {
+        let (start, count) = (memory.start, memory.end - memory.start);
+        let mode = UFFDIO_REGISTER_MODE_WP;
+        control(&self.faults, UFFDIO_REGISTER, &mut [start, count, mode, 0])?;
+        let mode = UFFDIO_WRITEPROTECT_MODE_WP;
+        control(&self.faults, UFFDIO_WRITEPROTECT, &mut [start, count, mode])?;
+        self.is_short &= self.stored(memory)?.is_empty();
+        Ok(())
+    }
+
+    /// Returns the pages stored to since the last look.
+    pub fn stored(&self, memory: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        const MAPPED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
+        // Each page had a mark. Under pressure for memory, one with stores is unmapped without it.
+        let more = if self.is_short { 0 } else { PAGE_IS_PRESENT };
+        let mut stored = self.scan(memory, [0, PAGE_IS_WRITTEN, PAGE_IS_WRITTEN | more])?;
+        if !self.is_short {
+            stored.extend(self.scan(memory, [MAPPED, MAPPED, MAPPED])?);
+        }
+        Ok(stored)
+    }
+
+    /// Returns the pages that have all of some categories, or none of the `inverted` ones. It
+    /// depends on the `told` categories which way the kernel takes.
+    fn scan(
+        &self,
+        memory: &Range<u64>,
+        [inverted, all, told]: [u64; 3],
+    ) -> io::Result<Vec<Range<u64>>> {
+        const FLAGS: u64 = PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC;
+        /// The fields of `struct pm_scan_arg`, and the one that tells where the walk ended.
+        const FIELDS: usize = 12;
+        const WALK_END: usize = 4;
+        let mut regions = [[0; 3]; 256];
+        let (mut found, mut from) = (Vec::new(), memory.start);
+        while from < memory.end {
+            let (place, count) = (regions.as_mut_ptr() as u64, regions.len() as u64);
+            let bytes = (FIELDS * size_of::<u64>()) as u64;
+            let mut arguments: [u64; FIELDS] =
+                [bytes, FLAGS, from, memory.end, 0, place, count, 0, inverted, all, 0, told];
+            let count = control(&self.pages, PAGEMAP_SCAN, &mut arguments)?;
+            found.extend(regions[..count].iter().map(|[start, end, _]| *start..*end));
+            from = arguments[WALK_END];
+        }
+        Ok(found)
+    }
+}
+
+fn taken(process: pid_t, descriptor: i32) -> io::Result<OwnedFd> {
+    let process = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
+}
+
+/// Makes a call whose argument is a structure of these numbers.
+fn control(of: &impl AsRawFd, what: Ioctl, arguments: &mut [u64]) -> io::Result<usize> {
+    // SAFETY: the structure of each call here is as long as its numbers. What a structure points
+    // to is as long as it says, and can be written.
+    let result = unsafe { libc::ioctl(of.as_raw_fd(), what, arguments.as_mut_ptr()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
+}
+
+/// The checksums of a file's mapped pages, which the file shows. They are long, because stores may
+/// be chosen by anyone.
+#[derive(Debug, Default)]
+pub struct Compared(HashMap<u64, u128>);
+
+impl Compared {
+    /// Returns the pages of a file that differ from the last look.
+    pub fn changed(&mut self, file: &File, bytes: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        let mut room = vec![0; 1 << 20];
+        let mut changed = Vec::new();
+        for from in (bytes.start..bytes.end).step_by(room.len()) {
+            let count = read_at(file, &mut room, from)?.min((bytes.end - from) as usize);
+            let pages = room[..count].chunks(PAGE_BYTES as usize);
+            for (page, data) in (from / PAGE_BYTES..).zip(pages) {
+                let sum = xxh3_128(data);
+                if self.0.insert(page, sum) != Some(sum) {
+                    changed.push(page * PAGE_BYTES..(page + 1) * PAGE_BYTES);
+                }
+            }
+            if count < room.len() {
+                break;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Reads until the room is full or the file ends.
+fn read_at(file: &File, room: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut count = 0;
+    while count < room.len() {
+        match file.read_at(&mut room[count..], from + count as u64) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_finds_each_page_that_differs_once_also_behind_the_former_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(3 << 20).unwrap();
+        let all = PAGE_BYTES..u64::MAX / 2;
+        let mut compared = Compared::default();
+        compared.changed(&file, &all).unwrap();
+        assert!(compared.changed(&file, &all).unwrap().is_empty());
+        let at = |page: u64| page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+        for page in [0, 1, 2, 500, 1000] {
+            file.write_all_at(b"x", page * PAGE_BYTES + 7).unwrap();
+        }
+        let some = at(2).start..at(600).end;
+        assert_eq!(compared.changed(&file, &some).unwrap(), [at(2), at(500)]);
+        let last = compared.changed(&file, &all).unwrap();
+        assert_eq!((last[0].clone(), last.last().unwrap().clone()), (at(1), at(1000)));
+        assert_eq!(last.len() as u64, 1 + 1001 - (3 << 20) / PAGE_BYTES);
+        assert!(compared.changed(&file, &all).unwrap().is_empty());
+    }
+}
