@@ -285,7 +285,8 @@ impl Opened {
         let start = self.maps.get(name).ok_or(io::ErrorKind::NotFound)?;
         let memory = (start + block_at(block)?) as *mut c_void;
         // SAFETY: the block is in the mapping.
-        Ok(unsafe { msync(memory, BLOCK_BYTES, MsyncFlags::SYNC)? })
+        unsafe { msync(memory, BLOCK_BYTES, MsyncFlags::SYNC)? };
+        Ok(())
     }
 }
 
