@@ -152,8 +152,8 @@ impl Areas {
         Stores::Seen
     }
 
-    /// Follows the mappings of a new process, as of the one that has made it. Returns those that
-    /// are not followed.
+    /// Follows the mappings that a new process has inherited. Returns the mappings that cannot be
+    /// followed.
     pub fn born(&mut self, process: pid_t) -> Vec<Act> {
         if self.areas.is_empty() || self.areas.iter().any(|area| area.process == process) {
             return Vec::new();

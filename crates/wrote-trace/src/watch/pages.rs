@@ -43,8 +43,8 @@ const PAGE_IS_SWAPPED: u64 = 1 << 4;
 pub struct Noted {
     faults: OwnedFd,
     pages: File,
-    /// Whether the kernel's short way, in which it asks only for pages without the mark, knows the
-    /// marks of pages that are not there. Before about Linux 6.17 it does not.
+    /// Whether the kernel's fast walk, which reports each page without a mark, finds the marks of
+    /// pages that are not there. A mapping without stores shows that.
     is_short: bool,
 }
 
@@ -93,8 +93,8 @@ impl Noted {
         Ok(stored)
     }
 
-    /// Returns the pages that have all of some categories, or none of the `inverted` ones. It
-    /// depends on the `told` categories which way the kernel takes.
+    /// Returns the pages that have all of some categories, or none of the `inverted` ones. The
+    /// `told` categories select the kernel's walk.
     fn scan(
         &self,
         memory: &Range<u64>,

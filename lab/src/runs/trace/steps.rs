@@ -252,7 +252,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// A mapping stays that of the file that had the name before.
+    /// An earlier file of this name keeps its mapping, which no step finds any more.
     fn add(&mut self, name: &str, file: File) {
         self.files.insert(name.to_owned(), file);
         self.maps.remove(name);
