@@ -36,7 +36,7 @@ pub use log::{
 };
 pub use ranks::{RankArgs, of_rank};
 pub use reports::{CompareArgs, DoctorArgs, ReportArgs};
-pub use run::{FioArgs, RunArgs, RunFormat, translated};
+pub use run::{FioArgs, RunArgs, RunFormat, key_of, translated, with_value};
 #[cfg(feature = "serve")]
 pub use serve::ServeArgs;
 pub use trace::{TraceArgs, TraceCrashArgs, TraceVerb};

@@ -14,6 +14,7 @@ mod syntax;
 mod tests;
 mod value;
 
+pub(crate) use files::NRFILES_MAX;
 pub use note::{Note, ParseError};
 
 use crate::spec::JobSpec;
@@ -105,6 +106,11 @@ pub fn completed(start: &str) -> Option<&'static str> {
     keys.next().filter(|_| keys.next().is_none())
 }
 
+/// Returns whether an option of fio's command line has no effect here.
+pub fn has_no_effect(option: &str) -> bool {
+    note::TEXTS.without_effect.split_whitespace().any(|known| known == option)
+}
+
 /// Returns fio's names of the engines.
 pub fn engines() -> impl Iterator<Item = &'static str> {
     draft::ENGINES.iter().map(|engine| engine.name)
@@ -135,8 +141,7 @@ fn jobs_of(
         false => (Vec::new(), overrides),
     };
     errors.extend(apply(&mut globals, &defaults, &mut notes));
-    let mut groups = Groups::default();
-    let (mut jobs, mut names) = (Vec::new(), Vec::new());
+    let (mut jobs, mut names, mut last_group) = (Vec::new(), Vec::new(), None);
     for section in sections {
         if section.is_global() {
             let wrong = apply(&mut globals, &section.entries, &mut notes);
@@ -152,13 +157,14 @@ fn jobs_of(
         let mut draft = globals.of_job(section);
         let mut wrong = apply(&mut draft, &section.entries, &mut notes);
         wrong.extend(apply(&mut draft, &overrides, &mut notes));
-        let group = groups.join(&draft);
+        // A job that waits for those before begins a group.
+        let group = last_group.map_or(0, |last: u32| last + u32::from(draft.stonewall));
+        last_group = Some(group);
         if is_whole && wrong.is_empty() && (errors.is_empty() || !draft.said("wait_for")) {
             wrong = job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes);
         }
         errors.extend(wrong);
     }
-    errors.extend(groups.check(&mut notes).err().filter(|_| !surroundings.as_fio));
     if errors.is_empty() {
         return Ok(Parsed {
             jobs,
@@ -222,51 +228,4 @@ fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<()
     key.take(name, draft, &mut Value { text, line, kb_base, notes })?;
     draft.record(name, entry);
     Ok(())
-}
-
-/// Numbers the groups of a file in the order of its jobs.
-#[derive(Default)]
-struct Groups {
-    /// The group of the previous job.
-    current: Option<u32>,
-    reported_as_one: Vec<u32>,
-    /// The jobs with `new_group` in the middle of a group, and their group.
-    split: Vec<(u32, Draft)>,
-}
-
-impl Groups {
-    /// Returns the group of the next job: a new one where `stonewall` makes it wait.
-    fn join(&mut self, draft: &Draft) -> u32 {
-        let group = match self.current {
-            None => 0,
-            Some(current) if draft.stonewall => current + 1,
-            Some(current) => {
-                if draft.new_group {
-                    self.split.push((current, draft.clone()));
-                }
-                current
-            }
-        };
-        if draft.job.group_reporting {
-            self.reported_as_one.push(group);
-        }
-        self.current = Some(group);
-        group
-    }
-
-    /// Refuses `new_group` in a group that is reported as one. Elsewhere it has no effect: its jobs
-    /// run at once and are reported separately anyway.
-    fn check(&self, notes: &mut Notes) -> Result<(), ParseError> {
-        for (group, draft) in &self.split {
-            if self.reported_as_one.contains(group) {
-                return Err(draft.wrong(
-                    "new_group",
-                    "jobs that run at once are reported as one by group_reporting; leave that out, \
-                     or write stonewall to run them one after the other",
-                ));
-            }
-            draft.note("new_group", "changes nothing, since each job is reported alone", notes);
-        }
-        Ok(())
-    }
 }

@@ -4,7 +4,6 @@
 //! Keys, order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
 mod direction;
-mod idle;
 mod job;
 mod logs;
 mod normal;
@@ -15,7 +14,6 @@ use crate::jobs::{GroupReport, JobReport};
 use crate::machine::counters::{Counters, SECTOR_BYTES};
 use crate::spec::JobSpec;
 use direction::Pairs;
-pub use idle::Idleness;
 use job::Job;
 pub(crate) use job::options;
 pub use logs::logs;
@@ -23,7 +21,6 @@ pub use normal::write_head;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
-pub use terse::TERSE_VERSION;
 use wrote_result::document::{self as result, Direction, Finding};
 
 /// The version that programs which call fio look for. They read a number to its end, so that ours
@@ -33,18 +30,16 @@ pub const VERSION: &str = "fio-3.42";
 /// A form of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// Fields with `;` between, of this version.
-    Terse(u32),
+    /// Fields with `;` between.
+    Terse,
     /// JSON.
     Json,
-    /// JSON with every bucket of the latencies.
-    JsonPlus,
     /// Text for people.
     Normal,
 }
 
 /// Facts in the document besides the jobs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct About<'a> {
     /// The end of the last job.
     pub ended_at: jiff::Timestamp,
@@ -54,12 +49,16 @@ pub struct About<'a> {
     pub device: Option<&'a str>,
     /// The result in our own form, for what fio leaves out.
     pub result: Option<&'a result::Document>,
-    /// The processors' idleness (`--idle-prof`).
-    pub idleness: Option<&'a Idleness>,
+    /// The part of the time in which each CPU was idle (`--idle-prof`).
+    pub idleness: Option<Vec<(u32, f64)>>,
+    /// JSON has every bucket of the latencies (`json+`).
+    pub bins: bool,
+    /// The version of the lines of fields.
+    pub terse_version: u32,
 }
 
 /// fio's document, only for serialization.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Document {
     #[serde(rename = "fio version")]
     fio_version: String,
@@ -71,7 +70,9 @@ pub struct Document {
     jobs: Vec<Job>,
     disk_util: Vec<DiskUtil>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_idleness: Option<Idleness>,
+    cpu_idleness: Option<Pairs<f64>>,
+    #[serde(skip)]
+    terse_version: u32,
     /// Figures that fio has no key for.
     #[serde(skip_serializing_if = "Option::is_none")]
     wrote: Option<Wrote>,
@@ -84,7 +85,7 @@ struct Wrote {
 }
 
 /// The block layer's counters of the device below, for all processes.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct DiskUtil {
     name: String,
     read_ios: u64,
@@ -107,7 +108,7 @@ struct DiskUtil {
 /// `group_reporting` are one entry.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
-    let mut jobs: Vec<Job> = groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
+    let mut jobs: Vec<Job> = groups.iter().flat_map(|group| entries_of(group, elapsed_s, about.bins)).collect();
     if let Some(result) = about.result {
         jobs.iter_mut().for_each(|job| job.add_survival(result));
     }
@@ -122,8 +123,9 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
         global_options: Pairs(unchanged(groups, about.global)),
         jobs,
         disk_util: disk_util(groups, about.device).into_iter().collect(),
-        cpu_idleness: about.idleness.cloned(),
+        cpu_idleness: about.idleness.as_ref().map(|cpus| idleness(cpus)),
         wrote,
+        terse_version: about.terse_version,
     }
 }
 
@@ -136,25 +138,29 @@ impl Document {
     pub fn write(&self, forms: &[Form], out: &mut dyn Write) -> io::Result<()> {
         let mut forms = forms.to_vec();
         forms.sort_unstable();
+        forms.dedup();
         for form in forms {
             match form {
-                Form::Terse(version) => terse::write(self, version, out)?,
+                Form::Terse => terse::write(self, out)?,
                 Form::Normal => normal::write(self, out)?,
                 Form::Json => {
-                    let mut plain = self.clone();
-                    plain.jobs.iter_mut().for_each(Job::forget_bins);
-                    write_json(&plain, out)?;
+                    serde_json::to_writer_pretty(&mut *out, self)?;
+                    writeln!(out)?;
                 }
-                Form::JsonPlus => write_json(self, out)?,
             }
         }
         Ok(())
     }
 }
 
-fn write_json(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    writeln!(out)
+/// Returns percents of all CPUs and of each. fio weighs a loop of its own; the kernel's ticks need
+/// none.
+fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
+    let sum: f64 = cpus.iter().map(|(_, idle)| idle).sum();
+    let mut pairs = vec![("system".to_owned(), sum * 100.0 / cpus.len().max(1) as f64)];
+    pairs.extend(cpus.iter().map(|(cpu, idle)| (format!("cpu-{cpu}"), idle * 100.0)));
+    pairs.extend(["unit_mean", "unit_stddev"].map(|name| (name.to_owned(), 0.0)));
+    Pairs(pairs)
 }
 
 /// Returns the global options that hold for every job. Readers prefer them to a job's own, so an
@@ -169,7 +175,7 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
     global.iter().filter(holds).cloned().collect()
 }
 
-fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
+fn entries_of(group: &GroupReport, elapsed_s: u64, bins: bool) -> Vec<Job> {
     let begins = |spec: &JobSpec| spec.clone == 0 && spec.is_on("new_group");
     let as_one = |a: &JobReport, b: &JobReport| {
         a.spec.group_reporting && b.spec.group_reporting && !begins(&b.spec)
@@ -180,7 +186,7 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     let rates = [Direction::Read, Direction::Write].map(rate);
     let of = |entry: &&[JobReport]| {
         let is_namesake = |job: &&JobReport| job.spec.name == entry[0].spec.name;
-        Job::of(entry, elapsed_s, group.jobs.iter().filter(is_namesake).count(), rates)
+        Job::of(entry, elapsed_s, group.jobs.iter().filter(is_namesake).count(), rates, bins)
     };
     entries.iter().map(of).collect()
 }
@@ -210,25 +216,22 @@ fn whole_seconds(elapsed: Duration) -> u64 {
 
 /// `None` where no counters were read.
 fn disk_util(groups: &[GroupReport], device: Option<&str>) -> Option<DiskUtil> {
-    let is_off = |job: &JobReport| job.spec.option("disk_util") == Some("0");
-    let device = device.filter(|_| !groups.iter().flat_map(|group| &group.jobs).any(is_off))?;
-    let mut all = DiskUtil { name: device.into(), ..DiskUtil::default() };
-    let (mut busy_ms, mut elapsed_s) = (0, 0.0);
-    for group in groups {
-        let moved = group.device?;
-        let Counters { reads, writes, read_merges, write_merges, read_ms, write_ms, .. } = moved;
-        all.read_ios += reads;
-        all.write_ios += writes;
-        all.read_sectors += moved.read_bytes / SECTOR_BYTES;
-        all.write_sectors += moved.written_bytes / SECTOR_BYTES;
-        all.read_merges += read_merges;
-        all.write_merges += write_merges;
-        all.read_ticks += read_ms;
-        all.write_ticks += write_ms;
-        all.in_queue += moved.weighted_ms;
-        busy_ms += moved.busy_ms;
-        elapsed_s += group.elapsed.as_secs_f64();
-    }
-    all.util = (busy_ms as f64 / 10.0 / elapsed_s.max(1e-3)).min(100.0);
-    Some(all)
+    let mut jobs = groups.iter().flat_map(|group| &group.jobs);
+    let device = device.filter(|_| !jobs.any(|job| job.spec.is_off("disk_util")))?;
+    let moved: Vec<Counters> = groups.iter().map(|group| group.device).collect::<Option<_>>()?;
+    let sum = |of: fn(&Counters) -> u64| moved.iter().map(of).sum::<u64>();
+    let elapsed_s: f64 = groups.iter().map(|group| group.elapsed.as_secs_f64()).sum();
+    Some(DiskUtil {
+        name: device.into(),
+        read_ios: sum(|moved| moved.reads),
+        write_ios: sum(|moved| moved.writes),
+        read_sectors: sum(|moved| moved.read_bytes / SECTOR_BYTES),
+        write_sectors: sum(|moved| moved.written_bytes / SECTOR_BYTES),
+        read_merges: sum(|moved| moved.read_merges),
+        write_merges: sum(|moved| moved.write_merges),
+        read_ticks: sum(|moved| moved.read_ms),
+        write_ticks: sum(|moved| moved.write_ms),
+        in_queue: sum(|moved| moved.weighted_ms),
+        util: (sum(|moved| moved.busy_ms) as f64 / 10.0 / elapsed_s.max(1e-3)).min(100.0),
+    })
 }

@@ -61,7 +61,7 @@ pub fn run(
 }
 
 pub use crate::machine::usage::Usage;
-pub use crate::worker::{DirectionReport, Logged, Mark, Steadiness};
+pub use crate::worker::{Counted, DirectionReport, Logged, Mark, Steadiness};
 
 /// Permissions of a run of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +121,8 @@ pub struct JobReport {
     pub read_back: Option<(DirectionReport, Duration)>,
     /// The entries of the job's log files.
     pub log: Vec<Logged>,
+    /// The latencies of each time (`write_hist_log`).
+    pub counted: Vec<Counted>,
     /// The rates of each second before the job's end, where it ends when they are steady.
     pub steady: Option<Steadiness>,
     /// CPU use of the job's thread. For a job alone in its group it is the process's, with the
@@ -173,11 +175,7 @@ pub struct GroupReport {
     pub jobs: Vec<JobReport>,
     /// The time from the first job's start to the last one's end.
     pub elapsed: Duration,
-    /// Bytes written to the device while the group ran, by all programs.
-    pub device_written_bytes: Option<u64>,
-    /// Bytes read from the device while the group ran, by all programs.
-    pub device_read_bytes: Option<u64>,
-    /// All counters of the device.
+    /// The device's counters while the group ran, of all programs.
     pub device: Option<Counters>,
     /// The process's CPU use while the group ran, its peak of memory, and the kernel's threads that
     /// work for it. `None` where a job has a ramp, which reports leave out.

@@ -45,7 +45,7 @@ pub struct JobSpec {
     /// The clone's own seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order
     /// (`randrepeat`).
     pub seed: u64,
-    /// Jobs of one group run at once; groups run one after the other (`stonewall`, `new_group`).
+    /// Jobs of one group run at once; groups run one after the other (`stonewall`).
     pub group: u32,
     /// Reports the jobs of the group as one.
     pub group_reporting: bool,
@@ -100,6 +100,16 @@ impl JobSpec {
     /// Returns whether a key is written with another value than 0.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         self.option(key).is_some_and(|value| value != "0")
+    }
+
+    /// Returns whether a key is written as 0.
+    pub(crate) fn is_off(&self, key: &str) -> bool {
+        self.option(key) == Some("0")
+    }
+
+    /// Returns the percentiles of a report that shows any.
+    pub(crate) fn percentiles_if(&self, is_shown: bool) -> &[f64] {
+        if is_shown { &self.percentiles } else { &[] }
     }
 
     /// Returns a job without files that transfers each block once, one at a time, directly through

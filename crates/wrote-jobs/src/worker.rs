@@ -11,7 +11,7 @@ mod tally;
 mod tests;
 mod trail;
 
-pub use kept::{Logged, Steadiness};
+pub use kept::{Counted, Logged, Steadiness};
 pub use tally::{DirectionReport, Progress, Tally, histogram};
 pub use trail::Mark;
 
@@ -62,6 +62,7 @@ pub struct Done {
     /// The job ended before its ramp did.
     pub all_ramp: bool,
     pub log: Vec<Logged>,
+    pub counted: Vec<Counted>,
     pub steady: Option<Steadiness>,
 }
 
@@ -567,6 +568,8 @@ impl<'a> Worker<'a> {
         }
         self.tally.finish(end_ns);
         let depth = self.in_flight.len();
+        let log = self.log.take().map(|log| log.finish(end_ns - self.counts_from_ns));
+        let (log, counted) = log.unwrap_or_default();
         Done {
             tally: std::mem::replace(&mut self.tally, Tally::new(depth, None)),
             began: self.start + Duration::from_nanos(self.counts_from_ns),
@@ -577,7 +580,8 @@ impl<'a> Worker<'a> {
             verified_bytes: self.verified_bytes,
             ramp: Duration::from_nanos(self.counts_from_ns),
             all_ramp,
-            log: self.log.take().map_or(Vec::new(), |log| log.finish(end_ns - self.counts_from_ns)),
+            log,
+            counted,
             steady: self.watch.take().map(|watch| watch.so_far),
         }
     }

@@ -4,8 +4,8 @@
 use super::values::words;
 use super::{OutputArgs, RankArgs};
 use clap::{Args, ValueHint};
-use std::collections::HashSet;
 use std::ffi::OsString;
+use std::iter::Peekable;
 use std::path::PathBuf;
 use wrote_jobs::fio as keys_of_fio;
 use wrote_jobs::jobs::Permissions;
@@ -112,51 +112,32 @@ impl RunArgs {
 /// The hidden argument that carries one option of a job, as `key` or `key=value`.
 pub(super) const OPTION: &str = "job-option";
 
-/// fio's options about its own screen and limits, which have no counterpart here.
-const WITHOUT_EFFECT: [&str; 6] =
-    ["eta", "eta-interval", "eta-newline", "status-interval", "warnings-fatal", "max-jobs"];
-
 /// Replaces fio's options after `run` by options that clap knows. Options that `run` has itself
 /// stay as they are, `--output` and `--section` among them.
 pub fn translated(arguments: &[OsString]) -> Vec<OsString> {
-    let Some(run) = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1)
-    else {
-        return arguments.to_vec();
-    };
-    if arguments[run] != "run" {
-        return arguments.to_vec();
-    }
+    let verb = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
+    let Some(run) = verb.filter(|at| arguments[*at] == "run") else { return arguments.to_vec() };
     let (before, behind) = arguments.split_at(run + 1);
     let mut words = behind.iter().peekable();
     let mut translated = before.to_vec();
-    let own = Own::of(behind);
+    let command = super::definition();
+    let has_jobs = behind.iter().any(|word| is_option(word) && key_of(word).0 == "name");
     while let Some(word) = words.next() {
-        let Some(option) = word.to_str().filter(|text| text.starts_with('-') && *text != "-")
-        else {
+        if !is_option(word) {
             translated.push(word.clone());
             continue;
-        };
-        if option == "--" {
+        }
+        if word == "--" {
             translated.push(word.clone());
             break;
         }
-        match own.meaning(option) {
+        match meaning(word, &command, has_jobs) {
             Meaning::Own => translated.push(word.clone()),
             Meaning::Nothing => {}
-            Meaning::Instead(others) => translated.extend(others.into_iter().map(OsString::from)),
-            Meaning::Job(mut text) => {
-                // As by getopt_long(3): the value may be the next word.
-                let is_switch = keys_of_fio::is_switch(&text);
-                let is_value = |next: &&OsString| {
-                    let is_flag = *next == "0" || *next == "1";
-                    !is_option(next) && (!is_switch || is_flag)
-                };
-                if !text.contains('=')
-                    && let Some(value) = words.next_if(is_value)
-                {
-                    text = format!("{text}={}", value.to_string_lossy());
-                }
-                translated.push(format!("--{OPTION}={text}").into());
+            Meaning::Instead(other) => translated.push(other.into()),
+            Meaning::Job(key) => {
+                let option = with_value(&key, key_of(word).1, &mut words);
+                translated.push(format!("--{OPTION}={option}").into());
             }
         }
     }
@@ -168,75 +149,60 @@ fn is_option(word: &OsString) -> bool {
     word.to_str().is_some_and(|text| text.starts_with('-') && text != "-")
 }
 
+/// Returns an option's key, and its value behind a `=`. fio takes long options behind one dash, too.
+pub fn key_of(option: &OsString) -> (String, Option<String>) {
+    let text = option.to_string_lossy();
+    let text = text.strip_prefix("--").unwrap_or(text.strip_prefix('-').unwrap_or(&text));
+    let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
+    (key.to_owned(), value.map(str::to_owned))
+}
+
+/// Returns a job's option, `key` or `key=value`. As by getopt_long(3), the value may be the next
+/// word.
+pub fn with_value<'a>(
+    key: &str,
+    value: Option<String>,
+    words: &mut Peekable<impl Iterator<Item = &'a OsString>>,
+) -> String {
+    let is_switch = keys_of_fio::is_switch(key);
+    let is_value =
+        |next: &&OsString| !is_option(next) && (!is_switch || *next == "0" || *next == "1");
+    let next = || words.next_if(is_value).map(|next| next.to_string_lossy().into_owned());
+    value.or_else(next).map_or(key.to_owned(), |value| format!("{key}={value}"))
+}
+
 enum Meaning {
     /// An option of `wrote run`, or one that clap refuses.
     Own,
     /// fio's, without an effect.
     Nothing,
-    Instead(Vec<String>),
-    /// An option of a job: `key` or `key=value`.
+    Instead(String),
+    /// The key of a job.
     Job(String),
 }
 
-/// The options that `wrote run` has itself.
-struct Own {
-    longs: HashSet<String>,
-    /// The ones that take no value and are keys of jobs, too.
-    switches: HashSet<String>,
-    /// Whether jobs are on the command line.
-    has_jobs: bool,
-}
-
-impl Own {
-    fn of(arguments: &[OsString]) -> Own {
-        let command = super::definition();
-        let run = command.find_subcommand("run").expect("it is there");
-        let known = |command: &clap::Command| -> Vec<String> {
-            let longs = command.get_arguments().filter_map(clap::Arg::get_long);
-            longs.map(str::to_owned).collect()
-        };
-        let mut longs: HashSet<String> = known(run).into_iter().chain(known(&command)).collect();
-        let is_switch = |of: &&clap::Arg| !of.get_action().takes_values();
-        let switches = run.get_arguments().filter(is_switch).filter_map(clap::Arg::get_long);
-        let switches = switches.filter(|key| keys_of_fio::is_key(key));
-        let switches = switches.map(str::to_owned).collect();
-        longs.insert("version".to_owned());
-        let is_name = |word: &OsString| {
-            let text = word.to_str().unwrap_or_default().trim_start_matches('-');
-            is_option(word) && text.split('=').next() == Some("name")
-        };
-        let has_jobs = arguments.iter().any(is_name);
-        if has_jobs {
-            // Each job has its own.
-            longs.remove("directory");
-        }
-        Own { longs, switches, has_jobs }
-    }
-
-    fn meaning(&self, option: &str) -> Meaning {
-        let (text, is_long) = match option.strip_prefix("--") {
-            Some(text) => (text, true),
-            // fio takes long options behind one dash, too.
-            None => (&option[1..], false),
-        };
-        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
-        // A switch with a value is fio's key of that name.
-        let is_switched = value.is_some() && self.switches.contains(key);
-        if is_long && self.longs.contains(key) && !is_switched || key.len() < 2 {
-            return Meaning::Own;
-        }
-        let format = |format: &str| Meaning::Instead(vec![format!("--format={format}")]);
-        match (key, value) {
-            ("output-format", Some("json")) => format("fio-json"),
-            ("output-format", Some("normal")) => format("table"),
-            ("output-format", Some(other)) => format(other),
-            ("parse-only", None) => Meaning::Instead(vec!["--check".into()]),
-            _ if WITHOUT_EFFECT.contains(&key) => Meaning::Nothing,
-            _ if keys_of_fio::is_key(key) => Meaning::Job(text.into()),
-            // Most likely a job's, mistyped: the error names a similar key.
-            _ if is_long && self.has_jobs && value.is_some() => Meaning::Job(text.into()),
-            _ => Meaning::Own,
-        }
+/// `has_jobs`: jobs are on the command line.
+fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning {
+    let (is_long, (key, value)) = (word.to_string_lossy().starts_with("--"), key_of(word));
+    let is_key = keys_of_fio::is_key(&key);
+    // A switch with a value is fio's key of that name, and jobs have their own folders.
+    let is_own = |of: &clap::Arg| {
+        let is_jobs = !of.get_action().takes_values() && value.is_some()
+            || has_jobs && key == "directory";
+        of.get_long() == Some(&key) && !(is_key && is_jobs)
+    };
+    let run = command.find_subcommand("run").expect("it is there");
+    let is_own = key == "version" || run.get_arguments().chain(command.get_arguments()).any(is_own);
+    match (&*key, value.as_deref()) {
+        _ if is_long && is_own || key.len() < 2 => Meaning::Own,
+        ("output-format", Some("json")) => Meaning::Instead("--format=fio-json".into()),
+        ("output-format", Some("normal")) => Meaning::Instead("--format=table".into()),
+        ("output-format", Some(other)) => Meaning::Instead(format!("--format={other}")),
+        ("parse-only", None) => Meaning::Instead("--check".into()),
+        _ if keys_of_fio::has_no_effect(&key) => Meaning::Nothing,
+        // A key that is none is most likely mistyped: the error names a similar one.
+        (_, value) if is_key || is_long && has_jobs && value.is_some() => Meaning::Job(key),
+        _ => Meaning::Own,
     }
 }
 

@@ -13,8 +13,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use wrote_jobs::fio_report::{self, Form};
+use wrote_jobs::fio_report::{self, About, Form};
 use wrote_jobs::jobs::Watcher;
+use wrote_jobs::machine::watch::cpu::CpuTimes;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_jobs::spec::Log;
@@ -54,7 +55,7 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     permissions.devices = device::check(&plan.specs, &asked.devices)?;
     if asked.bandwidth_log {
         for spec in &mut plan.specs {
-            spec.log.get_or_insert(Log { mean_over: AGGREGATED_OVER });
+            spec.log.get_or_insert(Log { mean_over: AGGREGATED_OVER, ..Log::default() });
         }
     }
     let wants_text = asked.forms.contains(&Form::Normal);
@@ -67,12 +68,15 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
+    let cpus = asked.idle_prof.then(CpuTimes::now);
     let done =
         jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut Quiet)?;
+    let idleness = cpus.map(|before| before.idle_until_now());
     let of_files = jobs_of::with_groups(&plan.files, &done.groups);
     let result = report::document(&of_files, &done.before, &done.about, Peers::ALONE, None)?;
-    let fios = done.fios(&plan.files, Some(&result), asked.idle_prof);
-    fios.write(&asked.forms, &mut text).expect("memory takes everything");
+    let (bins, terse_version) = (asked.bins, asked.terse_version);
+    let about = About { result: Some(&result), idleness, bins, terse_version, ..About::default() };
+    done.fios(&plan.files, about).write(&asked.forms, &mut text).expect("memory takes everything");
     match arguments.to.output.as_deref() {
         Some(path) => replace(path, &text)?,
         None => to_stdout(|out| out.write_all(&text))?,

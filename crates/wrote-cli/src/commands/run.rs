@@ -11,13 +11,12 @@ use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
-use wrote_jobs::fio_report::{self, Idleness};
+use wrote_jobs::fio_report;
 use wrote_jobs::jobs::{self, GroupReport, Made, Permissions, Watcher};
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report::{self, About, Before};
 use wrote_jobs::spec::JobSpec;
 use wrote_report::Content;
-use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(
@@ -66,7 +65,10 @@ pub(super) fn run(
     let Some(output) = output else { return Ok(()) };
     output.deliver_as("run.json", content, |content, screen, out| match arguments.format {
         RunFormat::Own(format) => content.write(format, screen, out),
-        RunFormat::FioJson => done.fios(files, None, false).write(&[fio_report::Form::Json], out),
+        RunFormat::FioJson => {
+            let fios = done.fios(files, fio_report::About::default());
+            fios.write(&[fio_report::Form::Json], out)
+        }
     })
 }
 
@@ -110,7 +112,6 @@ pub(super) struct Done {
     pub before: Before,
     pub about: About,
     ended_at: jiff::Timestamp,
-    idleness: Idleness,
 }
 
 /// Runs the jobs. `reporter` hears of them on the first rank.
@@ -124,7 +125,6 @@ pub(super) fn measure(
     reporter: &mut dyn Watcher,
 ) -> Result<Done, Error> {
     let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
-    let idleness = Idleness::begin();
     let (jobs, permissions, shared) = match arguments.ranks.shared_file {
         true => jobs::share(specs, permissions, peers, stop)?,
         false => (jobs::on_own_files(specs, peers), permissions, Made::default()),
@@ -137,8 +137,7 @@ pub(super) fn measure(
     let (commit, elapsed) = (crate::commit(), began.elapsed());
     let read_unwritten = arguments.read_unwritten;
     let about = About { command, commit, started_at, elapsed, read_unwritten };
-    let (ended_at, idleness) = (jiff::Timestamp::now(), idleness.end());
-    Ok(Done { groups, before, about, ended_at, idleness })
+    Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
 
 /// Returns each file with its groups, as far as they were run.
@@ -161,21 +160,12 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 }
 
 impl Done {
-    pub(super) fn fios(
-        &self,
-        files: &[JobFile],
-        result: Option<&Document>,
-        with_idleness: bool,
-    ) -> fio_report::Document {
+    /// Returns fio's document, with what `about` has besides the facts of the run.
+    pub(super) fn fios(&self, files: &[JobFile], about: fio_report::About) -> fio_report::Document {
         let global: Vec<_> =
             files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();
-        let about = fio_report::About {
-            ended_at: self.ended_at,
-            global: &global,
-            device: self.before.device(),
-            result,
-            idleness: Some(&self.idleness).filter(|_| with_idleness),
-        };
+        let (ended_at, device) = (self.ended_at, self.before.device());
+        let about = fio_report::About { ended_at, global: &global, device, ..about };
         fio_report::document(&self.groups, &about)
     }
 }

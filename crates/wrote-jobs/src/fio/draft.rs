@@ -59,10 +59,10 @@ pub(super) struct Draft {
     pub compress_percent: Option<u32>,
     pub buffer_pattern: Option<Vec<u8>>,
     pub log_avg_msec: u32,
+    pub log_hist_msec: u32,
     pub steady_duration: Duration,
     pub steady_ramp: Duration,
     pub stonewall: bool,
-    pub new_group: bool,
     /// Each key so far, under its canonical name: its line and value.
     said: BTreeMap<&'static str, KeyLine>,
     /// Counts the keys, for reports in their order.

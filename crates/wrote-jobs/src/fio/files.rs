@@ -5,7 +5,7 @@ use super::value::Value;
 use std::path::PathBuf;
 
 /// The most files of one job: each is held open.
-pub(super) const NRFILES_MAX: u32 = 64;
+pub(crate) const NRFILES_MAX: u32 = 1024;
 
 /// fio's name of a file (fio(1), `filename_format`).
 const FORMAT: &str = "$jobname.$jobnum.$filenum";

@@ -28,14 +28,11 @@ pub(super) fn add(
     jobs: &mut Vec<JobSpec>,
     notes: &mut Notes,
 ) -> Vec<ParseError> {
-    let checks = [
-        check_room(draft, jobs),
-        check_wait_for(draft, group, jobs, notes),
-        check_engine(draft),
-        check_times_and_rates(draft),
-        check_data(draft),
-    ];
-    let mut errors: Vec<ParseError> = checks.into_iter().filter_map(Result::err).collect();
+    let checks = [check_room(draft, jobs), check_wait_for(draft, group, jobs, notes)];
+    let strict = [check_engine(draft), check_times_and_rates(draft), check_data(draft)];
+    let strict = strict.into_iter().filter(|_| !draft.as_fio);
+    let checks = checks.into_iter().chain(strict);
+    let mut errors: Vec<ParseError> = checks.filter_map(Result::err).collect();
     note_engine(draft, notes);
     if errors.is_empty() {
         errors.extend(add_checked(draft, group, random_seed, jobs, notes).err());
@@ -105,9 +102,6 @@ fn check_wait_for(
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
-    if draft.as_fio {
-        return Ok(());
-    }
     if engine.synchronous && draft.job.io.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
         return Err(draft.wrong(
@@ -164,9 +158,6 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
 }
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
-    if draft.as_fio {
-        return Ok(());
-    }
     if draft.job.pace.time_based && draft.job.pace.runtime.is_none() {
         return Err(draft.wrong("time_based", "needs runtime"));
     }
@@ -185,9 +176,6 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
 }
 
 fn check_data(draft: &Draft) -> Result<(), ParseError> {
-    if draft.as_fio {
-        return Ok(());
-    }
     let compresses = draft.compress_percent.is_some_and(|percent| percent > 0);
     if draft.zero_buffers && compresses {
         let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
@@ -386,9 +374,11 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         blocks: draft.thinktime_blocks,
     });
 
-    let logs = ["write_bw_log", "write_iops_log", "write_lat_log"];
-    let mean_over = Duration::from_millis(draft.log_avg_msec.into());
-    job.log = logs.iter().any(|key| draft.said(key)).then_some(Log { mean_over });
+    let is_logged = ["bw", "iops", "lat"].iter().any(|of| draft.said(&format!("write_{of}_log")));
+    let counts = draft.said("write_hist_log");
+    let mean_over = Duration::from_millis(if is_logged { draft.log_avg_msec.into() } else { 1000 });
+    let count_over = Duration::from_millis(if counts { draft.log_hist_msec.into() } else { 0 });
+    job.log = (is_logged || counts).then_some(Log { mean_over, count_over });
 
     let after_writes = draft.do_verify && job.order.rw.write;
     job.writes.verify = job.writes.verify.map(|_| Verify { after_writes });

@@ -198,11 +198,12 @@ static KEYS: &[Key] = &[
     key("steadystate/ss", set!(d, v => job.pace.steady = Some(steady(v)?))),
     key("steadystate_duration/ss_dur", set!(d, v => steady_duration = v.time()?)),
     key("steadystate_ramp_time/ss_ramp", set!(d, v => steady_ramp = v.time()?)),
-    key("write_bw_log write_lat_log write_iops_log", Set(|_, _| Ok(()))),
+    key("write_bw_log write_lat_log write_iops_log write_hist_log", Set(|_, _| Ok(()))),
+    key("log_hist_msec", set!(d, v => log_hist_msec = v.within(ANY)?)),
+    key("log_hist_coarseness", Set(|_, v| v.within(0..=6).map(drop))),
     key("per_job_logs", Set(|_, v| v.flag().map(drop))),
     key("log_avg_msec", set!(d, v => log_avg_msec = v.within(ANY)?)),
     key("wait_for", set!(d, v => job.pace.wait_for = Some(v.text()?.to_string()))),
-    key("new_group", set!(d, v => new_group = v.flag()?)),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?.into())),
     key("gtod_reduce", set!(d, v => gtod_reduce = v.flag()?)),
@@ -269,15 +270,12 @@ fn size(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses the percents of random operations, of all directions.
-fn part_random(value: &mut Value<'_>) -> Result<Option<u32>, String> {
-    let [reads, writes] = value.numbers()?;
-    if reads != writes {
-        return Err("reads and writes have the same part here; write one number".into());
-    }
-    match reads {
-        Some(percent @ 0..100) => Ok(Some(percent as u32)),
-        Some(100) => Ok(None),
+/// Parses the percents of random operations, of reads and of writes.
+fn part_random(value: &mut Value<'_>) -> Result<Option<[u32; 2]>, String> {
+    let parts = value.numbers()?.map(|part| part.unwrap_or(100));
+    match parts {
+        [100, 100] => Ok(None),
+        [0..=100, 0..=100] => Ok(Some(parts.map(|percent| percent as u32))),
         _ => Err("must be a whole number from 0 to 100".into()),
     }
 }

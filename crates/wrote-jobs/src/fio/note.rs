@@ -87,6 +87,7 @@ pub(super) struct Texts {
     not_taken: BTreeMap<String, String>,
     as_fio: String,
     command_line: String,
+    pub without_effect: String,
 }
 
 pub(super) static TEXTS: LazyLock<Texts> =

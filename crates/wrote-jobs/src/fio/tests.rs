@@ -327,7 +327,7 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
         ("[a]\nhipri=1", "line 2: hipri=1: changes nothing: it is not of ioengine=psync"),
         (
             "[a]\n[b]\nnew_group",
-            "line 3: new_group: changes nothing, since each job is reported alone",
+            "line 3: new_group: changes nothing but fio's report: each job has its own row",
         ),
         (
             "[a]\nsize=10000",

@@ -8,8 +8,6 @@ use std::time::Duration;
 use wrote_result::document as result;
 
 const KIB: u64 = 1 << 10;
-/// The length of one sample of a rate.
-const SAMPLE_NS: i128 = 500_000_000;
 
 /// fio's `read`, `write` and `trim`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -59,12 +57,12 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    pub(super) fn of(histogram: &Histogram<u64>, percentiles: &[f64]) -> Latency {
+    pub(super) fn of(histogram: &Histogram<u64>, percentiles: &[f64], bins: bool) -> Latency {
         let at = |percentile: &f64| {
             (format!("{percentile:.6}"), histogram.value_at_quantile(percentile / 100.0))
         };
-        let bins = histogram.iter_recorded();
-        let bins = bins.map(|bin| (bin.value_iterated_to().to_string(), bin.count_at_value()));
+        let filled = histogram.iter_recorded();
+        let filled = filled.map(|bin| (bin.value_iterated_to().to_string(), bin.count_at_value()));
         Latency {
             min: histogram.min(),
             max: histogram.max(),
@@ -73,7 +71,7 @@ impl Latency {
             count: histogram.len(),
             percentile: (!histogram.is_empty() && !percentiles.is_empty())
                 .then(|| Pairs(percentiles.iter().map(at).collect())),
-            bins: (!histogram.is_empty()).then(|| Pairs(bins.collect())),
+            bins: (bins && !histogram.is_empty()).then(|| Pairs(filled.collect())),
         }
     }
 }
@@ -84,6 +82,7 @@ impl Direction {
         entry: &[JobReport],
         direction: result::Direction,
         group_bytes_per_s: f64,
+        bins: bool,
     ) -> Direction {
         let (parts, elapsed) = parts(entry, direction);
         let parts = || parts.iter();
@@ -93,8 +92,11 @@ impl Direction {
             return Direction::default();
         }
         let bytes_per_s = io_bytes as f64 / elapsed.as_secs_f64().max(1e-9);
-        let latency = merged(parts().map(|part| &part.latency_ns));
-        let latency_ns = Latency::of(&latency, &entry[0].spec.percentiles);
+        let (latencies, spec) = (merged(parts().map(|part| &part.latency_ns)), &entry[0].spec);
+        let latency = |disabled: &str, is_shown: bool| match spec.is_on(disabled) {
+            true => Latency::default(),
+            false => Latency::of(&latencies, spec.percentiles_if(is_shown), bins && is_shown),
+        };
         let bandwidth =
             Samples::of(entry, |job| &job.direction(direction).bandwidth_samples_bytes_per_s);
         let iops = Samples::of(entry, |job| &job.direction(direction).iops_samples);
@@ -107,19 +109,19 @@ impl Direction {
             // 0 means no transfer.
             runtime: (elapsed.as_millis() as u64).max(1),
             total_ios,
-            clat_ns: latency_ns.clone(),
-            lat_ns: latency_ns,
-            bw_min: (bandwidth.min() / KIB as f64) as u64,
-            bw_max: (bandwidth.max() / KIB as f64) as u64,
+            clat_ns: latency("disable_clat", !spec.is_off("clat_percentiles")),
+            lat_ns: latency("disable_lat", spec.is_on("lat_percentiles")),
+            bw_min: (bandwidth.min / KIB as f64) as u64,
+            bw_max: (bandwidth.max / KIB as f64) as u64,
             bw_agg: percent(bytes_per_s, group_bytes_per_s),
-            bw_mean: bandwidth.mean() / KIB as f64,
+            bw_mean: bandwidth.mean / KIB as f64,
             bw_dev: bandwidth.deviation() / KIB as f64,
-            bw_samples: bandwidth.count(),
-            iops_min: iops.min() as u64,
-            iops_max: iops.max() as u64,
-            iops_mean: iops.mean(),
+            bw_samples: bandwidth.count,
+            iops_min: iops.min as u64,
+            iops_max: iops.max as u64,
+            iops_mean: iops.mean,
             iops_stddev: iops.deviation(),
-            iops_samples: iops.count(),
+            iops_samples: iops.count,
             ..Direction::default()
         }
     }
@@ -143,49 +145,34 @@ fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part * 100.0 / whole).min(100.0) } else { 0.0 }
 }
 
-/// Sampled rates of an entry's jobs, added up for each half second.
-struct Samples(Vec<f64>);
+/// Sampled rates. As in fio, the figures of an entry's jobs are added up.
+#[derive(Default)]
+struct Samples {
+    min: f64,
+    max: f64,
+    mean: f64,
+    /// The squares of the deviations from each job's mean, added up.
+    squares: f64,
+    count: u64,
+}
 
 impl Samples {
     fn of(entry: &[JobReport], samples: impl Fn(&JobReport) -> &Vec<f64>) -> Samples {
-        let start = |job: &JobReport| job.started_at.as_nanosecond();
-        let began = entry.iter().map(start).min().unwrap_or_default();
-        let mut sums: Vec<f64> = Vec::new();
-        for job in entry {
-            let offset = ((start(job) - began + SAMPLE_NS / 2) / SAMPLE_NS) as usize;
-            let samples = samples(job);
-            if !samples.is_empty() {
-                sums.resize(sums.len().max(offset + samples.len()), 0.0);
-            }
-            for (index, sample) in samples.iter().enumerate() {
-                sums[offset + index] += sample;
-            }
+        let mut all = Samples::default();
+        for samples in entry.iter().map(samples).filter(|samples| !samples.is_empty()) {
+            let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+            all.min += samples.iter().copied().fold(f64::INFINITY, f64::min);
+            all.max += samples.iter().copied().fold(0.0, f64::max);
+            all.mean += mean;
+            all.squares += samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
+            all.count += samples.len() as u64;
         }
-        Samples(sums)
+        all
     }
 
-    fn count(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    /// Returns the least; 0 without samples, like the next two.
-    fn min(&self) -> f64 {
-        self.0.iter().copied().reduce(f64::min).unwrap_or(0.0)
-    }
-
-    fn max(&self) -> f64 {
-        self.0.iter().copied().fold(0.0, f64::max)
-    }
-
-    fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
-    }
-
-    /// Returns the standard deviation of a sample, as fio computes it; 0 of less than two.
+    /// Returns the standard deviation of a sample; 0 of less than two.
     fn deviation(&self) -> f64 {
-        let mean = self.mean();
-        let squares: f64 = self.0.iter().map(|sample| (sample - mean).powi(2)).sum();
-        (squares / self.0.len().saturating_sub(1).max(1) as f64).sqrt()
+        (self.squares / self.count.saturating_sub(1).max(1) as f64).sqrt()
     }
 }
 

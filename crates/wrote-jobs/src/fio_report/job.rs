@@ -102,10 +102,11 @@ impl Job {
         elapsed_s: u64,
         numjobs: usize,
         group_bytes_per_s: [f64; 2],
+        bins: bool,
     ) -> Job {
         let spec = &entry[0].spec;
-        let read = Direction::of(entry, Way::Read, group_bytes_per_s[0]);
-        let write = Direction::of(entry, Way::Write, group_bytes_per_s[1]);
+        let read = Direction::of(entry, Way::Read, group_bytes_per_s[0], bins);
+        let write = Direction::of(entry, Way::Write, group_bytes_per_s[1], bins);
         let all =
             |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
@@ -117,6 +118,7 @@ impl Job {
         let cpu = |used: fn(&JobReport) -> f64| {
             entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
         };
+        let shows = !spec.is_off("clat_percentiles") || spec.is_on("lat_percentiles");
         let sum = |count: fn(&JobReport) -> u64| entry.iter().map(count).sum();
         let (steadystate, steady_line) = steady(&entry[0]).unzip();
         Job {
@@ -133,7 +135,7 @@ impl Job {
             write,
             sync: Sync {
                 total_ios: flushes.len(),
-                lat_ns: Latency::of(&flushes, &spec.percentiles),
+                lat_ns: Latency::of(&flushes, spec.percentiles_if(shows), bins && shows),
             },
             job_runtime: ((running_s + verifying_s) * 1000.0).round() as u64,
             usr_cpu: cpu(|job| job.usage.cpu_user_s),
@@ -193,15 +195,6 @@ impl Job {
             text += &format!("; {} stayed in memory", units::bytes(in_memory));
         }
         self.survival = Some(text);
-    }
-
-    /// Removes what only `json+` has.
-    pub(super) fn forget_bins(&mut self) {
-        let directions = [&mut self.read, &mut self.write, &mut self.trim];
-        for direction in directions {
-            (direction.clat_ns.bins, direction.lat_ns.bins) = (None, None);
-        }
-        self.sync.lat_ns.bins = None;
     }
 }
 

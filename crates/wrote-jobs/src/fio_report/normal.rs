@@ -5,7 +5,6 @@ use super::job::Job;
 use super::number::{FIGURES, number_of};
 use super::{DiskUtil, Document, VERSION};
 use crate::spec::{BlockSizes, JobSpec};
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use wrote_result::units::counted;
 
@@ -77,7 +76,11 @@ pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> 
              in_queue={in_queue}, util={util:.2}%"
         )?;
     }
-    document.cpu_idleness.iter().try_for_each(|idleness| idleness.write(out))
+    let Some(Pairs(idle)) = &document.cpu_idleness else { return Ok(()) };
+    let each = idle[1..idle.len() - 2].iter().map(|(_, percent)| format!("{percent:.2}%"));
+    let (system, each) = (idle[0].1, each.collect::<Vec<_>>().join(", "));
+    writeln!(out, "\nCPU idleness:\n  system: {system:.2}%\n  percpu: {each}")?;
+    writeln!(out, "  unit work: mean=0.00us, stddev=0.00")
 }
 
 fn write_job(job: &Job, time: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -159,6 +162,7 @@ fn write_direction(
     write_latency("clat", &direction.clat_ns, out)?;
     write_latency(" lat", &direction.lat_ns, out)?;
     write_percentiles("clat", &direction.clat_ns, out)?;
+    write_percentiles(" lat", &direction.lat_ns, out)?;
     if direction.bw_samples > 0 {
         let (unit, by) = if direction.bw_mean > 1048576.0 { ("MiB", 1024) } else { ("KiB", 1) };
         let of = |figure: f64| figure / by as f64;
@@ -254,11 +258,9 @@ fn write_group<'a>(
     let seconds = used.iter().map(|one| one.io_bytes as f64 / one.bw_bytes.max(1) as f64);
     let all = (bytes as f64 / seconds.fold(1e-9, f64::max)) as u64;
     let two = |bytes, unit| [true, false].map(|binary| number_of(bytes, FIGURES, binary, unit));
-    let mut line = String::new();
     let [all, least, most] = [all, least, most].map(|rate| two(rate, "B/s"));
     let bytes = two(bytes, "B");
-    let _ = write!(line, "{name}: bw={} ({}), ", all[0], all[1]);
-    let _ = write!(line, "{}-{} ({}-{}), ", least[0], most[0], least[1], most[1]);
-    let _ = write!(line, "io={} ({}), run={shortest}-{longest}msec", bytes[0], bytes[1]);
-    writeln!(out, "{line}")
+    write!(out, "{name}: bw={} ({}), ", all[0], all[1])?;
+    write!(out, "{}-{} ({}-{}), ", least[0], most[0], least[1], most[1])?;
+    writeln!(out, "io={} ({}), run={shortest}-{longest}msec", bytes[0], bytes[1])
 }

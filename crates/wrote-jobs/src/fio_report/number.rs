@@ -6,7 +6,10 @@ pub(super) const FIGURES: usize = 4;
 /// Writes a number as fio does, in at most `figures` digits: `4.5MiB/s`, `1152`, `12.3k`.
 pub(super) fn number_of(number: u64, figures: usize, binary: bool, unit: &str) -> String {
     let thousand = if binary { 1024 } else { 1000 };
-    let prefixes = ["", "k", "M", "G", "T", "P"];
+    let prefixes = match binary {
+        true => ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"],
+        false => ["", "k", "M", "G", "T", "P", "E"],
+    };
     let (mut whole, mut rest, mut power) = (number, None, 0);
     while whole.to_string().len() > figures {
         rest = Some(whole % thousand);
@@ -22,13 +25,7 @@ pub(super) fn number_of(number: u64, figures: usize, binary: bool, unit: &str) -
         Some(rest) => (whole + u64::from(rest >= thousand / 2)).to_string(),
         None => whole.to_string(),
     };
-    let prefix = match (prefixes.get(power).unwrap_or(&""), binary) {
-        (&"", _) => String::new(),
-        (&"k", true) => "Ki".into(),
-        (prefix, true) => format!("{prefix}i"),
-        (prefix, false) => (*prefix).into(),
-    };
-    format!("{digits}{prefix}{unit}")
+    format!("{digits}{}{unit}", prefixes[power])
 }
 
 #[cfg(test)]

@@ -6,16 +6,15 @@ use super::{DiskUtil, Document, VERSION};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The version of the fields that fio writes by default.
-pub const TERSE_VERSION: u32 = 3;
 /// The percentiles of a line; fewer are filled up.
 const PERCENTILES: usize = 20;
 
-pub(super) fn write(document: &Document, version: u32, out: &mut dyn Write) -> io::Result<()> {
-    document.jobs.iter().try_for_each(|job| writeln!(out, "{}", line(job, document, version)))
+pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    document.jobs.iter().try_for_each(|job| writeln!(out, "{}", line(job, document)))
 }
 
-fn line(job: &Job, document: &Document, version: u32) -> String {
+fn line(job: &Job, document: &Document) -> String {
+    let version = document.terse_version;
     let program = if version == 2 { String::new() } else { format!("{VERSION};") };
     let mut line = format!("{version};{program}{};{};{}", job.jobname, job.groupid, job.error);
     let trim = Direction::default();
@@ -53,7 +52,8 @@ fn add_direction(line: &mut String, direction: &Direction, percentiles: &[f64], 
     let _ = write!(line, ";{io_kbytes};{bw};{};{runtime}", *iops as u64);
     add_latency(line, &direction.slat_ns);
     add_latency(line, &direction.clat_ns);
-    let found = direction.clat_ns.percentile.as_ref().map(|Pairs(found)| found);
+    let found = direction.lat_ns.percentile.as_ref().or(direction.clat_ns.percentile.as_ref());
+    let found = found.map(|Pairs(found)| found);
     for (index, percent) in percentiles.iter().enumerate() {
         let ns = found.and_then(|found| found.get(index)).map_or(0, |(_, ns)| *ns);
         let _ = write!(line, ";{percent:.6}%={}", ns / 1000);

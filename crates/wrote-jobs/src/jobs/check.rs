@@ -5,6 +5,7 @@ use super::foresight::Foresight;
 use super::place::Identity;
 use super::{Overlap, Permissions, Watcher};
 use crate::data;
+use crate::fio::NRFILES_MAX;
 use crate::machine::host;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
@@ -19,9 +20,6 @@ use wrote_result::finding::NAMES_MAX;
 use wrote_result::units::some_of;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
-
-/// The most files of one job: each is held open.
-const FILES_MAX: usize = 64;
 
 /// Refuses jobs that make no sense or are not permitted, as far as can be known before the first
 /// group runs. `watcher` receives remarks on permitted jobs that may surprise. Writes nothing, but
@@ -80,35 +78,18 @@ pub fn least_bytes(spec: &JobSpec) -> u64 {
 
 fn check_job(spec: &JobSpec) -> Result<(), String> {
     let refuse = |what: String| Err(what);
-    if !spec.order.rw.read && !spec.order.rw.write {
-        return refuse("rw: it neither reads nor writes".into());
-    }
     for sizes in spec.used_sizes() {
         if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
             return refuse("bs: a block has 1 byte to 1 GiB".into());
         }
-        if let BlockSizes::Split(shares) = sizes
-            && shares.iter().map(|share| u64::from(share.percent)).sum::<u64>() != 100
-        {
-            return refuse("bssplit: the percents do not add up to 100".into());
-        }
-    }
-    if spec.order.rwmixread_percent > 100 {
-        return refuse(format!("rwmixread: {} is more than 100", spec.order.rwmixread_percent));
     }
     let depth_max = Options::IODEPTH_MAX;
     if !(1..=depth_max).contains(&spec.io.iodepth) {
         return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.io.iodepth));
     }
-    if spec.pace.loops == 0 {
-        return refuse("loops: 0 loops do nothing".into());
-    }
-    if spec.pace.time_based && spec.pace.runtime.is_none() {
-        return refuse("time_based: needs a runtime to end after".into());
-    }
     let files = spec.files.paths.len();
-    if !(1..=FILES_MAX).contains(&files) {
-        return refuse(format!("it has {files} files; 1 to {FILES_MAX} can be used"));
+    if !(1..=NRFILES_MAX as usize).contains(&files) {
+        return refuse(format!("it has {files} files; 1 to {NRFILES_MAX} can be used"));
     }
     if let Some(folder) = &spec.files.makes_folders_in
         && !folder.as_os_str().is_empty()

@@ -80,8 +80,6 @@ pub fn run_group(
     Ok(GroupReport {
         elapsed: span(&jobs),
         jobs,
-        device_written_bytes: moved.map(|moved| moved.written_bytes),
-        device_read_bytes: moved.map(|moved| moved.read_bytes),
         device: moved,
         process: specs.iter().all(|spec| spec.pace.ramp_time.is_zero()).then_some(used),
         max_rss_bytes: used.max_rss_bytes,

@@ -78,7 +78,10 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         rate_bytes_per_s: rate,
         rate_iops,
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(pace.rate_process),
-        percentage_random: order.percentage_random.filter(|_| order.rw.random),
+        percentage_random: order
+            .percentage_random
+            .filter(|_| order.rw.random)
+            .map(|percents| percents[usize::from(is_write)]),
         random_distribution: spec.order.random_distribution.words().filter(|_| order.rw.random),
         thinktime_s: pace.think.map(|think| think.time.as_secs_f64()),
         thinktime_blocks: pace.think.map(|think| think.blocks),

@@ -26,9 +26,9 @@ pub struct Order {
     pub cut: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
-    /// The percentage of a random job's operations that are at a random offset; the others follow
-    /// the previous one. `None` means all of them.
-    pub percentage_random: Option<u32>,
+    /// The percentages of a random job's reads and writes that are at a random offset; the others
+    /// follow the previous one. `None` means all of them.
+    pub percentage_random: Option<[u32; 2]>,
 }
 
 impl Order {

@@ -87,8 +87,9 @@ enum Walk {
     /// The same, plus this many bytes.
     Stepped(i64),
     Random,
-    /// This percentage is at a random offset, the others follow the previous one.
-    Mixed(u32),
+    /// These percentages of reads and writes are at a random offset, the others follow the previous
+    /// one.
+    Mixed([u32; 2]),
     Streaks(Streak),
 }
 
@@ -305,7 +306,9 @@ impl Sequence {
                     let position = place.stepped(place.positions[usize::from(write)], step);
                     self.along(write, file, position)
                 }
-                Walk::Mixed(percent) => self.here_or_anywhere(write, file, percent),
+                Walk::Mixed(percents) => {
+                    self.here_or_anywhere(write, file, percents[usize::from(write)])
+                }
                 Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {

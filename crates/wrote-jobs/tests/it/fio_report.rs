@@ -11,7 +11,7 @@ use wrote_jobs::spec::Log;
 
 fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
     let ended_at = "2026-03-01T09:30:02.5Z".parse().expect("a time");
-    About { ended_at, global, device: Some("nvme0n1p2"), result: None, idleness: None }
+    About { ended_at, global, device: Some("nvme0n1p2"), ..About::default() }
 }
 
 /// Returns the document of these groups, parsed from its text.
@@ -230,7 +230,7 @@ fn log_files_have_fios_names_and_lines() {
     let options = [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("rw", "write")];
     job.spec.options = options.into();
     job.log = vec![logged(500, 90_000, 100), logged(1000, 110_000, 200)];
-    job.spec.log = Some(Log { mean_over: Duration::from_millis(500) });
+    job.spec.log = Some(Log { mean_over: Duration::from_millis(500), ..Log::default() });
     let files = logs(&groups, true);
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
@@ -247,7 +247,7 @@ fn log_files_have_fios_names_and_lines() {
     assert_eq!(files[1].1, "500, 800, 1, 0, 0\n1000, 1600, 1, 0, 0\n");
     assert_eq!(files[2].1, files[1].1);
     assert_eq!(files[4].1, "500, 90000, 1, 0, 0\n1000, 110000, 1, 0, 0\n");
-    groups[0].jobs[0].spec.log = Some(Log { mean_over: Duration::ZERO });
+    groups[0].jobs[0].spec.log = Some(Log::default());
     groups[0].jobs[0].log = vec![logged(3, 2_000_000, 1)];
     let files = logs(&groups, false);
     assert_eq!(files[0].1, "3, 2000, 1, 4096, 0\n");

@@ -252,7 +252,7 @@ fn bytes_that_the_device_never_saw_are_called_ram_of_all_jobs_at_once() {
     assert_eq!(ram(&told), 0, "{told:?}");
     assert!(!told.iter().any(|told| told.starts_with("busy-neighbour")), "{told:?}");
     let mut groups = sample::groups();
-    groups[1].device_read_bytes = Some(1 << 20);
+    groups[1].device.as_mut().expect("counters").read_bytes = 1 << 20;
     let told = ids(&groups);
     assert_eq!(ram(&told), 0, "{told:?}");
     assert!(told[0].starts_with("direct-not-honoured: "), "{told:?}");

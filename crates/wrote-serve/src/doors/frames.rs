@@ -5,6 +5,7 @@ use crate::config::{Frame, Oversize};
 use crate::doors::Intake;
 use crate::refusals::Refusal;
 use memchr::{memchr, memchr2};
+use std::ops::Range;
 
 /// The maximum number of digits of a count: more than any message length has.
 pub(super) const DIGITS_MAX: usize = 9;
@@ -12,6 +13,11 @@ pub(super) const DIGITS_MAX: usize = 9;
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
 /// The refusal of a client that sends TLS to a listener without it.
 pub(super) const TLS: Refusal = Refusal::Malformed("a TLS handshake on a plain listener");
+/// The bytes behind the length of a message from Python's `SocketHandler`.
+const PICKLE: Range<usize> = 4..6;
+const PICKLED: Refusal = Refusal::Malformed(
+    "a pickle of Python's logging.handlers.SocketHandler; SysLogHandler sends lines",
+);
 /// The first bytes of a zlib stream (RFC 1950), at each level but `x^`, which may start a text.
 const COMPRESSED: [[u8; 2]; 3] = [[b'x', 0x01], [b'x', 0x9c], [b'x', 0xda]];
 /// HTTP methods.
@@ -209,10 +215,13 @@ impl Frames {
                 Some(&TLS_HANDSHAKE) => {
                     return Err(TLS);
                 }
+                // A length of four bytes, and a dictionary in pickle's protocol 1.
+                Some([0, 0]) if input.len() < PICKLE.end => return Ok(false),
+                Some([0, 0]) if input[PICKLE] == *b"}q" => return Err(PICKLED),
                 Some(begin) if COMPRESSED.contains(begin) => {
                     return Err(Refusal::Malformed("a stream that is compressed as a whole"));
                 }
-                None if input.first().is_none_or(|first| b"\x16x".contains(first)) => {
+                None if input.first().is_none_or(|first| b"\x16x\0".contains(first)) => {
                     return Ok(false);
                 }
                 _ => {}

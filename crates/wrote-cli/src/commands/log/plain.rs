@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_millis(20);
 /// a new name by whether it has an extension.
 pub(super) fn is_plain(path: &Path) -> bool {
     match path.metadata() {
-        Ok(found) => found.is_file(),
+        Ok(found) => !found.is_dir(),
         Err(_) => path.extension().is_some(),
     }
 }
@@ -176,6 +176,7 @@ impl Follow for PlainReader {
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, End> {
+    check_kind(path)?;
     let file = File::open(path).map_err(|error| failed(path, &error))?;
     Ok(BufReader::with_capacity(256 << 10, file))
 }
@@ -198,6 +199,7 @@ fn line_feeds(file: &File, from: u64, to: u64) -> io::Result<u64> {
 
 /// Refuses a plain file where a log's folder is meant.
 pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
+    check_kind(path)?;
     if !path.is_file() {
         return Ok(());
     }
@@ -206,6 +208,13 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
          opening moves a torn end aside: wrote log append {path} < /dev/null",
         path = path.display()
     )))
+}
+
+/// Refuses devices, pipes and sockets.
+fn check_kind(path: &Path) -> Result<(), Error> {
+    let path_is_other = path.exists() && !path.is_file() && !path.is_dir();
+    let text = format!("{}: is neither the folder of a log nor a file of lines", path.display());
+    if path_is_other { Err(Error::Usage(text)) } else { Ok(()) }
 }
 
 fn failed(path: &Path, error: &io::Error) -> End {

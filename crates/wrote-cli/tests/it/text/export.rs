@@ -293,13 +293,8 @@ fn a_ladder_is_the_golden_one_on_each_screen_and_in_each_format() {
 fn fios_json_of_jobs_is_the_golden_one() {
     let ended_at = "2026-03-21T09:30:02Z".parse().expect("a time");
     let before = reports::before();
-    let about = fio_report::About {
-        ended_at,
-        global: &[],
-        device: before.device(),
-        result: None,
-        idleness: None,
-    };
+    let device = before.device();
+    let about = fio_report::About { ended_at, device, ..fio_report::About::default() };
     let mut text = Vec::new();
     let document = fio_report::document(&reports::groups(), &about);
     document.write(&[fio_report::Form::Json], &mut text).expect("memory takes everything");

@@ -217,12 +217,7 @@ fn each_error_is_one_line_with_its_number() {
             "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one \
              says what is written",
         ),
-        (
-            "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",
-            "line 5: new_group: jobs that run at once are reported as one by group_reporting; \
-             leave that out, or write stonewall to run them one after the other",
-        ),
-        ("[a]\nnumjobs=256\nnrfiles=65", "line 3: nrfiles=65: must be a whole number from 1 to 64"),
+        ("[a]\nnumjobs=256\nnrfiles=1025", "line 3: nrfiles=1025: must be a whole number from 1 to 1024"),
     ] {
         assert_eq!(problem(text), told, "{text}");
     }

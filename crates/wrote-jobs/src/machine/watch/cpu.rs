@@ -7,7 +7,7 @@ const TICKS_MIN: u64 = 10;
 
 /// The ticks of each CPU since the machine started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct CpuTimes(Vec<CpuTime>);
+pub struct CpuTimes(Vec<CpuTime>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuTime {
@@ -19,7 +19,7 @@ struct CpuTime {
 impl CpuTimes {
     /// Returns the ticks until now; no CPU if the kernel does not report them. Takes 10 us, and
     /// longer on large machines, so call it outside the clock.
-    fn now() -> CpuTimes {
+    pub fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -29,18 +29,28 @@ impl CpuTimes {
         CpuTimes(lines.filter_map(CpuTime::parse).collect())
     }
 
-    /// Returns the busiest CPU since `earlier`; `None` after too short a time.
-    fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
-        let share = |now: &CpuTime| {
+    /// Returns the load of each CPU since `earlier`, with at least this number of ticks.
+    fn since(&self, earlier: &CpuTimes, ticks_min: u64) -> impl Iterator<Item = CpuBusy> {
+        let share = move |now: &CpuTime| {
             let before = earlier.0.iter().find(|before| before.cpu == now.cpu)?;
             let total = now.total.saturating_sub(before.total);
             let busy = now.busy.saturating_sub(before.busy);
             let busy_share = (busy as f64 / total.max(1) as f64).min(1.0);
-            (total >= TICKS_MIN).then_some(CpuBusy { cpu: now.cpu, busy_share })
+            (total >= ticks_min).then_some(CpuBusy { cpu: now.cpu, busy_share })
         };
+        self.0.iter().filter_map(share)
+    }
+
+    /// Returns the busiest CPU since `earlier`; `None` after too short a time.
+    fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
         // The first of equally busy ones.
-        let all = self.0.iter().filter_map(share);
+        let all = self.since(earlier, TICKS_MIN);
         all.reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })
+    }
+
+    /// Returns the part of the time since then in which each CPU was idle, from 0 to 1.
+    pub fn idle_until_now(&self) -> Vec<(u32, f64)> {
+        CpuTimes::now().since(self, 0).map(|busy| (busy.cpu, 1.0 - busy.busy_share)).collect()
     }
 }
 

@@ -125,7 +125,7 @@ fn the_sizes_of_a_range_are_its_multiples_and_come_equally_often() {
 fn a_part_of_the_operations_is_random_and_each_other_one_follows_the_last() {
     for percent in [0, 30, 70, 100] {
         let mut spec = job(random(WRITE));
-        (spec.order.percentage_random, spec.pace.io_bytes) = (Some(percent), Some(40 << 20));
+        (spec.order.percentage_random, spec.pace.io_bytes) = (Some([9, percent]), Some(40 << 20));
         let all = operations(outline(spec, &[0..1 << 30]));
         let follows = all.windows(2).filter(|two| two[1].offset == two[0].offset + 4096).count();
         let part = follows as f64 / (all.len() - 1) as f64 * 100.0;
@@ -203,7 +203,7 @@ proptest! {
         loops in 1..3_u32,
         norandommap: bool,
         range in prop::option::of((1..5000_u64, 1..9_u64)),
-        percentage_random in prop::option::of(0..=100_u32),
+        percentage_random in prop::option::of([0..=100_u32, 0..=100]),
         seed: u64,
     ) {
         let percent = 100 / sizes.len() as u32;

@@ -156,6 +156,11 @@ fn another_protocol_is_refused_for_one_reason() {
         assert_is(frame, tls, &[], Some(Reason::Malformed));
     }
     assert_is(Frame::Lines, b"x\x9cstream\n", &[], Some(Reason::Malformed));
+    let pickle = b"\0\0\0\x1b}q\0(X\x03\0\0\0msgq\x01X\x01\0\0\0aq\x02u.";
+    for frame in [Frame::Auto, Frame::Lines, Frame::Nul] {
+        assert_is(frame, pickle, &[], Some(Reason::Malformed));
+    }
+    assert_is(Frame::Auto, b"\0\0a\0bcd\n", &[b"a", b"bcd"], None);
     assert_is(Frame::Lines, b"x^2\n", &[b"x^2"], None);
     // Only at the start of a stream, and only both bytes together.
     assert_is(Frame::Lines, b"\x16\n\x16\x03\n", &[b"\x16", b"\x16\x03"], None);

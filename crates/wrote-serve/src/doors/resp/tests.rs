@@ -27,11 +27,14 @@ fn each_value_is_a_record_and_each_answer_names_it() {
         request(&[b"xadd", b"key", b"MAXLEN", b"~", b"1000", b"*", b"f", b"two\r\n\0"]),
         request(&[b"RPUSH", b"list", b"three", b"four"]),
         b"LPUSH list five\r\n".to_vec(),
+        b"XTRIM key MAXLEN ~ 2\r\nMULTI\r\nXADD key * f six\r\nXTRIM key MINID 3\r\nEXEC\r\n".to_vec(),
     ]
     .concat();
     let outcome = over(&stream, &[]);
-    assert_eq!(outcome.records, [&b"one"[..], b"two\r\n\0", b"three", b"four", b"five"]);
-    assert_eq!(outcome.answers, b"$3\r\n0-1\r\n$3\r\n1-1\r\n:4\r\n:5\r\n");
+    assert_eq!(outcome.records, [&b"one"[..], b"two\r\n\0", b"three", b"four", b"five", b"six"]);
+    let answers = "$3\r\n0-1\r\n$3\r\n1-1\r\n:4\r\n:5\r\n:0\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n\
+                   *2\r\n$3\r\n5-1\r\n:0\r\n";
+    assert_eq!(String::from_utf8_lossy(&outcome.answers), answers);
     assert_eq!(outcome.refused, None);
 }
 

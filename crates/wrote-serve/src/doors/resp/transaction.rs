@@ -37,6 +37,7 @@ pub(super) fn discard(resp: &mut Resp, intake: &mut Intake<'_>) {
 pub(super) fn enqueue(resp: &mut Resp, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
     let problem = match (name, resp.request.len()) {
         (b"XADD", 5..) => resp.entry(input).err().map(str::to_owned),
+        (b"XTRIM", words @ 4..) if resp.trimming(input, 3) == Some(words) => None,
         (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => None,
         _ => {
             let name = name.escape_ascii();
