@@ -108,7 +108,8 @@ struct DiskUtil {
 /// `group_reporting` are one entry.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
-    let mut jobs: Vec<Job> = groups.iter().flat_map(|group| entries_of(group, elapsed_s, about.bins)).collect();
+    let mut jobs: Vec<Job> =
+        groups.iter().flat_map(|group| entries_of(group, elapsed_s, about.bins)).collect();
     if let Some(result) = about.result {
         jobs.iter_mut().for_each(|job| job.add_survival(result));
     }

@@ -187,8 +187,8 @@ fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning 
     let is_key = keys_of_fio::is_key(&key);
     // A switch with a value is fio's key of that name, and jobs have their own folders.
     let is_own = |of: &clap::Arg| {
-        let is_jobs = !of.get_action().takes_values() && value.is_some()
-            || has_jobs && key == "directory";
+        let is_jobs =
+            !of.get_action().takes_values() && value.is_some() || has_jobs && key == "directory";
         of.get_long() == Some(&key) && !(is_key && is_jobs)
     };
     let run = command.find_subcommand("run").expect("it is there");

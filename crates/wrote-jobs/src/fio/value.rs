@@ -143,9 +143,9 @@ impl Value<'_> {
             "ms" | "msec" => 1000,
             "" => plain_us,
             "s" | "sec" => 1_000_000,
-            "m" => 60_000_000,
-            "h" => 3_600_000_000,
-            "d" => 86_400_000_000,
+            "m" | "min" => 60_000_000,
+            "h" | "hour" => 3_600_000_000,
+            "d" | "day" => 86_400_000_000,
             other => {
                 return Err(format!(
                     "{other} is not a unit of time; there are us, ms, s, m, h and d"

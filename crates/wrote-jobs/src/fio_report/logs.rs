@@ -49,6 +49,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
             files.push((name.into(), sums.into_iter().map(line).collect()));
         }
     }
+    files.extend(aggregated.then(|| ("agg-trim_bw.log".into(), String::new())));
     for (number, job) in jobs().enumerate() {
         for (key, kind, value) in KINDS {
             let Some(prefix) = job.spec.option(key) else { continue };

@@ -37,9 +37,11 @@ impl JobFile {
 /// Reads and parses all files, and keeps the jobs asked for.
 pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Vec<JobFile>, Error> {
     let options = options(arguments);
-    if let Some((_, name)) =
-        options.iter().find(|(key, _)| key == "name" && !arguments.jobs.is_empty())
-    {
+    // Those before the first job are for the jobs of files, too.
+    let first = options.iter().position(|(key, _)| key == "name");
+    let overrides = &options[..first.unwrap_or(options.len())];
+    let is_beside = first.is_some() && !arguments.jobs.is_empty() && !arguments.as_fio;
+    if let Some((_, name)) = first.map(|at| &options[at]).filter(|_| is_beside) {
         let name = name.as_deref().unwrap_or_default();
         let because = "jobs come from files, or from the command line: run one after the other";
         return Err(Error::Usage(format!("--name={name}: {because}")));
@@ -56,12 +58,12 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
             read(&path, included, stop).map_err(|error| error.to_string())
         };
         let parse = |surroundings: &fio::Surroundings| fio::parse(&text, surroundings);
-        match parsed(&options, arguments, &include, parse) {
+        match parsed(overrides, arguments, &include, parse) {
             Ok(parsed) => files.push(JobFile::of(name, parsed)),
             Err(errors) => refused.extend(errors.iter().map(|error| format!("{name}: {error}"))),
         }
     }
-    if arguments.jobs.is_empty() {
+    if arguments.jobs.is_empty() || first.is_some() {
         let parse = |surroundings: &fio::Surroundings| fio::parse_options(&options, surroundings);
         match parsed(&[], arguments, &no_file, parse) {
             Ok(parsed) => files.push(JobFile::of("the command line".into(), parsed)),

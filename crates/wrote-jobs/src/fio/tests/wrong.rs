@@ -217,7 +217,10 @@ fn each_error_is_one_line_with_its_number() {
             "line 3: buffer_pattern=0x1: zero_buffers or buffer_compress_percentage too: only one \
              says what is written",
         ),
-        ("[a]\nnumjobs=256\nnrfiles=1025", "line 3: nrfiles=1025: must be a whole number from 1 to 1024"),
+        (
+            "[a]\nnumjobs=256\nnrfiles=1025",
+            "line 3: nrfiles=1025: must be a whole number from 1 to 1024",
+        ),
     ] {
         assert_eq!(problem(text), told, "{text}");
     }

@@ -27,7 +27,8 @@ fn each_value_is_a_record_and_each_answer_names_it() {
         request(&[b"xadd", b"key", b"MAXLEN", b"~", b"1000", b"*", b"f", b"two\r\n\0"]),
         request(&[b"RPUSH", b"list", b"three", b"four"]),
         b"LPUSH list five\r\n".to_vec(),
-        b"XTRIM key MAXLEN ~ 2\r\nMULTI\r\nXADD key * f six\r\nXTRIM key MINID 3\r\nEXEC\r\n".to_vec(),
+        b"XTRIM key MAXLEN ~ 2\r\nMULTI\r\nXADD key * f six\r\nXTRIM key MINID 3\r\nEXEC\r\n"
+            .to_vec(),
     ]
     .concat();
     let outcome = over(&stream, &[]);
