@@ -431,7 +431,8 @@ impl<'a> Worker<'a> {
                 let latency_ns = self.now_ns.saturating_sub(since_ns);
                 self.tally.record(next.write, latency_ns);
                 if let Some(log) = self.log.as_mut().filter(|_| self.counting) {
-                    log.add(self.now_ns - self.counts_from_ns, next.write, latency_ns, bytes);
+                    let at_ns = self.now_ns - self.counts_from_ns;
+                    log.add(at_ns, &Next { len: bytes, ..next }, latency_ns);
                 }
                 if next.write && self.tally.waits_for_flush() {
                     self.tally.unflushed(since_ns);

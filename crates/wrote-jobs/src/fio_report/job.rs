@@ -73,8 +73,13 @@ fn steady(job: &JobReport) -> Option<(Value, String)> {
     let ss = job.spec.option("steadystate").unwrap_or_default();
     let (yes, kind) = (if found.attained { "yes" } else { "no" }, ss.split(':').next()?);
     let [binary, decimal] = [true, false].map(|binary| number_of(bw_mean, FIGURES, binary, "B/s"));
-    let line =
-        format!("attained={yes}, bw={binary} ({decimal}), iops={iops_mean}, {kind}={criterion}");
+    let kind = match kind.strip_suffix("_slope") {
+        Some(rate) => format!("{rate} slope"),
+        None => format!("{kind} mean dev"),
+    };
+    let line = format!(
+        "attained={yes}, bw={binary} ({decimal}), iops={iops_mean}, {kind}={off:.3}{percent}"
+    );
     let object = json!({
         "ss": ss,
         "duration": steady.over.as_secs(),

@@ -73,7 +73,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
 
 fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
     let is_mean = job.spec.log.is_some_and(|log| !log.mean_over.is_zero());
-    let is_of_epoch = job.spec.is_on("log_unix_epoch");
+    let (is_of_epoch, offsets) = (job.spec.is_on("log_unix_epoch"), job.spec.is_on("log_offset"));
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
     // The time before the submission of an operation is not measured.
@@ -85,13 +85,10 @@ fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
             false => (entry.latency_ns.max(1) as f64 / 1e9, entry.bytes),
         };
         let direction = u8::from(entry.write);
+        let offset = if offsets { format!(", {}", entry.offset) } else { String::new() };
+        let (at_ms, value) = (epoch_ms + entry.at_ms, value(entry, seconds));
         // A text accepts everything.
-        let _ = writeln!(
-            text,
-            "{}, {}, {direction}, {bytes}, 0",
-            epoch_ms + entry.at_ms,
-            value(entry, seconds)
-        );
+        let _ = writeln!(text, "{at_ms}, {value}, {direction}, {bytes}{offset}, 0");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! A job's records besides its counts: the entries of fio's log files, and the rate of each second.
 //! A job with `steadystate` ends when that rate is steady.
 
+use super::sequence::Next;
 use super::tally::Tally;
 use crate::spec::{Log, Steady};
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct Logged {
     pub latency_ns: u64,
     /// Bytes of the operation, or of all operations of the entry.
     pub bytes: u64,
+    /// Where an entry of one operation began in its file.
+    pub offset: u64,
     /// Operations of the entry.
     pub operations: u64,
     /// Milliseconds of the entry's time; 0 for an entry of one operation.
@@ -80,8 +83,8 @@ impl Keeper {
         }
     }
 
-    pub(super) fn add(&mut self, at_ns: u64, write: bool, latency_ns: u64, bytes: usize) {
-        let (at_ms, bytes) = (at_ns / 1_000_000, bytes as u64);
+    pub(super) fn add(&mut self, at_ns: u64, done: &Next, latency_ns: u64) {
+        let (at_ms, write, bytes) = (at_ns / 1_000_000, done.write, done.len as u64);
         if self.count_over_ms > 0 {
             let counting = &mut self.counting[usize::from(write)];
             counting.add(latency_ns, bytes);
@@ -96,6 +99,7 @@ impl Keeper {
                 write,
                 latency_ns,
                 bytes,
+                offset: done.offset,
                 operations: 1,
                 span_ms: 0,
             });
@@ -217,9 +221,10 @@ mod tests {
     fn entries_are_of_each_operation_or_the_means_of_a_time() {
         let each = |mean_over| {
             let mut keeper = Keeper::new(Log { mean_over, count_over: Duration::ZERO });
-            keeper.add(1_000_000, true, 100, 4096);
-            keeper.add(2_000_000, true, 300, 4096);
-            keeper.add(12_000_000, false, 50, 512);
+            let next = |write, len| Next { write, file: 0, offset: 0, len };
+            keeper.add(1_000_000, &next(true, 4096), 100);
+            keeper.add(2_000_000, &next(true, 4096), 300);
+            keeper.add(12_000_000, &next(false, 512), 50);
             keeper.finish(15_000_000).0
         };
         let entry = |at_ms, write, latency_ns, bytes, operations, span_ms| Logged {
@@ -229,6 +234,7 @@ mod tests {
             bytes,
             operations,
             span_ms,
+            offset: 0,
         };
         let single = each(Duration::ZERO);
         assert_eq!(single[1], entry(2, true, 300, 4096, 1, 0));
@@ -249,7 +255,8 @@ mod tests {
             (19, true, u64::MAX),
             (24, true, 0),
         ] {
-            keeper.add(at_ms * 1_000_000, write, latency_ns, 4096);
+            let next = Next { write, file: 0, offset: 0, len: 4096 };
+            keeper.add(at_ms * 1_000_000, &next, latency_ns);
         }
         let (_, counted) = keeper.finish(30_000_000);
         let filled = |counted: &Counted| -> Vec<(usize, u32)> {

@@ -227,6 +227,7 @@ fn log_files_have_fios_names_and_lines() {
         bytes: operations * 4096,
         operations,
         span_ms: 500,
+        offset: 8192,
     };
     let options = [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("rw", "write")];
     job.spec.options = options.into();
@@ -249,9 +250,13 @@ fn log_files_have_fios_names_and_lines() {
     assert_eq!(files[1].1, "500, 800, 1, 0, 0\n1000, 1600, 1, 0, 0\n");
     assert_eq!(files[3].1, files[1].1);
     assert_eq!(files[5].1, "500, 90000, 1, 0, 0\n1000, 110000, 1, 0, 0\n");
-    groups[0].jobs[0].spec.log = Some(Log::default());
+    let job = &mut groups[0].jobs[0];
+    job.spec.log = Some(Log::default());
+    let options =
+        [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("log_offset", "1")];
+    job.spec.options = options.into();
     groups[0].jobs[0].log = vec![logged(3, 2_000_000, 1)];
     let files = logs(&groups, false);
-    assert_eq!(files[0].1, "3, 2000, 1, 4096, 0\n");
-    assert_eq!((files[1].1.as_str(), files[2].1.as_str()), ("", "3, 2000000, 1, 4096, 0\n"));
+    assert_eq!(files[0].1, "3, 2000, 1, 4096, 8192, 0\n");
+    assert_eq!((files[1].1.as_str(), files[2].1.as_str()), ("", "3, 2000000, 1, 4096, 8192, 0\n"));
 }
