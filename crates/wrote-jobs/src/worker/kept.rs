@@ -252,7 +252,7 @@ mod tests {
             (3, true, 129),
             (4, false, 130),
             (12, true, 1 << 20),
-            (19, true, u64::MAX),
+            (19, true, 1 << 60),
             (24, true, 0),
         ] {
             let next = Next { write, file: 0, offset: 0, len: 4096 };

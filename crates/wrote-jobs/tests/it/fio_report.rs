@@ -157,8 +157,8 @@ fn clones_are_entries_of_their_own_unless_the_group_is_reported_as_one() {
     assert_eq!(group["job_runtime"], 2500, "of all jobs, added up");
     assert_eq!(group["usr_cpu"], 15.0, "of the time that the jobs took");
     assert_eq!(group["sync"]["total_ios"], 3);
-    // Samples of the same half second add up.
-    assert_eq!(group["read"]["bw_samples"], 2);
+    // As in fio, the jobs' samples and means are added up.
+    assert_eq!(group["read"]["bw_samples"], 6);
     assert_eq!(group["read"]["bw_mean"], f64::from((64 + 64 + 16) << 10));
 }
 

@@ -61,9 +61,8 @@ fn each_error_is_one_line_with_its_number() {
         ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
         ("[a]\nsize=150%", "line 2: size=150%: percents are from 0% to 100%"),
         (
-            "[a]\npercentage_random=20,30",
-            "line 2: percentage_random=20,30: reads and writes have the same part here; write one \
-             number",
+            "[a]\npercentage_random=20,130",
+            "line 2: percentage_random=20,130: must be a whole number from 0 to 100",
         ),
         (
             "[a]\ntime_based\nruntime=1\nnumber_ios=5",
@@ -175,8 +174,8 @@ fn each_error_is_one_line_with_its_number() {
         ),
         ("[a]\ntime_based", "line 2: time_based: needs runtime"),
         (
-            "[a]\nruntime=5min",
-            "line 2: runtime=5min: min is not a unit of time; there are us, ms, s, m, h and d",
+            "[a]\nruntime=5w",
+            "line 2: runtime=5w: w is not a unit of time; there are us, ms, s, m, h and d",
         ),
         (
             "[a]\nruntime=1.5s",
