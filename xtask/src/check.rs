@@ -7,7 +7,7 @@ pub mod links;
 pub mod prose;
 mod sources;
 
-use crate::{PEERS, bindings};
+use crate::{PEERS, bindings, fuzz};
 use lab::tools::failure::Failure;
 use lab::tools::packages::{self, MPI};
 use lab::tools::programs::{self, cargo_tests};
@@ -41,6 +41,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("circles of imports", circles::check)?;
     report.step("paths in the architecture", links::check_paths)?;
     report.step("lines of code", lines::check)?;
+    report.step("no dependency twice", no_duplicates)?;
     report.step("few dependencies of the library", few_dependencies)?;
     report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
     let clippy = ["clippy", "--workspace", "--all-targets", programs::features()];
@@ -58,7 +59,9 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 fn formats(report: &mut Report) -> Result<(), Failure> {
     step(report, "fmt", &["fmt", "--all", "--check"])?;
-    for (name, manifest) in [("peers", PEERS), ("bindings", bindings::MANIFEST)] {
+    let others =
+        [("peers", PEERS), ("bindings", bindings::MANIFEST), ("the fuzzer", fuzz::MANIFEST)];
+    for (name, manifest) in others {
         let words = ["fmt", "--all", "--check", "--manifest-path", manifest];
         step(report, &format!("fmt of {name}"), &words)?;
     }
@@ -68,6 +71,17 @@ fn formats(report: &mut Report) -> Result<(), Failure> {
 /// Runs cargo with `words` as one step.
 pub fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
     report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
+}
+
+/// Fails if `wrote` depends on two versions of a crate: it would be built twice, with incompatible
+/// types.
+fn no_duplicates() -> Result<(), Failure> {
+    let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
+    let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
+    match two_versions(&finished.stdout).as_slice() {
+        [] => Ok(()),
+        names => Err(Failure::Failed(format!("two versions of {}", names.join(", ")))),
+    }
 }
 
 /// Fails if the library with default features depends on too many crates.
@@ -89,9 +103,30 @@ fn dependencies(tree: &str) -> Vec<&str> {
     names
 }
 
+/// Returns the crates with two versions in the output of `cargo tree -d`. A crate that a macro and
+/// the program use with other features is listed twice with one version.
+fn two_versions(tree: &str) -> Vec<&str> {
+    let begins = tree.lines().filter_map(|line| line.split_once(" v"));
+    let mut crates: Vec<(&str, &str)> = begins
+        .filter(|(name, _)| !name.contains(' '))
+        .map(|(name, rest)| (name, rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    crates.sort_unstable();
+    crates.dedup();
+    crates.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].0).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_with_two_versions_is_told_from_one_with_two_sets_of_features() {
+        let twice = "winnow v1.0.5\n├── toml v1.2.1\n\nwinnow v1.0.5\n└── askama_parser v0.16.1\n";
+        assert!(two_versions(twice).is_empty());
+        let two = "syn v2.0.1\n└── a v1.0.0\n\nsyn v3.0.9\n└── b v1.0.0 (*)\n";
+        assert_eq!(two_versions(two), ["syn"]);
+    }
 
     #[test]
     fn a_dependency_counts_once_and_the_library_itself_not() {

@@ -4,6 +4,7 @@ mod bindings;
 mod book;
 mod check;
 mod dist;
+mod fuzz;
 mod languages;
 mod miri;
 mod nightly;
@@ -46,6 +47,7 @@ enum Verb {
     Circles,
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
+    Fuzz(fuzz::Arguments),
     Lab(runs::Arguments),
     /// Measure wrote and its peers in turn, in one folder.
     #[command(disable_help_flag = true)]
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Lines => check::lines::check(),
         Verb::Circles => check::circles::check(),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
+        Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Lab(arguments) => runs::lab(&arguments),
         Verb::Peers(arguments) => peers("peers", &arguments),
         Verb::Picture(arguments) => peers("picture", &arguments),

@@ -2,9 +2,11 @@
 //! or repeatedly with other random seeds. The first ones protect data.
 
 use crate::check::{STRICT, step};
+use crate::fuzz::{self, Subject};
 use crate::languages::{self, Missing};
 use crate::test::tests;
 use crate::{PEERS, bindings, book, dist, miri, release, toolchains};
+use clap::ValueEnum;
 use lab::runs::confine::{self, Share};
 use lab::runs::seeds::{self, SimArguments};
 use lab::runs::{Moments, devices, duration, kill, log_writes, power_cut, trace};
@@ -158,7 +160,7 @@ const CAMPAIGNS: [Campaign; 30] = [
     each("kills", "lab kill: 200 times", (200, 20), |report, call| {
         kill::lab(report, Moments::of(call.count))
     }),
-    long("parsers", "drawn streams of the server's parsers", |report, _| parsers(report)),
+    long("fuzz", "fuzzer of the server's parsers", |report, _| fuzzer(report)),
     long("commands", "5,000 drawn command lines", |report, _| {
         tests(report, "tests of drawn command lines", &["--ignored", "drawn_calls::"])
     }),
@@ -238,8 +240,9 @@ fn confined(report: &mut Report, call: Call) -> Result<(), Failure> {
     if call.is_short { Ok(()) } else { confine::lab(report, Share::Rest) }
 }
 
-/// How many streams each test of the server's parsers draws.
-const STREAMS: &str = "20000";
+/// How long the fuzzer runs on each of the server's parsers, which receive arbitrary bytes from the
+/// network. All of them together must leave time for the later campaigns.
+const PARSER_SECONDS: u32 = 180;
 /// The modules of the library's tests `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_waiting::", "writer::"];
 
@@ -291,11 +294,12 @@ fn features(report: &mut Report) -> Result<(), Failure> {
     })
 }
 
-fn parsers(report: &mut Report) -> Result<(), Failure> {
-    report.step("tests of drawn streams", || {
-        let words = ["test", "-p", "wrote-serve", "--lib", "doors::"];
-        cargo_tests(cargo(&words).env("PROPTEST_CASES", STREAMS))
-    })
+fn fuzzer(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST, &[])?;
+    for &subject in Subject::value_variants() {
+        report.step(&subject.step(), || fuzz::run_for(subject, PARSER_SECONDS))?;
+    }
+    Ok(())
 }
 
 fn rivals(report: &mut Report) -> Result<(), Failure> {

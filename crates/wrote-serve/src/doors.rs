@@ -25,7 +25,7 @@ const PASSED_BYTES_MAX: usize = 64 << 20;
 /// A protocol on a byte stream.
 pub(crate) trait Protocol: Send + Unpin + 'static {
     /// The maximum number of unread bytes that the door leaves beyond one message.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = 1024 + 64;
 
     /// Takes complete messages and commands from the start of `input`, and returns the bytes

@@ -16,9 +16,10 @@ mod config;
 mod connection;
 mod datagrams;
 mod doors;
-#[cfg(test)]
-mod driven;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod listen;
 mod memory;
 mod metrics;

@@ -63,7 +63,7 @@ impl Resp {
 }
 
 impl Protocol for Resp {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = request::REQUEST_BYTES_MAX;
 
     fn renew(&mut self, access: &Arc<Access>) -> Result<(), Refusal> {

@@ -1,7 +1,7 @@
 //! Tests of framing: each stream in one piece, and split at any point.
 
 use super::*;
-use crate::driven::{Outcome, drive};
+use crate::fuzzing::{Outcome, drive};
 use crate::refusals::Reason;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::access::AccessConfig;
-use crate::driven::{Outcome, drive};
+use crate::fuzzing::{Outcome, drive};
 use proptest::prelude::*;
 
 /// Feeds a whole stream to the door, split by `cuts`.

@@ -1,9 +1,51 @@
-//! Drives a door without a connection, for tests of the parsers.
+//! Drives a door without a connection: for parser tests, and as entry points of the fuzzer.
 
 use crate::answers::Answers;
-use crate::doors::{Intake, Protocol, Store};
+use crate::config::{Frame, Oversize};
+use crate::doors::{Frames, Intake, Protocol, Relp, Resp, Store};
 use crate::refusals::{Reason, Refusal};
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+const MESSAGE_BYTES_MAX: usize = 128;
+
+/// Parses a stream with each framing, in one piece and split. Each of `cuts` is the length of a
+/// piece and the number of messages that the log then has room for.
+///
+/// # Panics
+///
+/// If the messages depend on the cuts, or the parser keeps more than one message.
+pub fn frames(stream: &[u8], cuts: &[(usize, usize)]) {
+    for frame in Frame::ALL {
+        for oversize in Oversize::ALL {
+            compare(|| Frames::new(frame, oversize), stream, cuts);
+        }
+    }
+}
+
+/// Parses a RELP session, in one piece and split as for [`frames`].
+///
+/// # Panics
+///
+/// If the messages or answers depend on the cuts, or the parser keeps more than one message.
+pub fn relp(stream: &[u8], cuts: &[(usize, usize)]) {
+    compare(|| Relp::new(Oversize::Truncate), stream, cuts);
+}
+
+/// Parses RESP requests, in one piece and split as for [`frames`]. There is no log to read.
+///
+/// # Panics
+///
+/// If the messages or answers depend on the cuts.
+pub fn resp(stream: &[u8], cuts: &[(usize, usize)]) {
+    compare(|| Resp::new(None, Arc::default()), stream, cuts);
+}
+
+fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usize)]) {
+    let whole = drive(door(), stream, &[], MESSAGE_BYTES_MAX);
+    assert!(whole.records.iter().all(|record| record.len() <= MESSAGE_BYTES_MAX));
+    assert_eq!(drive(door(), stream, cuts, MESSAGE_BYTES_MAX), whole);
+}
 
 /// The messages, answers and refusal that a stream led to.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,21 @@
+//! A fuzz target: parses arbitrary bytes as frames. Splitting the stream into other reads must give
+//! the same messages.
+
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+
+/// The fuzzer's bytes.
+#[derive(Arbitrary, Debug)]
+struct Input {
+    /// Lengths of the pieces, and how many messages the log has room for at each.
+    cuts: Vec<(u8, u8)>,
+    stream: Vec<u8>,
+}
+
+fuzz_target!(|input: Input| {
+    let cuts: Vec<_> =
+        input.cuts.iter().map(|&(bytes, room)| (usize::from(bytes), usize::from(room))).collect();
+    wrote_serve::fuzzing::frames(&input.stream, &cuts);
+});
