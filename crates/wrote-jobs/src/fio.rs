@@ -14,7 +14,6 @@ mod syntax;
 mod tests;
 mod value;
 
-pub(crate) use files::NRFILES_MAX;
 pub use note::{Note, ParseError};
 
 use crate::spec::JobSpec;

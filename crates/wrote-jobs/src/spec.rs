@@ -16,6 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wrote_result::document::Process;
 
+/// The most files of one job: each is held open.
+pub(crate) const NRFILES_MAX: u32 = 1024;
+
 /// A part of a job, shared by the job's clones until one of them changes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part<T>(Arc<T>);

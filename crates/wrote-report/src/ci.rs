@@ -47,7 +47,7 @@ fn levels(severity: Severity) -> [&'static str; 2] {
     }
 }
 
-/// Writes workflow commands, by which GitHub shows messages next to the lines of a change.
+/// Writes workflow commands: GitHub shows their messages next to the lines of a change.
 pub fn write_github(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let data = |text: &str| plain(text).replace('%', "%25");
     let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");

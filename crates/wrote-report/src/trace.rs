@@ -118,6 +118,7 @@ pub fn crash_state(state: &CrashState) -> Section<'static> {
         chapter: String::new(),
         text: format!("power lost {}", state.moment),
         facts: facts.map(|(label, fact)| (label.to_owned(), fact)).collect(),
+        before: Vec::new(),
         commands: state.problem.iter().map(|_| state.reproduce.clone()).collect(),
         after: Vec::new(),
     };

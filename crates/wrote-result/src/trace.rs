@@ -82,8 +82,8 @@ pub struct CrashTest {
     pub states: u64,
     /// The states for which there was no time (`--within`).
     pub unchecked_states: u64,
-    /// The crashes for which all states stand: those that leave the same content of the same names
-    /// are one state.
+    /// The crashes for which all states stand: one state stands for all that leave the same content
+    /// of the same names.
     pub crashes: u64,
     /// The time of the checks, in seconds.
     pub elapsed_s: f64,

@@ -94,7 +94,7 @@ const ANSWERED: [(&str, &str); 5] = [
     ("langs/log", "Durable lines"),
 ];
 
-/// Answers by the fastest language, its part of the drive's rate, and how far the slowest is behind.
+/// Answers by the fastest language, its part of the drive's rate, and the lag of the slowest.
 fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<document::Answer> {
     let rows = evidence.rows.iter().filter(|row| row.workload == workload);
     let (drive, mut rows): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.short_name() == DRIVE);

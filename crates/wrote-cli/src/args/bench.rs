@@ -46,7 +46,8 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Measure only these scenarios, workloads or rows (see --list) [default: ladder, read and 64 writers of one log]
+    /// Measure only these scenarios, workloads or rows (see --list) [default: ladder, read and 64
+    /// writers of one log]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 

@@ -149,7 +149,8 @@ fn is_option(word: &OsString) -> bool {
     word.to_str().is_some_and(|text| text.starts_with('-') && text != "-")
 }
 
-/// Returns an option's key, and its value behind a `=`. fio takes long options behind one dash, too.
+/// Returns an option's key, and its value behind a `=`. fio takes long options behind one dash,
+/// too.
 pub fn key_of(option: &OsString) -> (String, Option<String>) {
     let text = option.to_string_lossy();
     let text = text.strip_prefix("--").unwrap_or(text.strip_prefix('-').unwrap_or(&text));

@@ -26,6 +26,16 @@ fn no_block_device_is_said_of_a_file_system_that_names_none() {
 }
 
 #[test]
+fn no_journal_is_said_of_rows_that_would_survive_a_power_loss() {
+    let mounted = or_skip!(Mounted::image("ext2", 64 * MIB));
+    let document = bench(mounted.path(), "--only small --size 1MiB --time 60s --runs 1");
+    let rows = &of(&document, "no-journal").evidence["rows"];
+    assert!(!rows.to_string().contains("\"small/cached\""), "{rows}");
+    let journaled = or_skip!(Disk::ext4(64 * MIB));
+    silent(&bench(journaled.path(), SOME), "no-journal");
+}
+
+#[test]
 fn counters_off_is_said_where_the_queue_counts_nothing() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("iostats", "0")));
     let document = bench(disk.path(), SOME);

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_jobs::import;
 use wrote_report::{Content, Named, write_html};
-use wrote_result::document::{Document, Finding, Row, SCHEMA};
+use wrote_result::document::{Document, Finding, Row, SCHEMA, Severity};
 use wrote_result::stats;
 
 /// Results of every command and scenario, written before the program kept histograms.
@@ -143,7 +143,7 @@ fn the_caveats_are_a_badge_that_counts_them() {
     let title = format!("<h2>{} things to know</h2>", ladder.findings.len());
     assert!(badge.len() == 1 && badge[0].contains(&title), "{badge:?}");
     assert!(ladder.findings.iter().all(|of| badge[0].contains(&of.id)), "{badge:?}");
-    let critical = Finding::critical("ram-not-disk", "No byte reached the disk");
+    let critical = Finding::new("ram-not-disk", Severity::Critical, "No byte reached the disk");
     let open = page_of(&Document { findings: vec![critical], ..ladder });
     assert!(open.contains("<h2>1 thing to know</h2>") && !open.contains("fold badge"), "{open}");
 }

@@ -2,10 +2,8 @@
 
 use super::draft::Draft;
 use super::value::Value;
+use crate::spec::NRFILES_MAX;
 use std::path::PathBuf;
-
-/// The most files of one job: each is held open.
-pub(crate) const NRFILES_MAX: u32 = 1024;
 
 /// fio's name of a file (fio(1), `filename_format`).
 const FORMAT: &str = "$jobname.$jobnum.$filenum";

@@ -154,7 +154,7 @@ static KEYS: &[Key] = &[
     key("filename", Set(filename)),
     key("directory", set!(d, v => directories = files::list(v)?)),
     key("filename_format", set!(d, v => filename_format = Some(files::format(v)?))),
-    key("nrfiles/nr_files", set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
+    key("nrfiles/nr_files", set!(d, v => nrfiles = v.within(1..=crate::spec::NRFILES_MAX)?)),
     key("filesize", set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
     key("offset/fileoffset", set!(d, v => offset = v.size()?)),
     key("offset_increment", set!(d, v => offset_increment = v.size()?)),

@@ -30,7 +30,7 @@ pub struct Logged {
 pub struct Counted {
     /// Milliseconds from the start of the job's clock to the last of them.
     pub at_ms: u64,
-    /// They are those of writes.
+    /// The operations are writes.
     pub write: bool,
     /// Bytes of the last operation.
     pub bytes: u64,

@@ -14,7 +14,7 @@ use crate::{comparison, doctor, fit, ordered, summary};
 use itertools::Itertools;
 use wrote_result::compare::{Comparison, Verdict};
 use wrote_result::doctor::Examination;
-use wrote_result::document::{Answer, Document, FitVerdict, Row, Source, View, fastest};
+use wrote_result::document::{Document, FitVerdict, Row, Source, View, fastest};
 use wrote_result::units;
 
 /// The order of the sections below the caveats and the chart.
@@ -56,7 +56,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             let busy = (FitVerdict::BUSY, "other programs used the disk or the CPUs");
             Some(format!("{title}: {}", rest.replace(busy.0, busy.1)))
         }
-        _ => answered(document).or_else(|| fastest_of(&groups)),
+        _ => summary::headline(document).or_else(|| fastest_of(&groups)),
     };
     article.title = title.unwrap_or("This document holds no measured row.".into());
     if let Some(chart) = fit::margins(document).or_else(|| overview(&groups)) {
@@ -90,23 +90,11 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     article
 }
 
-/// A title has at most this number of figures.
-const ANSWERS_MAX: usize = 2;
 /// A title names at most this number of jobs.
 const JOBS_MAX: usize = 3;
 
-/// Answers by the first answers: `Stream, durable: 1.67 GB/s; Durable 4 KiB record: 6.12 k/s`.
-fn answered(document: &Document) -> Option<String> {
-    let told = |answer: &Answer| {
-        let [question, figure, ..] = summary::line(answer, document.row(&answer.row)?, false);
-        Some(format!("{question}: {figure}"))
-    };
-    let told = document.answers.iter().flatten().filter_map(told).take(ANSWERS_MAX).join("; ");
-    Some(told).filter(|told| !told.is_empty())
-}
-
 /// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
-/// fastest row, of those that survive a power loss if there are any.
+/// fastest row, which survives a power loss if any does.
 fn fastest_of(groups: &[Group]) -> Option<String> {
     let group = groups.first()?;
     let told = |row: &&Row| {

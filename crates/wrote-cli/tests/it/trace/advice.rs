@@ -1,4 +1,4 @@
-//! The code that belongs to findings and to the advice of `wrote bench`, in each language: a program
+//! The code that belongs to findings and to the advice of `wrote bench`, in each language. A program
 //! that calls it has no finding, and loses nothing in any state of a crash.
 
 use super::crash::crash;
@@ -121,7 +121,7 @@ const LANGUAGES: [Language; 8] = [
 /// The state at the end holds all; before it `a` has the old content or the new.
 const CHECK: &str = "sh -ec 'cd DIR; if test $WROTE_ANSWERS = 0; then grep -qx \"old\\|new\" a; \
     else grep -qx new a; grep -qx new f; test ! -e d; test $(grep -c record log) = 3; MORE fi'";
-/// What the code for the advice of `wrote bench` leaves.
+/// Looks for the results of the code for the advice of `wrote bench`.
 const MORE: &str = "grep -qx stream n/s; grep -aq block b;";
 const OF_BENCH: [&str; 2] = ["Writing a long file", "Overwriting in place"];
 
