@@ -599,7 +599,7 @@ impl Replay<'_> {
             Act::MadeLink { name, .. } => format!("making the link {}", path(name)),
             Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
             Act::Write { file, bytes: of_write, .. } => {
-                format!("a write of {} bytes to {}", bytes(of_write), of(file))
+                format!("a write of {} to {}", units::counted(bytes(of_write), "byte"), of(file))
             }
             Act::Empty { file, .. } => format!("a truncation of {} to 0 bytes", of(file)),
             Act::Resize { file, to_bytes, .. } | Act::Shift { file, to_bytes, .. } => {

@@ -1,5 +1,5 @@
-//! The code that belongs to findings and to the advice of `wrote bench`, in each language. A program
-//! that calls it has no finding, and loses nothing in any state of a crash.
+//! The code that belongs to findings and to the advice of `wrote bench`, in each language. A
+//! program that calls it has no finding, and loses nothing in any state of a crash.
 
 use super::crash::crash;
 use super::{installed, wrote};
