@@ -298,6 +298,9 @@ pub struct How {
     pub is_direct: bool,
     /// Durable when the call returns (`O_SYNC`, `O_DSYNC`, `RWF_DSYNC`).
     pub is_durable: bool,
+    /// Whole or not done after a power loss (`RWF_ATOMIC`).
+    #[serde(default)]
+    pub is_atomic: bool,
 }
 
 /// The storage of a device number.

@@ -129,13 +129,13 @@ impl Content {
     }
 
     /// Returns the bytes whose changes had not ended when a flush began.
-    fn late(&mut self, began_ns: u64) -> RangeSet<u64> {
-        self.recent.retain(|(ended_ns, bytes)| *ended_ns > began_ns && !bytes.is_empty());
-        self.recent.iter().map(|(_, bytes)| bytes.clone()).collect()
+    fn late(&self, began_ns: u64) -> RangeSet<u64> {
+        let is_late = |of: &&(u64, Range<u64>)| of.0 > began_ns && !of.1.is_empty();
+        self.recent.iter().filter(is_late).map(|(_, bytes)| bytes.clone()).collect()
     }
 
     /// Returns whether a change of size had not ended when a flush began.
-    fn is_size_late(&mut self, began_ns: u64) -> bool {
+    fn is_size_late(&self, began_ns: u64) -> bool {
         self.late(began_ns).contains(&(ALL.end - 1))
     }
 
@@ -228,6 +228,8 @@ impl Content {
             self.in_place.remove(range.clone());
         }
         self.flush_size(began_ns);
+        // A flush that began earlier and ends later needs them no more, as all of them are durable.
+        self.recent.retain(|(ended_ns, _)| *ended_ns > began_ns);
     }
 
     /// Makes the size durable, as each flush and durable write does.
@@ -297,7 +299,8 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let range = || (0..16_u64, 1..8_u64).prop_map(|(from, count)| from..from + count);
         let how = (any::<bool>(), any::<bool>());
-        let how = how.prop_map(|(is_direct, is_durable)| How { is_direct, is_durable });
+        let how =
+            how.prop_map(|(is_direct, is_durable)| How { is_direct, is_durable, is_atomic: false });
         prop_oneof![
             4 => (range(), how, any::<bool>())
                 .prop_map(|(bytes, how, is_zeros)| Step::Write(bytes, how, is_zeros)),
@@ -381,7 +384,7 @@ mod tests {
 
     #[test]
     fn zeros_behind_the_data_prepare_space_until_a_record_is_there() {
-        const DURABLE: How = How { is_direct: false, is_durable: true };
+        const DURABLE: How = How { is_direct: false, is_durable: true, is_atomic: false };
         let mut content = Content::found(10);
         content.write(10..20, How::default(), true, 0);
         content.write(20..30, How::default(), true, 0);

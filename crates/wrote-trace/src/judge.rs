@@ -50,6 +50,8 @@ pub struct Judge {
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file gets the name again.
     unlinked: HashMap<PathBuf, Point>,
+    /// Files that got a removed name by a hard link, with the name and its removal.
+    relinked: HashMap<FileId, (Name, Point)>,
     /// Rollback journals that were removed or cut and may come back, until an answer.
     journals: Vec<(Name, Point)>,
     /// Files that were not durable when the program communicated with the outside, with the first
@@ -118,7 +120,6 @@ impl Judge {
                     self.set(*file, Facts { emptied, ..Facts::default() });
                 }
             }
-            // A hard link has its content under another name, as dpkg's backup of `status`.
             Act::MadeLink { name, .. } => self.take_name(name, at, "symlink"),
             Act::Empty { file, size_bytes }
             | Act::Erase { file, bytes: Range { end: size_bytes, .. }, empties: true } => {
@@ -156,11 +157,24 @@ impl Judge {
                 }
                 self.take_name(to, at, "rename");
             }
-            Act::Unlink { file, name }
-                if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX =>
-            {
-                self.unlinked.insert(name.path.clone(), at);
-                self.end_journal(disk, accounts, *file, name, at);
+            // A hard link may be a copy under another name, as dpkg's backup of `status`.
+            Act::Link { file, name } => {
+                if let Some(unlinked) = self.unlinked.remove(&name.path) {
+                    self.relinked.insert(*file, (name.clone(), unlinked));
+                }
+            }
+            Act::Unlink { file, name } => {
+                // A link whose other name goes stands for a rename.
+                if let Some((to, unlinked)) = self.relinked.remove(file)
+                    && to.path != name.path
+                {
+                    self.unlinked.insert(to.path.clone(), unlinked);
+                    self.take_name(&to, at, "unlink of its other name");
+                }
+                if disk.has_durable(*file) && self.unlinked.len() < UNLINKS_MAX {
+                    self.unlinked.insert(name.path.clone(), at);
+                    self.end_journal(disk, accounts, *file, name, at);
+                }
             }
             Act::Tell => self.tell(disk, accounts, at, call.task),
             _ => {}

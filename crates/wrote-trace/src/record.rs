@@ -243,7 +243,7 @@ impl Recorder {
     fn come_in(&mut self, disk: &Disk, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
         let is_durable = disk.file(file).is_some_and(|known| !known.content.is_dirty());
-        let how = How { is_direct: false, is_durable };
+        let how = How { is_direct: false, is_durable, is_atomic: false };
         let asked_bytes = data.len() as u64;
         let act = Act::Write {
             file,

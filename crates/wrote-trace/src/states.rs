@@ -89,6 +89,8 @@ enum Bytes<'a> {
     Write {
         from: usize,
         data: &'a [u8],
+        /// A power loss leaves it whole or not done.
+        is_atomic: bool,
     },
     Resize(usize),
     /// These become zeros.
@@ -228,7 +230,8 @@ impl<'a> Replay<'a> {
             Act::MadeLink { file, to, .. } => self.add(*file, Kind::Link(to.clone())),
             Act::MadeFolder { file, .. } => self.add(*file, Kind::Folder),
             Act::Write { file, bytes, how, .. } => {
-                let what = Bytes::Write { from: bytes.start as usize, data: &call.data };
+                let (from, is_atomic) = (bytes.start as usize, how.is_atomic);
+                let what = Bytes::Write { from, data: &call.data, is_atomic };
                 self.change(*file, what, how.is_durable, call);
             }
             Act::Empty { file, .. } => self.change(*file, Bytes::Resize(0), false, call),
@@ -323,7 +326,7 @@ impl Change<'_> {
                 let (cut, inserted) = (from.saturating_sub(to), to.saturating_sub(from));
                 bytes.splice(at..at + cut, std::iter::repeat_n(0, inserted));
             }
-            Bytes::Write { from, data } => put(bytes, from, data),
+            Bytes::Write { from, data, .. } => put(bytes, from, data),
         }
     }
 }
@@ -334,7 +337,7 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
     bytes[from..end].copy_from_slice(data);
 }
 
-impl Versions<'_> {
+impl<'a> Versions<'a> {
     /// Handles changes that had ended then: they were before the next flush.
     fn precede(&mut self, ended: &[u64]) {
         let changes = self.changes.iter_mut();
@@ -360,14 +363,16 @@ impl Versions<'_> {
     fn flush_range(&mut self, range: &Range<u64>, began_ns: u64) {
         self.keep_sizes(began_ns);
         let (start, end) = (range.start as usize, range.end as usize);
-        for change in std::mem::take(&mut self.changes) {
+        for (change, [start, end]) in self.placed([start, end]) {
             match change.what {
-                Bytes::Write { from, data } if !change.is_lost && change.ended_ns <= began_ns => {
+                Bytes::Write { from, data, is_atomic }
+                    if !change.is_lost && change.ended_ns <= began_ns =>
+                {
                     let to = from + data.len();
                     let ends = [from, start.clamp(from, to), end.clamp(from, to), to];
                     for (part, is_in) in ends.windows(2).zip([false, true, false]) {
                         let data = &data[part[0] - from..part[1] - from];
-                        let what = Bytes::Write { from: part[0], data };
+                        let what = Bytes::Write { from: part[0], data, is_atomic };
                         let is_durable = change.is_durable || is_in;
                         let part = Change { what, is_durable, ..change };
                         self.changes.extend((!data.is_empty()).then_some(part));
@@ -380,6 +385,25 @@ impl Versions<'_> {
         for change in self.changes.drain(..count) {
             change.apply(self.bytes.to_mut());
         }
+    }
+
+    /// Takes the changes, each with the place that this range had then: shifts have moved it.
+    fn placed(&mut self, mut range: [usize; 2]) -> Vec<(Change<'a>, [usize; 2])> {
+        let mut placed = Vec::with_capacity(self.changes.len());
+        for change in std::mem::take(&mut self.changes).into_iter().rev() {
+            let earlier = match change.what {
+                Bytes::Shift { at, from, to } => range.map(|byte| match byte {
+                    _ if byte <= at => byte,
+                    _ if from > to => byte + (from - to),
+                    _ => byte.saturating_sub(to - from).max(at),
+                }),
+                _ => range,
+            };
+            placed.push((change, range));
+            range = earlier;
+        }
+        placed.reverse();
+        placed
     }
 
     /// Handles a durable write, which takes all but the data of others along.
@@ -413,11 +437,16 @@ impl Versions<'_> {
             seen += 1;
             let is_kept = change.at <= cut.until;
             let is_whole = match change.what {
-                Bytes::Write { from, data } if !change.is_lost || cut.bytes == Left::Seen => {
+                Bytes::Write { from, data, is_atomic }
+                    if !change.is_lost || cut.bytes == Left::Seen =>
+                {
                     // If earlier name changes are lost, only existing blocks can hold data.
                     let room = if is_kept { data.len() } else { bytes.len().saturating_sub(from) };
                     let some = &data[..data.len().min(room)];
-                    cut.bytes.keep(bytes, from, some, [number, seen, open])
+                    let is_part = some.len() < data.len() || cut.bytes == Left::Zeros;
+                    let unit = if is_atomic { usize::MAX } else { PAGE_BYTES };
+                    !(is_atomic && is_part)
+                        && cut.bytes.keep(bytes, from, some, unit, [number, seen, open])
                         && some.len() == data.len()
                 }
                 Bytes::Write { .. } => false,
@@ -435,9 +464,17 @@ impl Versions<'_> {
 }
 
 impl Left {
-    /// Puts what survives of a write into a file. `place` is its number among the changes, then
-    /// among the `open` ones, and how many of these there are. Returns whether that is all.
-    fn keep(self, bytes: &mut Vec<u8>, from: usize, data: &[u8], place: [usize; 3]) -> bool {
+    /// Puts what survives of a write into a file, in parts of `unit` bytes. `place` is its number
+    /// among the changes, then among the `open` ones, and how many of these there are. Returns
+    /// whether that is all.
+    fn keep(
+        self,
+        bytes: &mut Vec<u8>,
+        from: usize,
+        data: &[u8],
+        unit: usize,
+        place: [usize; 3],
+    ) -> bool {
         let [number, seen, open] = place;
         let end = from + data.len();
         match self {
@@ -452,9 +489,9 @@ impl Left {
             Left::Mixed(seed) => {
                 let mut chance = SplitMix64::seed_from_u64(seed ^ (number as u64) << 40);
                 let mut is_whole = true;
-                for page in from / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
-                    let start = (page * PAGE_BYTES).max(from);
-                    let end = ((page + 1) * PAGE_BYTES).min(end);
+                for part in from / unit..end.div_ceil(unit) {
+                    let start = (part * unit).max(from);
+                    let end = ((part + 1) * unit).min(end);
                     match chance.next_u64() & 1 {
                         1 => put(bytes, start, &data[start - from..end - from]),
                         _ => is_whole = false,

@@ -45,9 +45,9 @@ fn made(file: u64, at: Name) -> Act {
     Act::Made { file: id(file), name: Some(at) }
 }
 
-const CACHED: How = How { is_direct: false, is_durable: false };
-const DIRECT: How = How { is_direct: true, is_durable: false };
-const DURABLE: How = How { is_direct: false, is_durable: true };
+const CACHED: How = How { is_direct: false, is_durable: false, is_atomic: false };
+const DIRECT: How = How { is_direct: true, is_durable: false, is_atomic: false };
+const DURABLE: How = How { is_direct: false, is_durable: true, is_atomic: false };
 
 fn levels(disk: &Disk, file: u64) -> (Survives, Survives) {
     (disk.survives(id(file), Promise::Seen), disk.survives(id(file), Promise::Posix))
@@ -403,7 +403,7 @@ impl Fs {
                 if is_durable {
                     kept.insert(at, self.stamp);
                 }
-                write(file, at..at + 1, How { is_direct: false, is_durable })
+                write(file, at..at + 1, How { is_direct: false, is_durable, is_atomic: false })
             }
             Step::Flush(number) => {
                 let file = self.file(number)?;

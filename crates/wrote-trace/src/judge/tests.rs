@@ -177,6 +177,11 @@ fn a_file_that_is_removed_and_made_anew_has_no_copy_until_its_flush() {
         let acts = [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link];
         assert_eq!(ids(acts.into_iter().chain(flushes())), expected);
     }
+    // A link whose other name is removed then is a rename.
+    let link = Act::Link { file: NEW, name: name("/data/a") };
+    let other = Act::Unlink { file: NEW, name: name("/data/b") };
+    let acts = [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link, other];
+    assert_eq!(ids(acts.into_iter().chain(flushes())), ["unlink-before-durable-name"]);
 }
 
 #[test]
@@ -491,7 +496,7 @@ fn a_short_write_may_be_begun_anew_or_given_up() {
 
 #[test]
 fn direct_writes_are_not_taken_for_durable() {
-    let direct = How { is_direct: true, is_durable: false };
+    let direct = How { is_direct: true, is_durable: false, is_atomic: false };
     let write = |how| Act::Write {
         file: NEW,
         bytes: 0..4096,
@@ -511,7 +516,7 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     let findings = Script::of(acts).findings();
     assert_eq!(findings[0].id, "acknowledged-early");
     assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
-    let how = How { is_direct: false, is_durable: true };
+    let how = How { is_direct: false, is_durable: true, is_atomic: false };
     let durable = Act::Write {
         file: OLD,
         bytes: 0..10,
@@ -633,12 +638,12 @@ fn a_link_after_the_flush_needs_its_folder_flushed() {
 #[test]
 fn space_that_is_prepared_beside_a_durable_record_is_not_accused_and_zeros_that_are_all_are() {
     let zeros = |file, bytes: Range<u64>, is_direct| {
-        let how = How { is_direct, is_durable: false };
+        let how = How { is_direct, is_durable: false, is_atomic: false };
         let asked_bytes = bytes.end - bytes.start;
         Act::Write { file, bytes, asked_bytes, how, is_race: false, is_zeros: true }
     };
     let record = |bytes: Range<u64>| {
-        let how = How { is_direct: true, is_durable: true };
+        let how = How { is_direct: true, is_durable: true, is_atomic: false };
         let asked_bytes = bytes.end - bytes.start;
         Act::Write { file: OLD, bytes, asked_bytes, how, is_race: false, is_zeros: false }
     };

@@ -133,7 +133,8 @@ impl Script {
         if from == 0 {
             self.erased.remove(&inode);
         }
-        let (bytes, how) = (from..from + SIZE, How { is_direct: false, is_durable });
+        let (bytes, how) =
+            (from..from + SIZE, How { is_direct: false, is_durable, is_atomic: false });
         let write = Act::Write {
             file: file(inode),
             bytes,
@@ -530,6 +531,28 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
 }
 
 #[test]
+fn a_plain_write_may_be_torn_and_an_atomic_one_is_whole_or_not_done() {
+    let steps =
+        [Step::Make(0), Step::Append(0, true), Step::FlushFolder(0), Step::Append(0, false)];
+    for is_atomic in [false, true] {
+        let mut record = recorded(&steps);
+        for call in &mut record.calls {
+            if let Act::Write { how, .. } = &mut call.act {
+                how.is_atomic = is_atomic;
+            }
+        }
+        // The end of the second write without its beginning, or the other way round.
+        let is_torn = |state: &State| {
+            let end = state.tree.file(Path::new("a")).and_then(|bytes| bytes.get(SIZE as usize..));
+            end.is_some_and(|end| {
+                !end.is_empty() && (end.len() < SIZE as usize || end.contains(&0))
+            })
+        };
+        assert_eq!(all(&record, 100).iter().any(is_torn), !is_atomic);
+    }
+}
+
+#[test]
 fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing() {
     let mut record = recorded(&[
         Step::Make(4),
@@ -732,7 +755,7 @@ fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
 }
 
 fn put_at(from: usize, data: &'static str) -> (Bytes<'static>, bool) {
-    (Bytes::Write { from, data: data.as_bytes() }, false)
+    (Bytes::Write { from, data: data.as_bytes(), is_atomic: false }, false)
 }
 
 #[test]
@@ -776,7 +799,7 @@ fn each_page_of_each_write_survives_on_its_own() {
     let (data, at) = (vec![1; 4 * PAGE_BYTES], 1);
     let write = |pages: std::ops::Range<usize>| {
         let [from, to] = [pages.start, pages.end].map(|page| page * PAGE_BYTES);
-        let what = Bytes::Write { from, data: &data[from..to] };
+        let what = Bytes::Write { from, data: &data[from..to], is_atomic: false };
         Change { at, ended_ns: 0, what, is_durable: false, is_lost: false }
     };
     let versions =

@@ -56,6 +56,7 @@ pub enum Begun {
         asked_bytes: u64,
         at: At,
         is_durable: bool,
+        is_atomic: bool,
         is_zeros: bool,
     },
     Read {
@@ -681,7 +682,9 @@ impl Reader {
             At::Byte(_) if appends || flags & libc::RWF_APPEND != 0 => At::End,
             at => at,
         };
-        Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros: false })
+        let is_atomic = flags & libc::RWF_ATOMIC != 0;
+        let is_zeros = false;
+        Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_atomic, is_zeros })
     }
 
     /// Handles a write of pieces of memory.
@@ -797,11 +800,11 @@ impl Reader {
                 let start = start(read, process, descriptor, at, value)?;
                 Act::Read { file, bytes: start..start.saturating_add(value) }
             }
-            Begun::Write { descriptor, asked_bytes, at, is_durable, is_zeros } => {
+            Begun::Write { descriptor, asked_bytes, at, is_durable, is_atomic, is_zeros } => {
                 let written = self.descriptors.get(process, descriptor)?;
                 written.is_written = true;
                 let (file, how, appends) = (written.file, written.how, written.appends);
-                let how = How { is_durable: how.is_durable || is_durable, ..how };
+                let how = How { is_durable: how.is_durable || is_durable, is_atomic, ..how };
                 let start = start(written, process, descriptor, at, value)?;
                 let bytes = start..start.saturating_add(value);
                 let is_race = at == At::Position

@@ -221,7 +221,11 @@ fn look_up(process: pid_t, descriptor: i32) -> io::Result<Descriptor> {
         is_writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
         // O_SYNC includes O_DSYNC.
         appends: flags & libc::O_APPEND != 0,
-        how: How { is_direct: flags & libc::O_DIRECT != 0, is_durable: flags & libc::O_DSYNC != 0 },
+        how: How {
+            is_direct: flags & libc::O_DIRECT != 0,
+            is_durable: flags & libc::O_DSYNC != 0,
+            is_atomic: false,
+        },
         is_written: false,
         output: None,
         path: Some(path).filter(|path| is_named(path)),
