@@ -421,7 +421,7 @@ impl Judge {
         let flush_bytes = average(account.bytes, flushes);
         if flushes >= MANY_FLUSHES && account.bytes > 0 && flush_bytes < SMALL_FLUSH_BYTES {
             let more = format!(
-                "{flushes} flushes, each for {}; they took {} of {}",
+                "{flushes} flushes, each for {}; threads waited {} for them, within {}",
                 units::bytes(flush_bytes),
                 units::nanoseconds(account.flush_ns),
                 units::nanoseconds(account.span_ns)

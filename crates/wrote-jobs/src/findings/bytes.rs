@@ -4,7 +4,7 @@ use super::Evidence;
 use crate::machine::watch::CachedLoop;
 use std::collections::BTreeMap;
 use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
-use wrote_result::units::{part, rate};
+use wrote_result::units::{bytes, part, rate};
 
 /// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
@@ -28,15 +28,16 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
     let file_bytes: u64 = moved.iter().map(|moved| moved.file_bytes).sum();
     let unseen_bytes: u64 = moved.iter().map(Moved::unseen_bytes).sum();
     let (happened, device_bytes) = match direction {
-        Direction::Write => {
-            ("had not reached the device when the run ended", "device_written_bytes")
-        }
-        Direction::Read => ("were not read from the device", "device_read_bytes"),
+        Direction::Write => ("had reached the device when the run ended", "device_written_bytes"),
+        Direction::Read => ("came from the device", "device_read_bytes"),
+    };
+    let seen = match file_bytes - unseen_bytes {
+        0 => format!("none of {}", bytes(file_bytes)),
+        seen_bytes => format!("only {}", part(seen_bytes, file_bytes)),
     };
     let text = format!(
-        "Memory speed, not disk speed: {} {happened}. Rows that flush, or that read more than \
-         memory holds, show the disk's speed",
-        part(unseen_bytes, file_bytes)
+        "Memory speed, not disk speed: {seen} {happened}. Rows that flush, or that read more than \
+         memory holds, show the disk's speed"
     );
     Finding::warning("ram-not-disk", text)
         .about(&rows)

@@ -178,8 +178,8 @@ pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     };
     let rows = evidence.rows_where(near).filter(|_| limit_bytes_per_s > 0.0)?;
     let text = format!(
-        "The generator may be the limit: it makes data at {}, less than twice the throughput. The \
-         disk may be faster. Use larger blocks",
+        "The generator of random data may be the limit: it makes {}, less than twice the throughput. \
+         The disk may be faster. Use larger blocks",
         rate(evidence.generator_bytes_per_s),
     );
     Finding::warning("generator-limited", text)

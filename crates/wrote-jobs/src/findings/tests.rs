@@ -57,7 +57,9 @@ fn bytes_that_the_device_never_saw_are_called_ram() {
     let rows = [with_device_bytes(cached(), 100_000_000, 0), direct()];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("Memory speed, not disk speed: 2.70 of 3.00 GB had not reached"),
+        finding
+            .text
+            .starts_with("Memory speed, not disk speed: only 300 MB of 3.00 GB had reached"),
         "{}",
         finding.text
     );
@@ -80,7 +82,7 @@ fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not(
     let rows = [read(100_000_000)];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("Memory speed, not disk speed: 2.70 of 3.00 GB were not read"),
+        finding.text.starts_with("Memory speed, not disk speed: only 300 MB of 3.00 GB came from"),
         "{}",
         finding.text
     );
@@ -437,7 +439,7 @@ fn a_row_that_the_generator_limits_says_so() {
     let with =
         |generator_bytes_per_s| Evidence { generator_bytes_per_s, ..evidence(&target, &rows) };
     let finding = found(&with(1.5e9), "generator-limited").unwrap();
-    assert!(finding.text.contains("at 1.50 GB/s, less than twice the throughput. The disk"));
+    assert!(finding.text.contains("makes 1.50 GB/s, less than twice the throughput. The disk"));
     assert!(found(&with(3.0e9), "generator-limited").is_none());
     assert!(found(&with(0.0), "generator-limited").is_none(), "it was not measured");
 }
