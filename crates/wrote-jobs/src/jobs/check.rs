@@ -77,14 +77,28 @@ pub fn least_bytes(spec: &JobSpec) -> u64 {
 
 fn check_job(spec: &JobSpec) -> Result<(), String> {
     let refuse = |what: String| Err(what);
+    if !spec.order.rw.read && !spec.order.rw.write {
+        return refuse("rw: it neither reads nor writes".into());
+    }
     for sizes in spec.used_sizes() {
         if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
             return refuse("bs: a block has 1 byte to 1 GiB".into());
+        }
+        if let BlockSizes::Split(shares) = sizes
+            && shares.iter().map(|share| u64::from(share.percent)).sum::<u64>() != 100
+        {
+            return refuse("bssplit: the percents do not add up to 100".into());
         }
     }
     let depth_max = Options::IODEPTH_MAX;
     if !(1..=depth_max).contains(&spec.io.iodepth) {
         return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.io.iodepth));
+    }
+    if spec.pace.loops == 0 {
+        return refuse("loops: 0 loops do nothing".into());
+    }
+    if spec.pace.time_based && spec.pace.runtime.is_none() {
+        return refuse("time_based: needs a runtime to end after".into());
     }
     let files = spec.files.paths.len();
     if !(1..=NRFILES_MAX as usize).contains(&files) {

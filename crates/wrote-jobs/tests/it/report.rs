@@ -260,7 +260,7 @@ fn bytes_that_the_device_never_saw_are_called_ram_of_all_jobs_at_once() {
     groups[1].jobs.iter_mut().for_each(|job| job.direct = false);
     let told = ids(&groups);
     assert_eq!(ram(&told), 1, "{told:?}");
-    assert!(told[0].contains("150 of 151 MB were not read"), "{told:?}");
+    assert!(told[0].contains("only 1.05 of 151 MB came from the device"), "{told:?}");
     assert!(told[0].ends_with(". Rows: reader, mix/read"), "{told:?}");
 }
 
