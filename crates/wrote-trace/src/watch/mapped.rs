@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The mapped bytes in which the kernel notes stores: their page tables need up to 32 MiB, and a
-/// look about ten milliseconds.
+/// look at each GB took 0.4 ms.
 const NOTED_BYTES_MAX: u64 = 16 << 30;
-/// The mapped bytes that are compared: a look needs as long for them.
+/// The mapped bytes that are compared: each look reads all of them.
 const COMPARED_BYTES_MAX: u64 = 64 << 20;
 /// The mappings that are followed: each has a descriptor.
 const AREAS_MAX: usize = 1 << 10;

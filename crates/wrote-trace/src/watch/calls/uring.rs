@@ -281,6 +281,9 @@ impl Reader {
             // MSG_RING, URING_CMD.
             40 if address == SEND_FILE => return Work::Unknown,
             46 if self.regular(owner, folder).is_some() => return Work::Unknown,
+            // ACCEPT and SOCKET into a place, whose file is gone then; PIPE into two.
+            13 | 45 if entry.file_index > 0 => return Work::Release(entry.file_index - 1),
+            62 if entry.file_index > 0 => return Work::Unknown,
             // All others until Linux 6.17.
             0..=62 => return Work::Nothing,
             _ => return Work::Unknown,
