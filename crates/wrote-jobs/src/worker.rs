@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
-/// The most operations that a worker submits together, if the task sets no number: the device works
+/// The maximum number of operations submitted together, if the task sets none: the device works
 /// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16
 /// together made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
 const TOGETHER_MAX: usize = 4;

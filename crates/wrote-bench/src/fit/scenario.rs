@@ -241,24 +241,25 @@ impl Runs {
 
     /// Returns the rows with atomic writes that this disk does not make, with the reason.
     fn torn(&self, site: &Site) -> Result<Vec<(usize, String)>, Error> {
+        let bytes_of = |row: usize| Some((row, self.pattern(row).job.atomic_bytes()?));
+        let asked: Vec<(usize, u64)> = (0..self.rows.len()).filter_map(bytes_of).collect();
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
         let path = site.scratch.lock_file();
         let file = File::open(&path).map_err(Error::at(&path, "open"))?;
         let units = device::atomic_writes(&file, &device::examine(&path)?);
-        let refused = |row: usize| {
-            let bytes = self.pattern(row).job.atomic_bytes()?;
+        let refused = |(row, bytes): (usize, u64)| {
             let because = match &units {
                 Err(because) => format!("there are no atomic writes here: {because}"),
-                Ok(units) if bytes > u64::from(units.bytes_max) => {
-                    format!(
-                        "atomic writes have at most {} here",
-                        units::bytes(units.bytes_max.into())
-                    )
+                Ok(of) if bytes > u64::from(of.bytes_max) => {
+                    format!("atomic writes have at most {} here", units::bytes(of.bytes_max.into()))
                 }
                 Ok(_) => return None,
             };
             Some((row, because))
         };
-        Ok((0..self.rows.len()).filter_map(refused).collect())
+        Ok(asked.into_iter().filter_map(refused).collect())
     }
 
     /// Writes right before a run for as long as the run takes, to keep a drive's cache and a

@@ -69,7 +69,6 @@ impl Fake {
             swaps: Vec::new(),
             file: FileFacts { is_folder: true, ..FileFacts::default() },
             example: None,
-            atomic: None,
         }
     }
 }

@@ -155,9 +155,9 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
 
 /// A power loss may tear the pages of a database, unless there are such writes.
 pub(super) fn atomic_writes(world: &World) -> Option<Check> {
-    let units = match world.atomic.as_ref()? {
+    let units = match wrote::device::atomic_writes(world.example.as_ref()?, &world.target) {
         Ok(units) => units,
-        Err(because) => return Some(say(world, "atomic-writes.none", &[("because", because)])),
+        Err(because) => return Some(say(world, "atomic-writes.none", &[("because", &because)])),
     };
     let shown = |bytes: u32| units::bytes(bytes.into());
     let (min, max) = (shown(units.bytes_min), shown(units.bytes_max));

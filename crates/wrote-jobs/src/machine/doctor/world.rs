@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use wrote::device::{AtomicWrites, Target};
+use wrote::device::Target;
 use wrote_result::Error;
 
 /// The input of the checks. Tests make their own root.
@@ -28,8 +28,6 @@ pub(super) struct World {
     pub file: FileFacts,
     /// The path, or a file in the folder, where one can be opened.
     pub example: Option<Arc<File>>,
-    /// The atomic writes to the example, or why there are none.
-    pub atomic: Option<Result<AtomicWrites, String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,15 +47,13 @@ impl World {
         let inodes = rustix::fs::statvfs(&target.path)
             .map_or((0, 0), |space| (space.f_files, space.f_favail));
         let root = Root::new("/");
-        let example = example_of(&target.path);
         Ok(World {
             stack: device_of(&target).map_or_else(Stack::default, |of| Stack::of(&root, &of.name)),
             io_uring: wrote::engine::Engine::probe_io_uring(),
             inodes,
             swaps: swaps(&root),
             file: FileFacts::of(&target.path),
-            atomic: example.as_ref().map(|file| wrote::device::atomic_writes(file, &target)),
-            example: example.map(Arc::new),
+            example: example_of(&target.path).map(Arc::new),
             target,
             root,
         })
