@@ -37,8 +37,11 @@ pub struct Content {
     recent: Vec<(u64, Range<u64>)>,
 }
 
-/// A change of size concerns all bytes.
-pub const ALL: Range<u64> = 0..u64::MAX;
+/// All bytes, and the size.
+const ALL: Range<u64> = 0..u64::MAX;
+/// The place in [`Content::note`] that stands for the size.
+pub const SIZE: Range<u64> = SIZE_START..u64::MAX;
+const SIZE_START: u64 = u64::MAX - 1;
 /// The maximum number of latest changes of a file; earlier ones are joined.
 const RECENT_MAX: usize = 32;
 
@@ -136,7 +139,7 @@ impl Content {
 
     /// Returns whether a change of size had not ended when a flush began.
     fn is_size_late(&self, began_ns: u64) -> bool {
-        self.late(began_ns).contains(&(ALL.end - 1))
+        self.late(began_ns).contains(&SIZE.start)
     }
 
     /// Writes these bytes, in a call that began then.
@@ -207,11 +210,23 @@ impl Content {
         if cut_end > at_byte {
             self.erase(at_byte..cut_end);
         }
+        let moved = |byte: u64| (byte.max(cut_end) + to_bytes).saturating_sub(from_bytes);
         for ranges in self.ranges() {
             let later: Vec<_> = ranges.overlapping(&(cut_end..u64::MAX)).cloned().collect();
             ranges.remove(cut_end..u64::MAX);
-            let moved = |byte: u64| (byte.max(cut_end) + to_bytes).saturating_sub(from_bytes);
             ranges.extend(later.into_iter().map(|range| moved(range.start)..moved(range.end)));
+        }
+        for (_, Range { start, end }) in &mut self.recent {
+            *start = match *start {
+                SIZE_START => SIZE_START,
+                byte if byte >= cut_end => moved(byte),
+                byte => byte.min(at_byte),
+            };
+            *end = match *end {
+                u64::MAX => u64::MAX,
+                byte if byte > cut_end => moved(byte),
+                byte => byte.min(at_byte),
+            };
         }
     }
 
@@ -322,7 +337,7 @@ mod tests {
                 content.write(range.clone(), *how, *is_zeros, 0);
                 // A hole between zeros has zeros, too.
                 if content.zeros.start == zeros.start && !zeros.is_empty() {
-                    let hole = zeros.end..content.zeros.end;
+                    let hole = zeros.end..content.zeros.end.max(zeros.end);
                     bytes[ends(&hole)].iter_mut().for_each(|byte| byte.is_dirty = true);
                 }
                 if how.is_durable {

@@ -11,7 +11,7 @@
 mod folded;
 
 use crate::call::{Act, Call, FileId, Name, Point, Storage, Stores};
-use crate::content::{ALL, BEFORE, BEYOND, Content, STORES};
+use crate::content::{BEFORE, BEYOND, Content, SIZE, STORES};
 use crate::names::{Id, Names, Place};
 use folded::Folded;
 pub use folded::Mark;
@@ -573,7 +573,7 @@ impl Disk {
         let ended_ns = self.ended_ns;
         self.alter(file, |content| {
             how(content);
-            content.note(ended_ns, ALL);
+            content.note(ended_ns, SIZE);
         });
     }
 

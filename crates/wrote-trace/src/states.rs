@@ -428,6 +428,8 @@ impl<'a> Versions<'a> {
         }
         let bytes = left.to_mut();
         let open = self.changes.iter().filter(|change| !change.is_durable).count();
+        // A durable change takes the sizes before it along.
+        let last_durable = self.changes.iter().rposition(|change| change.is_durable).unwrap_or(0);
         let mut seen = 0;
         for (number, change) in self.changes.iter().enumerate() {
             if change.is_durable {
@@ -441,7 +443,10 @@ impl<'a> Versions<'a> {
                     if !change.is_lost || cut.bytes == Left::Seen =>
                 {
                     // If earlier name changes are lost, only existing blocks can hold data.
-                    let room = if is_kept { data.len() } else { bytes.len().saturating_sub(from) };
+                    let room = match is_kept || number < last_durable {
+                        true => data.len(),
+                        false => bytes.len().saturating_sub(from),
+                    };
                     let some = &data[..data.len().min(room)];
                     let is_part = some.len() < data.len() || cut.bytes == Left::Zeros;
                     let unit = if is_atomic { usize::MAX } else { PAGE_BYTES };

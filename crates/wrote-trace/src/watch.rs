@@ -475,16 +475,16 @@ impl Watch<'_> {
         let ended_ns = self.now_ns();
         let known = self.task(task);
         let process = known.process;
-        let Some((begun, at_ns, place)) = known.in_call.take() else { return };
+        let Some((mut begun, at_ns, place)) = known.in_call.take() else { return };
         let Ok(result) = ptrace::result(task) else { return };
         if matches!(begun, Begun::NewSession) {
             return self.look_at_remaining();
         }
-        let descriptor = begun.descriptor();
+        let (descriptor, data) = (begun.descriptor(), begun.take_data());
         let act = self.reader.act(process, task, begun, result);
         self.see_news(task, at_ns);
         if let Some(act) = act {
-            let data = self.reader.data(process, &act, descriptor);
+            let data = self.reader.data(process, &act, descriptor, data);
             let took_ns = ended_ns.saturating_sub(at_ns);
             let gone = (self.see)(&Call {
                 at_ns,

@@ -53,11 +53,13 @@ pub enum Begun {
     },
     Write {
         descriptor: i32,
+        file: FileId,
+        how: How,
         asked_bytes: u64,
         at: At,
-        is_durable: bool,
-        is_atomic: bool,
         is_zeros: bool,
+        /// Empty if not needed or not known yet.
+        data: Vec<u8>,
     },
     Read {
         descriptor: i32,
@@ -114,20 +116,38 @@ pub enum Begun {
 }
 
 impl Begun {
-    /// Returns the descriptor written to.
+    /// Returns the descriptor whose file it changes.
     pub fn descriptor(&self) -> Option<i32> {
         match self {
-            Begun::Write { descriptor, .. } | Begun::Clone { descriptor } => Some(*descriptor),
+            Begun::Write { descriptor, .. }
+            | Begun::Clone { descriptor }
+            | Begun::Allocate { descriptor, .. } => Some(*descriptor),
             _ => None,
+        }
+    }
+
+    /// Takes the data of a write.
+    pub fn take_data(&mut self) -> Vec<u8> {
+        match self {
+            Begun::Write { data, .. } => std::mem::take(data),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes back what was read too early of an operation that waits for others: they may fill its
+    /// memory.
+    fn doubt_data(&mut self) {
+        if let Begun::Write { is_zeros, data, .. } = self {
+            *is_zeros = false;
+            data.clear();
         }
     }
 
     /// Takes back what is not known of a call that is examined after its end.
     fn doubt(&mut self) {
-        match self {
-            Begun::Write { is_zeros, .. } => *is_zeros = false,
-            Begun::Flush { covers, .. } => covers.clear(),
-            _ => {}
+        self.doubt_data();
+        if let Begun::Flush { covers, .. } = self {
+            covers.clear();
         }
     }
 }
@@ -233,7 +253,9 @@ impl Reader {
 
     /// Follows the mappings that a new process has of its parent.
     pub fn born(&mut self, process: pid_t) {
-        let unseen = self.areas.born(process);
+        let mut unseen = self.areas.born(process);
+        // Devices are mapped, too.
+        unseen.retain(|act| matches!(act, Act::Map { file, .. } if self.met.contains(file)));
         self.add_stored(unseen);
     }
 
@@ -297,8 +319,15 @@ impl Reader {
         }
     }
 
-    /// Returns the data of a write, read back from the file; empty if not needed or unreadable.
-    pub fn data(&mut self, process: pid_t, act: &Act, descriptor: Option<i32>) -> Vec<u8> {
+    /// Returns the data of a write: as the program had it, or read back from the file. It is empty
+    /// if not needed or unreadable.
+    pub fn data(
+        &mut self,
+        process: pid_t,
+        act: &Act,
+        descriptor: Option<i32>,
+        mut known: Vec<u8>,
+    ) -> Vec<u8> {
         let (Act::Write { bytes, .. }, Some(descriptor)) = (act, descriptor) else {
             return Vec::new();
         };
@@ -306,8 +335,13 @@ impl Reader {
         if !self.wanted.data || count > DATA_BYTES_MAX {
             return Vec::new();
         }
-        let known = self.descriptors.get(process, descriptor);
-        let path = known.and_then(|known| known.path.clone());
+        // Another call may have changed the file since.
+        if known.len() as u64 >= count {
+            known.truncate(count as usize);
+            return known;
+        }
+        let open = self.descriptors.get(process, descriptor);
+        let path = open.and_then(|open| open.path.clone());
         let read = || {
             let mut data = vec![0; count as usize];
             // Reopened, because the program's descriptor may be write-only.
@@ -671,20 +705,20 @@ impl Reader {
         flags: i32,
     ) -> Option<Begun> {
         let descriptor = descriptor as i32;
-        let is_durable = flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
-        if self.regular(process, descriptor as u64).is_none() {
+        let Some(file) = self.regular(process, descriptor as u64) else {
             self.descriptors.note_output(process, descriptor);
             return None;
-        }
-        let appends = self.descriptors.get(process, descriptor)?.appends;
+        };
+        let open = self.descriptors.get(process, descriptor)?;
         let at = match at {
             // Linux appends in spite of the offset (BUGS of `pwrite(2)`).
-            At::Byte(_) if appends || flags & libc::RWF_APPEND != 0 => At::End,
+            At::Byte(_) if open.appends || flags & libc::RWF_APPEND != 0 => At::End,
             at => at,
         };
-        let is_atomic = flags & libc::RWF_ATOMIC != 0;
-        let is_zeros = false;
-        Some(Begun::Write { descriptor, asked_bytes, at, is_durable, is_atomic, is_zeros })
+        let is_durable = open.how.is_durable || flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0;
+        let how = How { is_durable, is_atomic: flags & libc::RWF_ATOMIC != 0, ..open.how };
+        let (is_zeros, data) = (false, Vec::new());
+        Some(Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, data })
     }
 
     /// Handles a write of pieces of memory.
@@ -699,12 +733,15 @@ impl Reader {
     ) -> Option<Begun> {
         let bytes = pieces.iter().map(|(_, count)| count).sum();
         let mut begun = self.write(process, descriptor, bytes, at, flags)?;
-        if let Begun::Write { is_zeros, .. } = &mut begun {
+        if let Begun::Write { is_zeros, data, .. } = &mut begun {
             let are_zeros = |of: &(u64, u64)| memory::is_zeros(task, of.0, of.1);
             // Space is also prepared by the last byte of each block.
             let ends_block = matches!(at, At::Byte(from) if (from + bytes) % SPACE_BYTES_MIN == 0);
             let may_prepare = bytes >= SPACE_BYTES_MIN || ends_block;
             *is_zeros = may_prepare && pieces.iter().all(are_zeros);
+            if self.wanted.data && bytes <= DATA_BYTES_MAX {
+                *data = memory::all(task, pieces).unwrap_or_default();
+            }
         }
         Some(begun)
     }
@@ -800,12 +837,17 @@ impl Reader {
                 let start = start(read, process, descriptor, at, value)?;
                 Act::Read { file, bytes: start..start.saturating_add(value) }
             }
-            Begun::Write { descriptor, asked_bytes, at, is_durable, is_atomic, is_zeros } => {
-                let written = self.descriptors.get(process, descriptor)?;
-                written.is_written = true;
-                let (file, how, appends) = (written.file, written.how, written.appends);
-                let how = How { is_durable: how.is_durable || is_durable, is_atomic, ..how };
-                let start = start(written, process, descriptor, at, value)?;
+            Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, .. } => {
+                // A queue writes on after a close. The number may be of another file then.
+                let open = self.descriptors.get(process, descriptor).filter(|of| of.file == file);
+                let (start, appends) = match (open, at) {
+                    (Some(open), at) => {
+                        open.is_written = true;
+                        (start(open, process, descriptor, at, value)?, open.appends)
+                    }
+                    (None, At::Byte(start)) => (start, false),
+                    (None, _) => return None,
+                };
                 let bytes = start..start.saturating_add(value);
                 let is_race = at == At::Position
                     && !appends

@@ -115,7 +115,9 @@ impl Areas {
         path: &Path,
     ) -> Stores {
         let handle = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
-        let is_it = |handle: &File| handle.metadata().is_ok_and(|of| FileId::of(&of) == file);
+        let is_it = |handle: &File| {
+            handle.metadata().is_ok_and(|of| of.is_file() && FileId::of(&of) == file)
+        };
         let Some(handle) = handle.ok().filter(is_it) else { return Stores::Unseen };
         let path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         let mapping = Mapping { memory, file, path, at_byte, inode: file.inode };
@@ -155,26 +157,20 @@ impl Areas {
     /// Follows the mappings that a new process has inherited. Returns the mappings that cannot be
     /// followed.
     pub fn born(&mut self, process: pid_t) -> Vec<Act> {
-        if self.areas.is_empty() || self.areas.iter().any(|area| area.process == process) {
+        let is_known = |of: &pid_t| *of == process || shares_memory(*of, process);
+        if self.last == 0 || self.noted.keys().any(is_known) {
             return Vec::new();
         }
-        let own = maps::writable(process).0;
-        let is_inherited = |area: &&Area| {
-            let is_it =
-                |of: &Mapping| of.may_be_of(area.file()) && !of.bytes(&area.all()).is_empty();
-            own.iter().any(is_it) && !shares_memory(area.process, process)
-        };
-        let mut inherited: Vec<Area> = Vec::new();
-        for area in self.areas.iter().filter(is_inherited) {
-            if inherited.iter().all(|other| other.all() != area.all()) {
-                inherited.push(area.part(area.all()));
-            }
-        }
         let mut unseen = Vec::new();
-        for Area { mapping, .. } in inherited {
-            let file = mapping.file;
-            let place = (mapping.memory, mapping.at_byte);
-            match self.add((process, process), place, file, &mapping.path) {
+        // The parent may have removed its own mappings before the child is first seen.
+        for own in maps::writable(process).0 {
+            let parents = self.areas.iter().find(|area| own.may_be_of(area.file()));
+            // The path of a mapping that is followed leads to a file without a name, too.
+            let (file, path) = match parents {
+                Some(area) => (area.file(), area.mapping.path.clone()),
+                None => (own.file, own.path),
+            };
+            match self.add((process, process), (own.memory, own.at_byte), file, &path) {
                 Stores::Seen => {}
                 stores => unseen.push(Act::Map { file, stores }),
             }

@@ -83,6 +83,12 @@ pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
+/// Returns all bytes of the pieces.
+pub fn all(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
+    let read = |(address, count): &(u64, u64)| read(task, *address, *count as usize);
+    Some(pieces.iter().map(read).collect::<Option<Vec<_>>>()?.concat())
+}
+
 /// Returns whether these bytes can be read and are all zeros.
 pub fn is_zeros(task: pid_t, address: u64, count: u64) -> bool {
     let is_zero = |from: u64, count: u64| {

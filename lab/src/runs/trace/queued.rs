@@ -48,10 +48,15 @@ impl Ring {
             unsafe { self.ring()?.submission().push(&operation) }.map_err(io::Error::other)?;
         }
         self.ring()?.submit()?;
-        if !waits {
-            return Ok(0);
-        }
+        if waits { self.wait() } else { Ok(0) }
+    }
+
+    /// Waits for all operations in flight. Returns the last result.
+    pub fn wait(&mut self) -> io::Result<i32> {
         let (last, mut result) = (self.count, Ok(0));
+        if self.in_flight == 0 {
+            return result;
+        }
         let count = std::mem::take(&mut self.in_flight);
         self.ring()?.submit_and_wait(count)?;
         for end in self.ring()?.completion() {

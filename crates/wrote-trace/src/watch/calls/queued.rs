@@ -193,7 +193,7 @@ impl Reader {
             return None;
         }
         let doubt = queue.doubt();
-        let (owner, begun, result) = match (operation.work, result) {
+        let (owner, mut begun, result) = match (operation.work, result) {
             (Work::Call(begun), result) => (operation.owner, begun, result),
             (Work::Close(descriptor), _) => {
                 self.descriptors.forget(operation.owner, descriptor);
@@ -235,14 +235,18 @@ impl Reader {
             }
             _ => return None,
         };
-        let descriptor = begun.descriptor();
+        let (descriptor, data) = (begun.descriptor(), begun.take_data());
         let act = self.act(owner, owner, begun, result);
-        if act.is_none() && result.is_ok() && fs::read_link(format!("/proc/{owner}/exe")).is_err() {
-            // Its files can't be asked any more.
-            self.queues.doubt = Some(doubt);
+        if let (None, Ok(value)) = (&act, result) {
+            // A program may close a file before the end of its operations.
+            let mut is_closed = |of| value > 0 || self.descriptors.get(owner, of).is_none();
+            let is_gone = || fs::read_link(format!("/proc/{owner}/exe")).is_err();
+            if descriptor.is_some_and(&mut is_closed) || is_gone() {
+                self.queues.doubt = Some(doubt);
+            }
         }
         let act = act?;
-        let data = self.data(owner, &act, descriptor);
+        let data = self.data(owner, &act, descriptor, data);
         Some((act, data))
     }
 

@@ -164,6 +164,9 @@ impl Reader {
             let is_linked = is_whole && entry.flags & LINK != 0;
             chain = is_linked.then_some(chain.unwrap_or(number));
             let (owner, mut work) = self.work(id, process, task, &entry, waits > 0, tasks);
+            if let (Work::Call(begun), 1..) = (&mut work, waits) {
+                begun.doubt_data();
+            }
             if entry.flags & SKIP_SUCCESS != 0 {
                 match work {
                     Work::Nothing => {}
