@@ -338,7 +338,10 @@ impl Judge {
         if self.told_early.len() > EARLY_MAX || !self.told_early.get(&file).is_some_and(waits) {
             alone.told_early.extend(self.told_early.remove_entry(&file));
         }
-        self.files.remove(&file);
+        // What was emptied waits for the write that shows it.
+        if self.facts(file).emptied.is_none() {
+            self.files.remove(&file);
+        }
         alone.at_end(disk, file, known, &path, account, Path::new(""));
         let mut ended = 0;
         for (number, found) in alone.found {
