@@ -71,7 +71,7 @@ fn one(
 ) -> Result<Vec<Seen>, Failure> {
     let (files, said) = (fresh(folder.join("files"))?, fresh(folder.join("said"))?);
     let (seed, delay) = (random.random(), super::draw_delay(random, LATEST_MS));
-    let start = |name| Subject::write(program, name, (&files, &said), seed);
+    let start = |name| Subject::write(program, name, (&files, &said), seed, None);
     let mut subjects = WROTE.iter().copied().map(start).collect::<Result<Vec<_>, _>>()?;
     subjects.iter_mut().try_for_each(Subject::wait_until_ready)?;
     thread::sleep(delay);

@@ -5,7 +5,8 @@
 //! there: the log is replayed here, into images that this machine mounts. The log needs nothing
 //! from a file system, so Btrfs, which has no shutdown, loses its power like the others.
 
-mod entries;
+pub(crate) mod entries;
+mod pages;
 mod programs;
 mod replay;
 mod steps;
@@ -35,6 +36,10 @@ pub struct Arguments {
     /// that it survives which a cut loses.
     #[arg(long, value_name = "N")]
     pub programs: Option<u64>,
+    /// Let pages be overwritten on XFS, by this machine's kernel, in place of the subjects: none by
+    /// `RWF_ATOMIC` may be torn.
+    #[arg(long)]
+    pub pages: bool,
     /// Record nothing, and replay this folder, which a failure has kept.
     #[arg(long, value_name = "FOLDER")]
     pub again: Option<PathBuf>,
@@ -68,6 +73,11 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
         return report.skip(NAME, because);
     }
     let seed = arguments.seed.unwrap_or_else(super::draw_seed);
+    if arguments.pages {
+        return report.step("lab log-writes: pages on XFS", || {
+            pages::cut(&release("lab")?, (seed, arguments.moments))
+        });
+    }
     let built = report
         .make("lab log-writes: build", || Ok([release("lab")?, target().join("release/wrote")]))?;
     let Some(built) = built else { return Ok(()) };
@@ -81,7 +91,7 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
             let moments = (seed, arguments.moments);
             let replayed = match arguments.programs {
                 Some(_) => programs::replay(file_system, images, moments),
-                None => replay::replay(&built[0], file_system, images, moments),
+                None => replay::replay(&built[0], file_system, images, moments, &SUBJECTS),
             };
             replayed.map_err(|failure| {
                 failure.in_words(|because| format!("{because}; {}", recorded.keep(seed)))

@@ -10,6 +10,7 @@ mod logs;
 // One call of the kernel has no safe wrapper.
 #[allow(unsafe_code)]
 mod marks;
+mod pages;
 mod said;
 mod saves;
 mod streams;
@@ -39,7 +40,8 @@ pub enum Verb {
         /// The seed of lengths, pauses and choices.
         #[arg(long)]
         seed: u64,
-        /// Also mark each line in the log of this `log-writes` device below /dev/mapper.
+        /// Also mark each line in the log of this `log-writes` device below /dev/mapper, or in this
+        /// file of `lab strange-fs`.
         #[arg(long, value_name = "NAME")]
         marks: Option<String>,
     },

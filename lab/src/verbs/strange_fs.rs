@@ -5,6 +5,7 @@
 
 mod faults;
 mod pace;
+mod recording;
 mod serve;
 mod tree;
 
@@ -12,6 +13,7 @@ use super::Trouble;
 use faults::Faults;
 use fuser::{Config, MountOption, Session};
 use pace::Pace;
+use recording::Recording;
 use serve::StrangeFs;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -33,6 +35,9 @@ pub struct Arguments {
     /// Keep a name for a file removed while it is open, as NFS does.
     #[arg(long)]
     keep_names: bool,
+    /// Record the writes and flushes of a loop device's file here, in a new log.
+    #[arg(long, value_name = "LOG")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     faults: faults::FaultArguments,
     #[command(flatten)]
@@ -60,7 +65,8 @@ fn serve(arguments: &Arguments) -> io::Result<()> {
         MountOption::DefaultPermissions,
     ];
     let (faults, pace) = (Faults::new(arguments.faults), Pace::new(arguments.pace));
-    let strange = StrangeFs::new(tree, faults, pace);
+    let recording = arguments.record.as_deref().map(Recording::new).transpose()?;
+    let strange = StrangeFs::new(tree, faults, pace, recording);
     let mut session = Session::new(strange, &arguments.mount_point, &config)?;
     let mut unmounter = session.unmount_callable();
     std::thread::spawn(move || {

@@ -36,7 +36,10 @@ fn assert_harmless(folder: &Path, arguments: &str) {
     let is_obeyed = |letter: char| letter.is_control() && letter != '\n';
     for text in [&finished.stdout, &finished.stderr] {
         assert!(!text.contains(is_obeyed), "{arguments}: {finished:?}");
-        assert!(!text.lines().any(|line| line.starts_with(SECOND_LINE)), "{arguments}: {finished:?}");
+        assert!(
+            !text.lines().any(|line| line.starts_with(SECOND_LINE)),
+            "{arguments}: {finished:?}"
+        );
     }
     assert!(finished.stdout.len() + finished.stderr.len() > 0, "{arguments}");
 }

@@ -347,6 +347,8 @@ fn write_entry(
 ) -> bool {
     let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
     let bytes = len as u32;
+    // The kernel refuses atomic writes from registered buffers (`generic_atomic_write_valid`).
+    let fixed = fixed && rw_flags & libc::RWF_ATOMIC == 0;
     // Each kind writes its entry itself, because a shared one would be moved.
     let mut write = |entry: squeue::Entry| {
         let entry = entry.flags(flags).user_data(token.into());

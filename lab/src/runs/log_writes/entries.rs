@@ -14,10 +14,29 @@ const VERSION: u64 = 1;
 /// `struct log_write_entry`: sector, number of sectors, flags, length of a mark's text.
 const ENTRY_BYTES: usize = 32;
 
-const FLUSH: u64 = 1;
+pub const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
-const MARK: u64 = 8;
+pub const MARK: u64 = 8;
+/// The sector of the logs that are made here.
+const SECTOR_BYTES: usize = 512;
+
+/// Returns the first sector of a log of so many entries.
+pub fn head(entries: u64) -> Vec<u8> {
+    sector(&[MAGIC, VERSION, entries, SECTOR_BYTES as u64], b"")
+}
+
+/// Returns an entry without its data: a sector, the number of sectors, flags, and a mark's text.
+pub fn entry(at: u64, sectors: u64, flags: u64, text: &[u8]) -> Vec<u8> {
+    sector(&[at, sectors, flags, text.len() as u64], text)
+}
+
+fn sector(numbers: &[u64], text: &[u8]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    bytes.extend(text);
+    bytes.resize(SECTOR_BYTES, 0);
+    bytes
+}
 
 /// A change of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,18 +151,11 @@ pub mod tests {
 
     /// Makes the bytes of a log with sectors of 512 bytes.
     pub fn log(entries: &[(u64, u64, u64, &[u8])]) -> Vec<u8> {
-        let sector = |numbers: &[u64], text: &[u8]| {
-            let mut bytes: Vec<u8> =
-                numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            bytes.extend(text);
-            bytes.resize(512, 0);
-            bytes
-        };
-        let mut log = sector(&[MAGIC, VERSION, entries.len() as u64, 512], b"");
+        let mut log = head(entries.len() as u64);
         for &(at, sectors, flags, data) in entries {
             let is_mark = flags & MARK != 0;
             let (text, data) = if is_mark { (data, &b""[..]) } else { (&b""[..], data) };
-            log.extend(sector(&[at, sectors, flags, text.len() as u64], text));
+            log.extend(entry(at, sectors, flags, text));
             log.extend(data);
         }
         log

@@ -5,7 +5,7 @@ use super::entries::Entries;
 use super::steps::{Step, add, each_step};
 use crate::runs::power_cut::disk::{Disk, FileSystem};
 use crate::runs::power_cut::subject::{Seen, check};
-use crate::runs::power_cut::{SUBJECTS, UNSYNCED, describe, sees_something};
+use crate::runs::power_cut::{CONTROLS, describe, sees_something};
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::repository::{fresh, target};
 use crate::tools::run::{check_interrupted, output};
@@ -29,13 +29,14 @@ pub fn replay(
     file_system: FileSystem,
     (before, log): (PathBuf, PathBuf),
     (seed, most): (u64, Option<usize>),
+    subjects: &[&str],
 ) -> Result<(), Failure> {
     let (mut all, mut steps) = (0, 0);
     each_step(Entries::open(&log)?, |step| {
         (all, steps) = (all + step.moments(), steps + 1);
         Ok(())
     })?;
-    let mut replay = Replay::new(program, file_system, &before)?;
+    let mut replay = Replay::new(program, file_system, &before, subjects)?;
     let chosen = chosen(all, seed, most);
     eprintln!("{} of {all} moments, {steps} of them at a flush or FUA", chosen.len());
     let mut number = 0;
@@ -58,11 +59,11 @@ pub fn replay(
         }
         Ok(())
     });
-    for (name, tally) in SUBJECTS.iter().zip(&replay.tallies) {
+    for (name, tally) in subjects.iter().zip(&replay.tallies) {
         eprintln!("{}", describe(name, tally));
     }
     done?;
-    if chosen.len() >= MANY { sees_something(&replay.tallies) } else { Ok(()) }
+    if chosen.len() >= MANY { sees_something(subjects, &replay.tallies) } else { Ok(()) }
 }
 
 /// Draws the moments among `all`.
@@ -100,16 +101,22 @@ struct Replay<'a> {
     image: PathBuf,
     changed: File,
     lines: BTreeMap<String, String>,
+    subjects: &'a [&'a str],
     tallies: Vec<Vec<Seen>>,
     cuts: usize,
 }
 
 impl<'a> Replay<'a> {
-    fn new(program: &'a Path, file_system: FileSystem, before: &Path) -> Result<Self, Failure> {
+    fn new(
+        program: &'a Path,
+        file_system: FileSystem,
+        before: &Path,
+        subjects: &'a [&'a str],
+    ) -> Result<Self, Failure> {
         let (folder, image, changed) = copied(before)?;
-        let tallies = SUBJECTS.map(|_| Vec::new()).into();
-        let lines = BTreeMap::new();
-        Ok(Replay { program, file_system, folder, image, changed, lines, tallies, cuts: 0 })
+        let (lines, tallies) = (BTreeMap::new(), subjects.iter().map(|_| Vec::new()).collect());
+        let cuts = 0;
+        Ok(Replay { program, file_system, folder, image, changed, lines, subjects, tallies, cuts })
     }
 
     /// Applies a whole step.
@@ -129,7 +136,7 @@ impl<'a> Replay<'a> {
         })?;
         let said = fresh(self.folder.path().join("said"))?;
         let subjects: Vec<&str> =
-            SUBJECTS.into_iter().filter(|name| self.lines.contains_key(*name)).collect();
+            self.subjects.iter().copied().filter(|name| self.lines.contains_key(*name)).collect();
         for name in &subjects {
             let path = said.join(name);
             std::fs::write(&path, &self.lines[*name]).tried(path.display())?;
@@ -141,10 +148,10 @@ impl<'a> Replay<'a> {
         self.cuts += 1;
         let mut broken = None;
         for (name, seen) in subjects.into_iter().zip(seen) {
-            if !seen.faults.is_empty() && !UNSYNCED.contains(&name) {
+            if !seen.faults.is_empty() && !CONTROLS.contains(&name) {
                 broken = Some(format!("{name}: {}", seen.faults.join("; ")));
             }
-            if let Some(place) = SUBJECTS.iter().position(|known| *known == name) {
+            if let Some(place) = self.subjects.iter().position(|known| *known == name) {
                 self.tallies[place].push(seen);
             }
         }

@@ -27,7 +27,7 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
     let places = (&*folder, &*said);
-    let write = |name| Subject::write(program, name, places, moment.seed);
+    let write = |name| Subject::write(program, name, places, moment.seed, None);
     for (subject, cut) in until_cut(disk, &SUBJECTS, write, moment.delay)? {
         subject.mark(cut)?;
     }

@@ -73,15 +73,17 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Starts a subject that writes in `folder`, and reports into the new file of its name in
-    /// `said`.
+    /// `said`, and in `marks`.
     pub fn write(
         program: &Path,
         name: &'a str,
         (folder, said): (&Path, &Path),
         seed: u64,
+        marks: Option<&Path>,
     ) -> Result<Subject<'a>, Failure> {
         let mut command = Command::new(program);
         command.args(["power-cut", "write", name]).arg(folder).args(["--seed", &seed.to_string()]);
+        command.args(marks.map(|_| "--marks")).args(marks);
         Subject::start(name, command, said.join(name))
     }
 

@@ -10,11 +10,12 @@
 use crate::verbs::Trouble;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 
 /// The device's log, open for marks.
 pub struct Marks {
     control: File,
-    /// The device's name below `/dev/mapper`.
+    /// The device's name below `/dev/mapper`, or the path of a file of `lab strange-fs`.
     device: String,
     /// The name of the subject; each mark begins with it.
     subject: String,
@@ -51,12 +52,16 @@ const TARGET_MESSAGE: Opcode =
 impl Marks {
     /// Opens the log of `/dev/mapper/DEVICE` for a subject.
     pub fn open(device: &str, subject: &str) -> Result<Marks, Trouble> {
-        let control = OpenOptions::new().read(true).write(true).open("/dev/mapper/control")?;
+        let control = if is_file(device) { device } else { "/dev/mapper/control" };
+        let control = OpenOptions::new().read(true).write(true).open(control)?;
         Ok(Marks { control, device: device.to_owned(), subject: subject.to_owned() })
     }
 
     /// Marks a line of the subject. The mark is in its place when the call returns.
     pub fn mark(&self, line: &str) -> Result<(), Trouble> {
+        if is_file(&self.device) {
+            return Ok(self.control.write_all_at(text(&self.subject, line).as_bytes(), 0)?);
+        }
         let mut message = Message {
             version: [4, 0, 0],
             data_size: size_of::<Message>() as u32,
@@ -71,7 +76,7 @@ impl Marks {
             uuid: [0; 129],
             data: [0; 7],
             sector: 0,
-            text: padded(&text(&self.subject, line))?,
+            text: padded(&format!("mark {}", text(&self.subject, line)))?,
         };
         // SAFETY: DM_TARGET_MSG reads and writes `data_size` bytes from the address it is given,
         // which `Updater` makes the address and length of `message`. Every string in it ends in
@@ -81,9 +86,14 @@ impl Marks {
     }
 }
 
-/// Returns the message: `mark save,{"Saved":17}`. The kernel splits words at spaces.
+/// Returns whether marks are written to the file of `lab strange-fs` with this path.
+fn is_file(device: &str) -> bool {
+    device.contains('/')
+}
+
+/// Returns the text of a mark: `save,{"Saved":17}`. The kernel splits words at spaces.
 fn text(subject: &str, line: &str) -> String {
-    format!("mark {subject},{line}")
+    format!("{subject},{line}")
 }
 
 /// Returns the bytes of `text` and at least one NUL.
@@ -112,8 +122,8 @@ mod tests {
     fn a_mark_is_one_word_with_the_subject_before_it() {
         let line = Line::Sending { producer: 1, end: 9 };
         let mark = text("log", &serde_json::to_string(&line).expect("a text"));
-        assert_eq!(mark, r#"mark log,{"Sending":{"producer":1,"end":9}}"#);
-        assert!(mark.split(' ').count() == 2);
+        assert_eq!(mark, r#"log,{"Sending":{"producer":1,"end":9}}"#);
+        assert!(!mark.contains(' '));
     }
 
     #[test]

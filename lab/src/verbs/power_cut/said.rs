@@ -18,6 +18,13 @@ pub enum Line {
         /// The bytes from its beginning.
         bytes: u64,
     },
+    /// The page holds this version, whole.
+    Page {
+        /// Its place in the file.
+        number: u64,
+        /// The number of the write.
+        version: u64,
+    },
     /// The file of this number is whole.
     Finished(u64),
     /// The copy of this number is whole.

@@ -3,6 +3,7 @@
 use crate::verbs::power_cut::copies::Copies;
 use crate::verbs::power_cut::lines;
 use crate::verbs::power_cut::logs::{Logs, Safety};
+use crate::verbs::power_cut::pages::Pages;
 use crate::verbs::power_cut::said::{Line, Report};
 use crate::verbs::power_cut::saves::{Saves, Way};
 use crate::verbs::power_cut::streams::Streams;
@@ -71,6 +72,10 @@ pub enum Name {
     UnsyncedFolder,
     /// `std::fs::write` over one file. Its promise is false.
     Unsynced,
+    /// Pages, each overwritten by one durable write with `RWF_ATOMIC`.
+    Pages,
+    /// The same without `RWF_ATOMIC`. Its promise that none is torn is false.
+    PlainPages,
 }
 
 impl Name {
@@ -93,6 +98,8 @@ impl Name {
             Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
             Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
             Name::Lines => Box::new(lines::File::new(&folder)),
+            Name::Pages => Box::new(Pages::new(&folder, true)),
+            Name::PlainPages => Box::new(Pages::new(&folder, false)),
             Name::LogServed => Box::new(Logs::new(&folder, Safety::Served)),
         }
     }

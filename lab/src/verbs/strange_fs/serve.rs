@@ -2,6 +2,7 @@
 
 use crate::verbs::strange_fs::faults::{Faults, Refuse};
 use crate::verbs::strange_fs::pace::Pace;
+use crate::verbs::strange_fs::recording::Recording;
 use crate::verbs::strange_fs::tree::{Kind, Maker, Node, Tree};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -10,6 +11,7 @@ use fuser::{
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,12 +25,20 @@ pub struct StrangeFs {
     tree: Mutex<Tree>,
     faults: Faults,
     pace: Mutex<Pace>,
+    recording: Option<Mutex<Recording>>,
 }
 
 impl StrangeFs {
-    /// Serves `tree` with `faults` and at `pace`.
-    pub fn new(tree: Tree, faults: Faults, pace: Pace) -> StrangeFs {
-        StrangeFs { tree: Mutex::new(tree), faults, pace: Mutex::new(pace) }
+    /// Serves `tree` with `faults` and at `pace`, with a `recording` of its writes.
+    pub fn new(tree: Tree, faults: Faults, pace: Pace, recording: Option<Recording>) -> StrangeFs {
+        let (tree, pace, recording) =
+            (Mutex::new(tree), Mutex::new(pace), recording.map(Mutex::new));
+        StrangeFs { tree, faults, pace, recording }
+    }
+
+    fn record(&self, note: impl FnOnce(&mut Recording) -> io::Result<()>) -> Result<(), Errno> {
+        let Some(recording) = &self.recording else { return Ok(()) };
+        note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|_| Errno::EIO)
     }
 
     /// Waits until a request is due. One thread answers all requests, so the others wait too.
@@ -77,6 +87,7 @@ impl StrangeFs {
         self.faults.refuse(Refuse::Transfer, flags)?;
         let taken = self.faults.taken(data.len());
         let is_first = self.tree().write(number, offset, &data[..taken])?;
+        self.record(|recording| recording.write(offset, &data[..taken]))?;
         let taken_bytes = taken as u64;
         self.wait(|pace, now| match is_first {
             true => pace.write_first(taken_bytes, now),
@@ -287,7 +298,7 @@ impl Filesystem for StrangeFs {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        finish(reply, self.faults.flush());
+        finish(reply, self.faults.flush().and_then(|()| self.record(Recording::flush)));
     }
 
     fn fallocate(
