@@ -114,6 +114,24 @@ export interface CreateOptions extends ReplaceOptions {
   direct?: boolean
 }
 
+/**
+ * The writes to a file that a power loss leaves whole or not done (`RWF_ATOMIC`). Their length is a
+ * power of two, and divides their offset.
+ */
+export interface AtomicWrites {
+  /** The shortest, in bytes. */
+  bytesMin: number
+  /** The longest, in bytes. */
+  bytesMax: number
+  /** The longest that the device itself keeps whole, in bytes; 0 if none. */
+  deviceBytesMax: number
+  /** The most buffers of one write. */
+  segmentsMax: number
+}
+
+/** Returns the atomic writes to a file; throws `EOPNOTSUPP` with the reason if there are none. */
+export function atomicWrites(path: PathLike): AtomicWrites
+
 /** The result of a stream. */
 export interface Written {
   /** The file's length. */

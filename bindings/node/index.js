@@ -2,7 +2,8 @@
 
 // The package: saves, streams that replace files, and logs. index.d.ts has the promises.
 
-const { copy, copySync, write, writeNew, writeNewSync, writeSync } = require('./lib/save.js')
+const { atomicWrites, copy, copySync, write, writeNew, writeNewSync, writeSync } = require(
+  './lib/save.js')
 const { Writer, append, create, replace } = require('./lib/writer.js')
 const { Log, openLog } = require('./lib/log.js')
 const { Lines, lines } = require('./lib/lines.js')
@@ -16,6 +17,7 @@ module.exports = {
   Log,
   Writer,
   append,
+  atomicWrites,
   copy,
   copySync,
   create,

@@ -210,10 +210,13 @@ const CAMPAIGNS: [Campaign; 30] = [
     long("log-writes", "lab log-writes: 200 moments on each file system", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;
         let moments = Some(200);
-        [None, Some(60)].into_iter().try_for_each(|programs| {
-            let arguments = log_writes::Arguments { moments, programs, ..Default::default() };
-            log_writes::lab(report, &arguments, call.install)
-        })
+        [(None, false), (Some(60), false), (None, true)].into_iter().try_for_each(
+            |(programs, pages)| {
+                let arguments =
+                    log_writes::Arguments { moments, programs, pages, ..Default::default() };
+                log_writes::lab(report, &arguments, call.install)
+            },
+        )
     }),
     long("faulty-disk", "lab faulty-disk", |report, call| {
         provided(report, DEVICE_MAPPER, call)?;

@@ -158,6 +158,18 @@ typedef struct {
   bool durable;
 } wrote_written;
 
+// The writes to a file that a power loss leaves whole or not done (RWF_ATOMIC, pwritev2(2)). Their
+// length is a power of two, and divides their offset.
+typedef struct {
+  // The shortest and the longest, in bytes.
+  uint32_t bytes_min;
+  uint32_t bytes_max;
+  // The longest that the device itself keeps whole, in bytes; 0 if none.
+  uint32_t device_bytes_max;
+  // The most buffers of one write.
+  uint32_t segments_max;
+} wrote_atomic;
+
 // A record that is lent until the reader's next call.
 typedef struct {
   // Its bytes, which end with no NUL. NULL where there is no record.
@@ -342,6 +354,12 @@ int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **
 //
 // Any thread may call it at any time.
 int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
+
+// Tells the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
+// message has the reason.
+//
+// Any thread may call it at any time.
+int wrote_atomic_writes(const char *path, wrote_atomic *writes, wrote_error **error);
 
 // Opens a file for reading. Any thread may call it at any time.
 int wrote_reader_open(const char *from, wrote_reader **reader, wrote_error **error);

@@ -274,3 +274,39 @@ pub unsafe extern "C" fn wrote_copy(
         call(error, || library::copy(path(from)?, path(to)?).map(|copied| give(len, copied.bytes)))
     }
 }
+
+/// The writes to a file that a power loss leaves whole or not done (RWF_ATOMIC, pwritev2(2)). Their
+/// length is a power of two, and divides their offset.
+#[repr(C)]
+pub struct AtomicWrites {
+    /// The shortest and the longest, in bytes.
+    pub bytes_min: u32,
+    pub bytes_max: u32,
+    /// The longest that the device itself keeps whole, in bytes; 0 if none.
+    pub device_bytes_max: u32,
+    /// The most buffers of one write.
+    pub segments_max: u32,
+}
+
+/// Tells the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
+/// message has the reason.
+///
+/// Any thread may call it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wrote_atomic_writes(
+    path: *const c_char,
+    writes: *mut AtomicWrites,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe {
+        call(error, || {
+            let found = library::device::AtomicWrites::of(self::path(path)?)?;
+            let library::device::AtomicWrites { bytes_min, bytes_max, device_bytes_max, .. } =
+                found;
+            let segments_max = found.segments_max;
+            give(writes, AtomicWrites { bytes_min, bytes_max, device_bytes_max, segments_max });
+            Ok(())
+        })
+    }
+}

@@ -48,4 +48,9 @@ function copySync(source, target) {
   return call(() => native.copySync(from, to))
 }
 
-module.exports = { copy, copySync, write, writeNew, writeNewSync, writeSync }
+function atomicWrites(path) {
+  const of = pathBytes(path)
+  return call(() => native.atomicWrites(of))
+}
+
+module.exports = { atomicWrites, copy, copySync, write, writeNew, writeNewSync, writeSync }

@@ -159,3 +159,21 @@ pub fn copy_sync(env: &Env, from: BufferSlice<'_>, to: BufferSlice<'_>) -> napi:
 fn copied(from: &Path, to: &Path) -> Result<f64, Error> {
     Ok(wrote::copy(from, to)?.bytes as f64)
 }
+
+/// The atomic writes to a file, in bytes.
+#[napi(object)]
+pub struct AtomicWrites {
+    pub bytes_min: u32,
+    pub bytes_max: u32,
+    pub device_bytes_max: u32,
+    pub segments_max: u32,
+}
+
+/// Returns the atomic writes to a file, on this thread.
+#[napi(catch_unwind)]
+pub fn atomic_writes(env: &Env, of: BufferSlice<'_>) -> napi::Result<AtomicWrites> {
+    let found = wrote::device::AtomicWrites::of(path(&of)).map_err(|error| raise(env, &error))?;
+    let wrote::device::AtomicWrites { bytes_min, bytes_max, .. } = found;
+    let wrote::device::AtomicWrites { device_bytes_max, segments_max, .. } = found;
+    Ok(AtomicWrites { bytes_min, bytes_max, device_bytes_max, segments_max })
+}

@@ -144,6 +144,20 @@ test('a link stays and the mode is kept', async () => {
   assert.deepEqual(names(), ['file', 'link'])
 })
 
+test('atomic writes have lengths or a reason', () => {
+  const file = path.join(folder(), 'file')
+  fs.writeFileSync(file, 'precious')
+  let told
+  try {
+    told = wrote.atomicWrites(file)
+  } catch (refused) {
+    assert.match(refused.message, /there are no atomic writes here: /)
+    assert.equal(refused.code, 'EOPNOTSUPP')
+  }
+  assert.ok(!told || (told.bytesMin > 0 && told.bytesMin <= told.bytesMax))
+  assert.throws(() => wrote.atomicWrites(`${file}1`), { code: 'ENOENT' })
+})
+
 test('a copy is whole', async () => {
   fs.writeFileSync(file, 'precious')
   assert.equal(await wrote.copy(file, `${file}1`), 8)

@@ -260,3 +260,27 @@ pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyRes
 pub fn copy(py: Python<'_>, source: FsPath, target: FsPath) -> PyResult<u64> {
     waiting(py, || wrote::copy(source.0, target.0)).map(|copied| copied.bytes)
 }
+
+/// The writes to a file that a power loss leaves whole or not done (`RWF_ATOMIC`). Their length is
+/// a power of two, and divides their offset.
+#[pyclass(frozen, get_all, module = "wrote")]
+pub struct AtomicWrites {
+    /// The shortest, in bytes.
+    bytes_min: u32,
+    /// The longest, in bytes.
+    bytes_max: u32,
+    /// The longest that the device itself keeps whole, in bytes; 0 if none.
+    device_bytes_max: u32,
+    /// The most buffers of one write.
+    segments_max: u32,
+}
+
+/// Returns the atomic writes to the file at `path`. Where there are none, the reason is in
+/// `Refused`, with `EOPNOTSUPP`.
+#[pyfunction]
+pub fn atomic_writes(py: Python<'_>, path: FsPath) -> PyResult<AtomicWrites> {
+    let found = waiting(py, || wrote::device::AtomicWrites::of(path.0))?;
+    let wrote::device::AtomicWrites { bytes_min, bytes_max, .. } = found;
+    let wrote::device::AtomicWrites { device_bytes_max, segments_max, .. } = found;
+    Ok(AtomicWrites { bytes_min, bytes_max, device_bytes_max, segments_max })
+}

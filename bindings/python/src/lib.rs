@@ -19,7 +19,9 @@ mod _wrote {
         Poisoned, Refused, TooLong, Truncated,
     };
     #[pymodule_export]
-    use crate::files::{RawReader, RawWriter, Written, copy, write, write_new};
+    use crate::files::{
+        AtomicWrites, RawReader, RawWriter, Written, atomic_writes, copy, write, write_new,
+    };
     #[pymodule_export]
     use crate::lines::Lines;
     #[pymodule_export]

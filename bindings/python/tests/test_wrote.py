@@ -108,6 +108,18 @@ class Saves(InFolder):
         self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o640)
         self.assertEqual(self.names(), ["file", "link"])
 
+    def test_atomic_writes_have_lengths_or_a_reason(self):
+        self.path.write_bytes(b"precious")
+        try:
+            told = wrote.atomic_writes(self.path)
+        except wrote.Refused as refused:
+            self.assertEqual(refused.errno, errno.EOPNOTSUPP)
+            self.assertIn("there are no atomic writes here: ", str(refused))
+        else:
+            self.assertLess(0, told.bytes_min)
+            self.assertLessEqual(told.bytes_min, told.bytes_max)
+        self.assertRaises(FileNotFoundError, wrote.atomic_writes, self.folder / "nothing")
+
     def test_a_copy_is_whole(self):
         self.path.write_bytes(b"precious")
         self.assertEqual(wrote.copy(self.path, self.folder / "copy"), 8)

@@ -14,7 +14,7 @@ pub(crate) mod ways;
 
 pub use append::MessageSizes;
 
-use crate::names::{self, is_below};
+use crate::names;
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
@@ -87,14 +87,10 @@ pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
-    if is_below(unknown, "serve") {
-        return Err(Error::Usage(format!(
-            "--only {unknown:?}: a server is no longer measured here; send it load by a program of \
-             its protocol, as redis-benchmark, or by 'cargo xtask peers --only serve-lines' in a \
-             checkout"
-        )));
-    }
     let hint = match nearest(unknown, scenarios) {
+        _ if crate::fit::all().iter().any(|of| of.name == *unknown) => {
+            format!("'wrote fit {unknown}' measures it")
+        }
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote bench --list' lists what there is".into(),
     };

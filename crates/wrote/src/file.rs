@@ -352,11 +352,7 @@ impl DirectFile {
             }
             None => Err("they need direct transfers of a real file".into()),
         };
-        units.map_err(|because| Error::Refused {
-            path,
-            because: format!("there are no atomic writes here: {because}"),
-            errno: libc::EOPNOTSUPP,
-        })
+        AtomicWrites::or_refused(&path, units)
     }
 
     /// Returns the path that the file was opened by.

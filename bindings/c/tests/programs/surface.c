@@ -79,6 +79,10 @@ static void saves(const char *folder) {
     DO(wrote_copy(in(folder, "new"), in(folder, "copy"), &bytes, &error));
     CHECK(bytes == 1 && holds(in(folder, "copy"), "1"));
     wrote_error *error = NULL;
+    wrote_atomic units;
+    int told = wrote_atomic_writes(in(folder, "new"), &units, &error);
+    CHECK(told == EOPNOTSUPP || (told == 0 && units.bytes_min <= units.bytes_max));
+    wrote_error_free(told ? error : NULL);
     CHECK(wrote_copy(in(folder, "nothing"), in(folder, "x"), NULL, &error) == ENOENT);
     CHECK(strcmp(wrote_error_path(error), in(folder, "nothing")) == 0);
     CHECK(wrote_error_offset(error) == -1);

@@ -20,6 +20,7 @@ from ._files import TextWriter, Writer, append, create, reader, replace
 from ._logs import Log, lines, open_log, read_log
 from ._wrote import (
     Alignment,
+    AtomicWrites,
     Damaged,
     Differs,
     Engine,
@@ -38,6 +39,7 @@ from ._wrote import (
     Truncated,
     Written,
     __version__,
+    atomic_writes,
     copy,
     write,
     write_new,

@@ -19,6 +19,14 @@ def write(path: str | PathLike[str], data: str | Buffer, *, durable: bool = True
 def write_new(path: str | PathLike[str], data: str | Buffer) -> None: ...
 def copy(source: str | PathLike[str], target: str | PathLike[str]) -> int: ...
 
+class AtomicWrites:
+    bytes_min: int
+    bytes_max: int
+    device_bytes_max: int
+    segments_max: int
+
+def atomic_writes(path: str | PathLike[str]) -> AtomicWrites: ...
+
 class Written:
     bytes: int
     elapsed: float

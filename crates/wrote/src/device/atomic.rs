@@ -1,8 +1,11 @@
 //! The writes that a power loss leaves whole or not done (`RWF_ATOMIC`, `pwritev2(2)`).
 
+use super::examine;
 use super::target::{Target, version};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
+use std::path::Path;
 
 /// `STATX_WRITE_ATOMIC` of `linux/stat.h`, without a name in rustix.
 const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
@@ -23,6 +26,31 @@ pub struct AtomicWrites {
     pub device_bytes_max: u32,
     /// The most buffers of one write.
     pub segments_max: u32,
+}
+
+impl AtomicWrites {
+    /// Returns those of the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with the reason why there are none, and `EOPNOTSUPP`; or why the file
+    /// can't be examined.
+    pub fn of(path: impl AsRef<Path>) -> Result<AtomicWrites, Error> {
+        let path = path.as_ref();
+        let file = File::open(path).tried(path, Action::Open)?;
+        AtomicWrites::or_refused(path, atomic_writes(&file, &examine(path)?))
+    }
+
+    pub(crate) fn or_refused(
+        path: &Path,
+        found: Result<AtomicWrites, String>,
+    ) -> Result<AtomicWrites, Error> {
+        found.map_err(|because| Error::Refused {
+            path: path.to_owned(),
+            because: format!("there are no atomic writes here: {because}"),
+            errno: libc::EOPNOTSUPP,
+        })
+    }
 }
 
 /// Returns the atomic writes to an open `file` of `target`, or why there are none.
@@ -83,8 +111,7 @@ fn first_kernel(filesystem: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{BlockDevice, examine};
-    use crate::error::Error;
+    use crate::device::BlockDevice;
     use crate::file::Disk;
 
     fn place(filesystem: &str) -> Target {
@@ -112,28 +139,36 @@ mod tests {
     #[test]
     fn a_promised_write_succeeds_and_another_one_fails() {
         // W6: whichever of both this file system is, nothing is written in another way.
+        try_writes(&tempfile::tempdir_in(".").unwrap());
+        let xfs = fixtures::or_skip!(fixtures::Mounted::image("xfs", 320 << 20));
+        try_writes(&tempfile::tempdir_in(xfs.path()).unwrap());
+    }
+
+    fn try_writes(folder: &tempfile::TempDir) {
         use crate::engine::{FileOptions, Ioengine, Options};
-        let folder = tempfile::tempdir_in(".").unwrap();
         let path = folder.path().join("data");
         File::create(&path).unwrap().set_len(64 << 10).unwrap();
-        let told = atomic_writes(&File::open(&path).unwrap(), &examine(&path).unwrap());
-        let disk = Disk::open(&Options::new(Ioengine::Psync, 1, 64 << 10)).unwrap();
         let options = FileOptions::new().write(true).direct(true).atomic(true);
-        match (disk.open_file(&path, &options), told) {
-            (Ok(file), Ok(units)) => {
-                assert_eq!(file.atomic_writes().unwrap(), units);
-                let mut buffer = disk.lease().unwrap();
-                buffer.set_len(units.bytes_min as usize);
-                file.write(buffer, 0).unwrap();
-                let mut buffer = disk.lease().unwrap();
-                buffer.set_len(3 * units.bytes_min as usize);
-                assert!(file.write(buffer, 0).is_err(), "no power of two");
+        for ioengine in [Ioengine::Psync, Ioengine::IoUring] {
+            let told = atomic_writes(&File::open(&path).unwrap(), &examine(&path).unwrap());
+            let disk = Disk::open(&Options::new(ioengine, 1, 64 << 10)).unwrap();
+            match (disk.open_file(&path, &options), told) {
+                (Ok(file), Ok(units)) => {
+                    assert_eq!(file.atomic_writes().unwrap(), units);
+                    assert_eq!(AtomicWrites::of(&path).unwrap(), units);
+                    let mut buffer = disk.lease().unwrap();
+                    buffer.set_len(units.bytes_min as usize);
+                    file.write(buffer, 0).unwrap();
+                    let mut buffer = disk.lease().unwrap();
+                    buffer.set_len(3 * units.bytes_min as usize);
+                    assert!(file.write(buffer, 0).is_err(), "no power of two");
+                }
+                (Err(Error::Refused { because, errno, .. }), Err(reason)) => {
+                    assert!(because.contains(&reason), "{because}");
+                    assert_eq!(errno, libc::EOPNOTSUPP);
+                }
+                (file, told) => panic!("{file:?}, {told:?}"),
             }
-            (Err(Error::Refused { because, errno, .. }), Err(reason)) => {
-                assert!(because.contains(&reason), "{because}");
-                assert_eq!(errno, libc::EOPNOTSUPP);
-            }
-            (file, told) => panic!("{file:?}, {told:?}"),
         }
     }
 }
