@@ -145,7 +145,6 @@ test('a link stays and the mode is kept', async () => {
 })
 
 test('atomic writes have lengths or a reason', () => {
-  const file = path.join(folder(), 'file')
   fs.writeFileSync(file, 'precious')
   let told
   try {
