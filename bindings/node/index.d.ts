@@ -129,7 +129,7 @@ export interface AtomicWrites {
   segmentsMax: number
 }
 
-/** Returns the atomic writes to a file; throws `EOPNOTSUPP` with the reason if there are none. */
+/** Returns the atomic writes to a file; throws `ENOTSUP` with the reason if there are none. */
 export function atomicWrites(path: PathLike): AtomicWrites
 
 /** The result of a stream. */

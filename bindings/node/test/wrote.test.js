@@ -151,7 +151,7 @@ test('atomic writes have lengths or a reason', () => {
     told = wrote.atomicWrites(file)
   } catch (refused) {
     assert.match(refused.message, /there are no atomic writes here: /)
-    assert.equal(refused.code, 'EOPNOTSUPP')
+    assert.equal(refused.code, 'ENOTSUP')
   }
   assert.ok(!told || (told.bytesMin > 0 && told.bytesMin <= told.bytesMax))
   assert.throws(() => wrote.atomicWrites(`${file}1`), { code: 'ENOENT' })
