@@ -159,7 +159,7 @@ fn jobs_of(
         // A job that waits for those before begins a group.
         let group = last_group.map_or(0, |last: u32| last + u32::from(draft.stonewall));
         last_group = Some(group);
-        if is_whole && wrong.is_empty() && (errors.is_empty() || !draft.said("wait_for")) {
+        if is_whole && wrong.is_empty() {
             wrong = job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes);
         }
         errors.extend(wrong);

@@ -28,10 +28,9 @@ pub(super) fn add(
     jobs: &mut Vec<JobSpec>,
     notes: &mut Notes,
 ) -> Vec<ParseError> {
-    let checks = [check_room(draft, jobs), check_wait_for(draft, group, jobs, notes)];
     let strict = [check_engine(draft), check_times_and_rates(draft), check_data(draft)];
     let strict = strict.into_iter().filter(|_| !draft.as_fio);
-    let checks = checks.into_iter().chain(strict);
+    let checks = strict.chain([check_room(draft, jobs)]);
     let mut errors: Vec<ParseError> = checks.filter_map(Result::err).collect();
     note_engine(draft, notes);
     if errors.is_empty() {
@@ -75,29 +74,6 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
         return Err(draft.wrong("numjobs", format!("makes more than {JOBS_MAX} jobs in all")));
     }
     Ok(())
-}
-
-/// Refuses to wait for a later job, as fio does, so that there are no cycles.
-fn check_wait_for(
-    draft: &Draft,
-    group: u32,
-    jobs: &[JobSpec],
-    notes: &mut Notes,
-) -> Result<(), ParseError> {
-    let Some(name) = &draft.job.pace.wait_for else { return Ok(()) };
-    let others: Vec<&JobSpec> = jobs.iter().filter(|job| job.name == *name).collect();
-    let wrong = |problem: &str| Err(draft.wrong("wait_for", problem));
-    match others.iter().filter(|job| job.clone == 0).count() {
-        _ if draft.job.name == *name => wrong("a job can't wait for itself"),
-        0 => wrong("there is no such job before this one"),
-        1 => {
-            if others[0].group < group {
-                draft.note("wait_for", "changes nothing: stonewall waits for that job too", notes);
-            }
-            Ok(())
-        }
-        _ => wrong("there are several jobs of that name"),
-    }
 }
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {

@@ -203,7 +203,6 @@ static KEYS: &[Key] = &[
     key("log_hist_coarseness", Set(|_, v| v.within(0..=6).map(drop))),
     key("per_job_logs", Set(|_, v| v.flag().map(drop))),
     key("log_avg_msec", set!(d, v => log_avg_msec = v.within(ANY)?)),
-    key("wait_for", set!(d, v => job.pace.wait_for = Some(v.text()?.to_string()))),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?.into())),
     key("gtod_reduce", set!(d, v => gtod_reduce = v.flag()?)),

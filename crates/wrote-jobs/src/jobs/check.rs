@@ -38,16 +38,6 @@ pub fn check(
     for spec in specs {
         check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
     }
-    for (number, spec) in specs.iter().enumerate() {
-        let is_before = |name: &String| specs[..number].iter().any(|job| job.name == *name);
-        if let Some(name) = &spec.pace.wait_for
-            && (!is_before(name) || *name == spec.name)
-        {
-            let label = label(spec);
-            let text = format!("{label}: waits for {name}, and there is no such job before it");
-            return Err(Error::Usage(text));
-        }
-    }
     let mut foresight = Foresight::default();
     for group in groups(specs) {
         let buffers =
@@ -169,7 +159,7 @@ pub fn check_overlap(
             let (label, path) = (label(spec), path.display());
             return Err(Error::Usage(format!("{label}: names {path} twice")));
         }
-        if !clash(group, other, spec) {
+        if !clash(other, spec) {
             continue;
         }
         let text = format!(
@@ -198,7 +188,7 @@ pub fn check_overlap(
 
 /// Returns the jobs of a group that use the same bytes at once, if one of them writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
-    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(group, other, spec));
+    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
         file: path.to_owned(),
         jobs: [label(other), label(spec)],
@@ -220,19 +210,10 @@ fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)
     shared
 }
 
-/// Returns whether the later job of a group waits for the other one, directly or through others.
-fn waits(group: &[&JobSpec], later: &JobSpec, other: &JobSpec) -> bool {
-    let Some(name) = &later.pace.wait_for else { return false };
-    // A job waits only for an earlier one, so this ends.
-    let before = || group.iter().take_while(|job| !std::ptr::eq(**job, later));
-    *name == other.name || before().any(|job| job.name == *name && waits(group, job, other))
-}
-
-fn clash(group: &[&JobSpec], a: &JobSpec, b: &JobSpec) -> bool {
+fn clash(a: &JobSpec, b: &JobSpec) -> bool {
     let (first, second) = (touched(a), touched(b));
     let same_bytes = first.start < second.end && second.start < first.end;
-    let waits = waits(group, b, a) && a.writes.verify.is_none() && b.writes.verify.is_none();
-    same_bytes && (a.order.rw.write || b.order.rw.write) && !waits
+    same_bytes && (a.order.rw.write || b.order.rw.write)
 }
 
 /// Returns a job's operations, or an error if its files have no room for one.

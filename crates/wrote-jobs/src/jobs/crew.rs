@@ -2,7 +2,7 @@
 
 use super::JobReport;
 use super::check::{is_synchronous, label, sequence};
-use super::files::{Ready, drop_pages, is_invalidated};
+use super::files::Ready;
 use super::verify::read_back;
 use crate::data::buffers;
 use crate::gates::Gate;
@@ -10,7 +10,7 @@ use crate::spec::{BlockSizes, Distribution, JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Progress, Shared, Worker};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wrote::FileOptions;
 use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
@@ -18,9 +18,6 @@ use wrote_result::{Error, Stop};
 
 /// fio's SQPOLL thread goes to sleep after this time: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
-
-/// The interval for checking whether another job has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The jobs of a group, with the files of each.
 pub struct Jobs<'a> {
@@ -32,8 +29,6 @@ pub struct Jobs<'a> {
     pub failed: &'a AtomicBool,
     /// A job has ended whose end is the group's (`exitall`).
     pub over: &'a AtomicBool,
-    /// Whether each job has ended, for the jobs that wait for it.
-    pub ended: &'a [AtomicBool],
 }
 
 /// Returns the options of each job's engine. Jobs that want a kernel thread on the same CPU share
@@ -135,37 +130,15 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    /// Waits for the end of the jobs before this one, and drops the pages of its files that they
-    /// left in the page cache.
-    fn wait_for_others(&self, number: usize) -> Result<(), Error> {
-        let spec = self.specs[number];
-        let Some(name) = &spec.pace.wait_for else { return Ok(()) };
-        let runs = |(other, ended): (&&JobSpec, &AtomicBool)| {
-            other.name == *name && !ended.load(Ordering::Acquire)
-        };
-        while self.specs.iter().zip(self.ended).any(runs)
-            && !self.stop.is_requested()
-            && !self.failed.load(Ordering::Relaxed)
-            && !self.over.load(Ordering::Relaxed)
-        {
-            std::thread::sleep(LOOK_EVERY);
-        }
-        let files = spec.files.paths.iter().zip(&self.ready[number].regions);
-        let mut files = files.filter(|_| is_invalidated(spec));
-        files.try_for_each(|(path, region)| drop_pages(path, region).map(drop))
-    }
-
     /// Runs the job of this number, and reports on it when all jobs have ended.
     pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
         let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
         let done = gate.work(|| {
             worker.delay();
-            self.wait_for_others(number)?;
             let done = worker.run();
             if self.specs[number].pace.exitall {
                 self.over.store(true, Ordering::Relaxed);
             }
-            self.ended[number].store(true, Ordering::Release);
             done
         })?;
         let spec = self.specs[number];

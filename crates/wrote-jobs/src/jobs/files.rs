@@ -322,15 +322,20 @@ impl<'a> Use<'a> {
 
     /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
     fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
-        if !is_invalidated(self.spec) {
+        if self.spec.io.direct || !self.spec.files.invalidate {
             return Ok(());
         }
+        let file = open(self.path)?;
+        // Pages that are not yet on the device cannot be dropped.
+        file.sync_all().map_err(self.failed("fsync"))?;
+        let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
+        let dropped = fadvise(&file, self.region.start, len, Advice::DontNeed);
         let mut kept = |because: String| {
             let (wanted, got) = ("invalidate".into(), "what the page cache held".into());
             fallbacks.push(Fallback { wanted, got, because });
         };
-        if let Some(refused) = drop_pages(self.path, &self.region)? {
-            kept(refused);
+        if let Err(errno) = dropped {
+            kept(format!("posix_fadvise: {}", std::io::Error::from(errno)));
         } else if !matches!(self.found.kind, Kind::Device { .. })
             && let Ok(target) = wrote::device::examine(self.path)
             && target.filesystem == "tmpfs"
@@ -339,21 +344,6 @@ impl<'a> Use<'a> {
         }
         Ok(())
     }
-}
-
-/// Returns whether the pages of the job's files are dropped before it starts.
-pub fn is_invalidated(spec: &JobSpec) -> bool {
-    !spec.io.direct && spec.files.invalidate
-}
-
-/// Flushes a file and drops its pages from the page cache; returns why the kernel keeps them.
-pub fn drop_pages(path: &Path, region: &Range<u64>) -> Result<Option<String>, Error> {
-    let file = open(path)?;
-    // Pages that are not yet on the device cannot be dropped.
-    file.sync_all().map_err(Error::at(path, "fsync"))?;
-    let len = std::num::NonZeroU64::new(region.end - region.start);
-    let dropped = fadvise(&file, region.start, len, Advice::DontNeed);
-    Ok(dropped.err().map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno))))
 }
 
 /// The files that a run made. Dropping it removes them, [`Made::keep`] leaves them.

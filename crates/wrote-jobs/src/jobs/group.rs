@@ -48,12 +48,11 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let (failed, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let ended: Vec<AtomicBool> = specs.iter().map(|_| AtomicBool::new(false)).collect();
     let engines = engine_options(specs);
-    let (progress, failed, over, ended) = (&progress[..], &failed, &over, &ended[..]);
+    let (progress, failed, over) = (&progress[..], &failed, &over);
     let (keeps_a_part, never) = (watcher.keeps_a_part(), Stop::new());
     let of_jobs = if keeps_a_part { &never } else { stop };
-    let crew = Jobs { specs, ready, engines, progress, stop: of_jobs, failed, over, ended };
+    let crew = Jobs { specs, ready, engines, progress, stop: of_jobs, failed, over };
     let begin = Instant::now();
     let watcher = RefCell::new(watcher);
     let mut watch = || {

@@ -172,8 +172,6 @@ pub struct Pacing {
     pub counts_short_ramp: bool,
     /// Delay of the job's start after the group's.
     pub startdelay: Duration,
-    /// The name of an earlier job; this one starts when all its clones have ended.
-    pub wait_for: Option<String>,
     /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
     /// Limit of writes, in bytes per second.

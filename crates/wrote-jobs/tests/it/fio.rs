@@ -466,24 +466,3 @@ fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
         }
     }
 }
-
-#[test]
-fn waiting_jobs_are_refused_where_fio_refuses_them() {
-    if !there_is_fio("waiting_jobs_are_refused_where_fio_refuses_them") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    for (jobs, is_good) in [
-        ("[a]\nnumjobs=2\n[b]\nwait_for=a\n[c]\nwait_for=b", true),
-        ("[a]\n[b]\nstonewall\nwait_for=a", true),
-        ("[a]\nwait_for=a", false),
-        ("[a]\nwait_for=b\n[b]", false),
-        ("[a]\nwait_for=b\n[b]\nwait_for=a", false),
-        ("[a]\n[a]\n[b]\nwait_for=a", false),
-    ] {
-        let text = format!("[global]\nioengine=null\nsize=4k\n{jobs}\n");
-        std::fs::write(folder.path().join("job.fio"), &text).expect("a job file");
-        assert_eq!(fio(folder.path(), &["job.fio"]).is_some(), is_good, "{jobs}");
-        assert_eq!(read(&text.replace("null", "psync")).is_ok(), is_good, "{jobs}");
-    }
-}

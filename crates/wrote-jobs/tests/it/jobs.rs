@@ -316,40 +316,6 @@ fn a_job_of_steps_or_streaks_is_verified_by_its_last_writes() {
 }
 
 #[test]
-fn a_job_that_waits_begins_when_the_other_has_ended_and_may_use_its_file() {
-    let folder = folder();
-    let time = Duration::from_millis(200);
-    let mut slow = job(folder.path(), "slow", WRITE);
-    slow.pace.think = Some(Think { time, spin: Duration::ZERO, blocks: 64 });
-    slow.io.direct = false;
-    let after = |name: &str, rw, waits_for: &str| {
-        let mut job = job(folder.path(), "slow", rw);
-        (job.name, job.pace.wait_for) = (name.into(), Some(waits_for.into()));
-        job.io.direct = false;
-        job
-    };
-    let mut clone = slow.clone();
-    (clone.clone, clone.files.paths) = (1, vec![folder.path().join("clone")]);
-    let other = job(folder.path(), "other", WRITE);
-    let jobs = [slow, clone, other, after("reads", READ, "slow"), after("writes", WRITE, "reads")];
-    let done = go(&jobs).remove(0).jobs;
-    let ends = |number: usize| {
-        done[number].started_at.as_nanosecond() + done[number].elapsed.as_nanos() as i128
-    };
-    // The start is found by two clocks.
-    let begins = |number: usize| done[number].started_at.as_nanosecond() + 1_000_000;
-    assert!(begins(3) >= ends(0) && begins(3) >= ends(1) && begins(4) >= ends(3));
-    assert!(begins(2) < ends(0), "the others go on");
-    assert_eq!((done[3].read.bytes, done[4].write.bytes), (FILE, FILE));
-    let circle = [after("a", READ, "b"), after("b", READ, "a")];
-    assert!(refusal(&circle).contains("a: waits for b, and there is no such job before it"));
-    let mut verified = [jobs[0].clone(), jobs[4].clone()];
-    (verified[1].writes.verify, verified[1].pace.wait_for) = (VERIFY, Some("slow".into()));
-    let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    assert!(refusal_with(&verified, permissions).contains("use the same bytes"));
-}
-
-#[test]
 fn a_file_to_write_over_is_written_before_the_clock_starts() {
     let folder = folder();
     let over = |name: &str| {

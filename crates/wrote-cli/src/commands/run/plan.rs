@@ -86,21 +86,13 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
 /// The longest time of all groups, if each of their jobs has an end.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    let of_job = |job: &JobSpec| end_max(job, jobs);
+    // The latest end of a job, from the start of its group.
+    let end = |job: &JobSpec| Some(job.pace.startdelay + job.pace.ramp_time + job.pace.runtime?);
     let of_group = |group: u32| {
-        let times = jobs.iter().filter(|job| job.group == group).map(of_job);
+        let times = jobs.iter().filter(|job| job.group == group).map(end);
         times.collect::<Option<Vec<Duration>>>()?.into_iter().max()
     };
     groups.into_iter().map(of_group).sum()
-}
-
-/// The latest end of a job, from the start of its group.
-fn end_max(job: &JobSpec, jobs: &[JobSpec]) -> Option<Duration> {
-    let name = job.pace.wait_for.as_ref();
-    let is_waited_for = |other: &&JobSpec| other.group == job.group && name == Some(&other.name);
-    let others = jobs.iter().filter(is_waited_for).map(|other| end_max(other, jobs));
-    let begin = others.collect::<Option<Vec<Duration>>>()?.into_iter().max().unwrap_or_default();
-    Some(begin.max(job.pace.startdelay) + job.pace.ramp_time + job.pace.runtime?)
 }
 
 /// The plan: a line for each job, under its group's.
@@ -145,7 +137,6 @@ fn told(job: &JobSpec) -> String {
         let ramp = units::seconds(job.pace.ramp_time.as_secs_f64());
         parts.push(format!("after {ramp} not counted"));
     }
-    parts.extend(job.pace.wait_for.as_ref().map(|name| format!("after {name}")));
     if let Some(think) = job.pace.think {
         let time = units::seconds(think.time.as_secs_f64());
         parts.push(format!(
@@ -267,24 +258,24 @@ mod tests {
     }
 
     #[test]
-    fn a_check_reports_waits_pauses_and_files_that_are_removed() {
+    fn a_check_reports_pauses_and_files_that_are_removed() {
         let (time, spin) = (Duration::from_millis(2), Duration::ZERO);
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
         (jobs[0].files.unlink, jobs[0].pace.runtime) = (true, Some(Duration::from_secs(5)));
-        (jobs[1].pace.wait_for, jobs[1].pace.runtime) = (Some("a".into()), jobs[0].pace.runtime);
+        jobs[1].pace.runtime = jobs[0].pace.runtime;
         (jobs[1].io.ioengine, jobs[1].order.step_bytes) = (wrote::Ioengine::Psync, 8192);
         jobs[1].pace.think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
             "b: write:8192 of 4 KiB, psync",
-            "after a, pauses of 2.00 ms after every 4 operations",
+            "pauses of 2.00 ms after every 4 operations",
         ] {
             assert!(told.contains(words), "{words}: {told}");
         }
         let line = announced(&jobs);
         assert!(line.starts_with("writes at most 2.10 MB into /mnt/data/a.0"), "{line}");
-        assert!(line.ends_with("at most 10.0 s"), "one after the other: {line}");
+        assert!(line.ends_with("at most 5.00 s"), "{line}");
     }
 
     #[test]

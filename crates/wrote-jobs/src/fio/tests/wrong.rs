@@ -126,9 +126,11 @@ fn each_error_is_one_line_with_its_number() {
             "line 2: random_distribution=normal:10: fio's own normal is not the one of its manual; \
              use zipf or zoned",
         ),
-        ("[a]\nwait_for=a", "line 2: wait_for=a: a job can't wait for itself"),
-        ("[a]\nwait_for=b\n[b]", "line 2: wait_for=b: there is no such job before this one"),
-        ("[a]\n[a]\n[b]\nwait_for=a", "line 4: wait_for=a: there are several jobs of that name"),
+        (
+            "[a]\n[b]\nwait_for=a",
+            "line 3: wait_for=a: fio knows this key, but it is not taken here: jobs run at once, or \
+             after all jobs before; use stonewall",
+        ),
         ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
         (
             "[a]\nrw=randread:0",
@@ -246,10 +248,10 @@ fn all_wrong_lines_are_told_at_once_in_their_order() {
 
 #[test]
 fn a_wrong_line_brings_no_error_that_only_follows_from_it() {
-    // With the engine as it was meant, the depth is right, and `b` has a job to wait for.
+    // With the engine as it was meant, the depth is right.
     let alone = "line 2: ioengien=io_uring: there is no such key; did you mean ioengine?";
     let of = |section: &str, second: &str| {
-        format!("[{section}]\nioengien=io_uring\n[{second}]\niodepth=8\n[b]\nwait_for=a\n")
+        format!("[{section}]\nioengien=io_uring\n[{second}]\niodepth=8\n[b]\n")
     };
     assert_eq!(problem(&of("global", "a")), alone);
     let two = format!("{alone}\nline 4: iodepth=8: ioengine=psync, the default, does");
