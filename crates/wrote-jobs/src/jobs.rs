@@ -61,7 +61,7 @@ pub fn run(
 }
 
 pub use crate::machine::usage::Usage;
-pub use crate::worker::{Counted, DirectionReport, Logged, Mark, Steadiness};
+pub use crate::worker::{DirectionReport, Logged, Mark, Steadiness};
 
 /// Permissions of a run of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,8 +121,6 @@ pub struct JobReport {
     pub read_back: Option<(DirectionReport, Duration)>,
     /// The entries of the job's log files.
     pub log: Vec<Logged>,
-    /// The latencies of each time (`write_hist_log`).
-    pub counted: Vec<Counted>,
     /// The rates of each second before the job's end, where it ends when they are steady.
     pub steady: Option<Steadiness>,
     /// CPU use of the job's thread. For a job alone in its group it is the process's, with the

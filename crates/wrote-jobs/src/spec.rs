@@ -7,13 +7,14 @@ mod order;
 mod parts;
 
 pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, Streak, WRITE, Zone};
-pub use parts::{Data, Fallocate, Files, Io, Log, Pacing, Steady, SyncEach, Think, Verify, Writes};
+pub use parts::{Data, Fallocate, Files, Io, Pacing, Steady, SyncEach, Think, Verify, Writes};
 
 use crate::rate::Rate;
 use std::fmt::Display;
 use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use wrote_result::document::Process;
 
 /// The most files of one job: each is held open.
@@ -66,8 +67,8 @@ pub struct JobSpec {
     pub latencies: bool,
     /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
     pub samples: bool,
-    /// Keeps each operation, or its mean over a time, for log files (`write_lat_log`).
-    pub log: Option<Log>,
+    /// Keeps the mean over this time, or with zero each operation, for log files (`write_lat_log`).
+    pub log: Option<Duration>,
     /// Percentiles of the report.
     pub percentiles: Arc<[f64]>,
     /// The keys of the section and of `[global]` as written, in their order, for reports.

@@ -11,7 +11,7 @@ mod tally;
 mod tests;
 mod trail;
 
-pub use kept::{Counted, Logged, Steadiness};
+pub use kept::{Logged, Steadiness};
 pub use tally::{DirectionReport, Progress, Tally, histogram};
 pub use trail::Mark;
 
@@ -62,7 +62,6 @@ pub struct Done {
     /// The job ended before its ramp did.
     pub all_ramp: bool,
     pub log: Vec<Logged>,
-    pub counted: Vec<Counted>,
     pub steady: Option<Steadiness>,
 }
 
@@ -570,7 +569,6 @@ impl<'a> Worker<'a> {
         self.tally.finish(end_ns);
         let depth = self.in_flight.len();
         let log = self.log.take().map(|log| log.finish(end_ns - self.counts_from_ns));
-        let (log, counted) = log.unwrap_or_default();
         Done {
             tally: std::mem::replace(&mut self.tally, Tally::new(depth, None)),
             began: self.start + Duration::from_nanos(self.counts_from_ns),
@@ -581,8 +579,7 @@ impl<'a> Worker<'a> {
             verified_bytes: self.verified_bytes,
             ramp: Duration::from_nanos(self.counts_from_ns),
             all_ramp,
-            log,
-            counted,
+            log: log.unwrap_or_default(),
             steady: self.watch.take().map(|watch| watch.so_far),
         }
     }

@@ -18,7 +18,6 @@ use wrote_jobs::jobs::Watcher;
 use wrote_jobs::machine::watch::cpu::CpuTimes;
 use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
-use wrote_jobs::spec::Log;
 use wrote_result::{Error, Stop};
 
 /// The interval of the aggregated rates of `--bandwidth-log`.
@@ -55,7 +54,7 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     permissions.devices = device::check(&plan.specs, &asked.devices)?;
     if asked.bandwidth_log {
         for spec in &mut plan.specs {
-            spec.log.get_or_insert(Log { mean_over: AGGREGATED_OVER, ..Log::default() });
+            spec.log.get_or_insert(AGGREGATED_OVER);
         }
     }
     let wants_text = asked.forms.contains(&Form::Normal);

@@ -59,7 +59,6 @@ pub(super) struct Draft {
     pub compress_percent: Option<u32>,
     pub buffer_pattern: Option<Vec<u8>>,
     pub log_avg_msec: u32,
-    pub log_hist_msec: u32,
     pub steady_duration: Duration,
     pub steady_ramp: Duration,
     pub stonewall: bool,

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_report::options;
-use crate::spec::{BlockSizes, Data, JobSpec, Log, Think, Verify, share};
+use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use std::path::PathBuf;
@@ -351,10 +351,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     });
 
     let is_logged = ["bw", "iops", "lat"].iter().any(|of| draft.said(&format!("write_{of}_log")));
-    let counts = draft.said("write_hist_log");
-    let mean_over = Duration::from_millis(if is_logged { draft.log_avg_msec.into() } else { 1000 });
-    let count_over = Duration::from_millis(if counts { draft.log_hist_msec.into() } else { 0 });
-    job.log = (is_logged || counts).then_some(Log { mean_over, count_over });
+    job.log = is_logged.then(|| Duration::from_millis(draft.log_avg_msec.into()));
 
     let after_writes = draft.do_verify && job.order.rw.write;
     job.writes.verify = job.writes.verify.map(|_| Verify { after_writes });

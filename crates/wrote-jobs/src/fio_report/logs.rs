@@ -1,33 +1,24 @@
 //! fio's log files (`write_bw_log`, `write_lat_log`, `write_iops_log`): a line for each operation,
-//! or for the mean of `log_avg_msec`: milliseconds, value, direction, bytes, offset; and the counts
-//! of latencies (`write_hist_log`).
+//! or for the mean of `log_avg_msec`: milliseconds, value, direction, bytes, offset.
 
-use crate::jobs::{Counted, GroupReport, JobReport, Logged};
+use crate::jobs::{GroupReport, JobReport, Logged};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// A key that asks for logs, and the log files of one job: the end of a name, and the value.
-type Kind = (&'static str, &'static str, Value);
+type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
 
-/// `None` for the counts of latencies.
-type Value = Option<fn(&Logged, f64) -> u64>;
-
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 5] = [
     // KiB/s.
-    ("write_bw_log", "bw", Some(|entry, seconds| (entry.bytes as f64 / seconds / 1024.0) as u64)),
-    (
-        "write_iops_log",
-        "iops",
-        Some(|entry, seconds| match entry.operations {
-            1 if seconds < 1e-3 => 1,
-            operations => (operations as f64 / seconds) as u64,
-        }),
-    ),
+    ("write_bw_log", "bw", |entry, seconds| (entry.bytes as f64 / seconds / 1024.0) as u64),
+    ("write_iops_log", "iops", |entry, seconds| match entry.operations {
+        1 if seconds < 1e-3 => 1,
+        operations => (operations as f64 / seconds) as u64,
+    }),
     // Nanoseconds.
-    ("write_lat_log", "slat", Some(|_, _| 0)),
-    ("write_lat_log", "clat", Some(|entry, _| entry.latency_ns)),
-    ("write_lat_log", "lat", Some(|entry, _| entry.latency_ns)),
-    ("write_hist_log", "clat_hist", None),
+    ("write_lat_log", "slat", |_, _| 0),
+    ("write_lat_log", "clat", |entry, _| entry.latency_ns),
+    ("write_lat_log", "lat", |entry, _| entry.latency_ns),
 ];
 
 /// Returns the names and texts of all log files that the jobs ask for; with `aggregated` also the
@@ -60,7 +51,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
             let prefix = if prefix == "1" { &job.spec.name } else { prefix };
             let is_of_all = job.spec.is_off("per_job_logs");
             let number = if is_of_all { String::new() } else { format!(".{}", number + 1) };
-            let text = value.map_or_else(|| counts(job), |value| text(job, kind, value));
+            let text = text(job, kind, value);
             let name = format!("{prefix}_{kind}{number}.log");
             match files.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => known.push_str(&text),
@@ -72,7 +63,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
 }
 
 fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
-    let is_mean = job.spec.log.is_some_and(|log| !log.mean_over.is_zero());
+    let is_mean = job.spec.log.is_some_and(|mean_over| !mean_over.is_zero());
     let (is_of_epoch, offsets) = (job.spec.is_on("log_unix_epoch"), job.spec.is_on("log_offset"));
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
@@ -89,20 +80,6 @@ fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
         let (at_ms, value) = (epoch_ms + entry.at_ms, value(entry, seconds));
         // A text accepts everything.
         let _ = writeln!(text, "{at_ms}, {value}, {direction}, {bytes}{offset}, 0");
-    }
-    text
-}
-
-/// Returns a line for each time: milliseconds, direction, bytes of an operation, counts.
-fn counts(job: &JobReport) -> String {
-    let together = job.spec.option("log_hist_coarseness").and_then(|power| power.parse().ok());
-    let mut text = String::new();
-    for Counted { at_ms, write, bytes, counts } in &job.counted {
-        let _ = write!(text, "{at_ms}, {}, {bytes}", u8::from(*write));
-        for counts in counts.chunks(1 << together.unwrap_or(0)) {
-            let _ = write!(text, ", {}", counts.iter().sum::<u32>());
-        }
-        text.push('\n');
     }
     text
 }

@@ -182,7 +182,6 @@ impl<'a> Jobs<'a> {
                 .map_or(done.verified_bytes, |(reads, _)| reads.bytes),
             read_back,
             log: done.log,
-            counted: done.counted,
             steady: done.steady,
             usage,
             depths: done.tally.depths(),

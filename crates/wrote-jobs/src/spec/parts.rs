@@ -208,15 +208,6 @@ pub struct Steady {
     pub ramp: Duration,
 }
 
-/// The entries that a job keeps for its log files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Log {
-    /// Each entry is the mean over this time; zero for an entry of each operation.
-    pub mean_over: Duration,
-    /// Latencies are counted for each such time; zero if they are not (`write_hist_log`).
-    pub count_over: Duration,
-}
-
 /// Pauses of a job, which count as its time (`thinktime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {

@@ -3,7 +3,7 @@
 
 use super::sequence::Next;
 use super::tally::Tally;
-use crate::spec::{Log, Steady};
+use crate::spec::Steady;
 use std::time::Duration;
 
 /// An entry of fio's log files.
@@ -25,40 +25,9 @@ pub struct Logged {
     pub span_ms: u64,
 }
 
-/// Latencies of one direction, counted in fio's buckets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
-    /// Milliseconds from the start of the job's clock to the last of them.
-    pub at_ms: u64,
-    /// The operations are writes.
-    pub write: bool,
-    /// Bytes of the last operation.
-    pub bytes: u64,
-    /// The operations of each bucket, 64 buckets for each power of two.
-    pub counts: Vec<u32>,
-}
-
-impl Counted {
-    const BUCKETS: usize = 29 << 6;
-
-    fn since(at_ms: u64, write: bool) -> Counted {
-        Counted { at_ms, write, bytes: 0, counts: vec![0; Counted::BUCKETS] }
-    }
-
-    fn add(&mut self, latency_ns: u64, bytes: u64) {
-        let shift = (latency_ns | 1).ilog2().saturating_sub(6);
-        let bucket = ((shift as usize) << 6) + (latency_ns >> shift) as usize;
-        self.counts[bucket.min(Counted::BUCKETS - 1)] += 1;
-        self.bytes = bytes;
-    }
-}
-
 /// Keeps entries, of each operation or of the operations of a time.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    count_over_ms: u64,
-    counting: [Counted; 2],
-    counted: Vec<Counted>,
     mean_over_ms: u64,
     entries: Vec<Logged>,
     /// The sums of reads and of writes since the last entries; latencies are added up.
@@ -67,32 +36,17 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(Log { mean_over, count_over }: Log) -> Keeper {
+    /// Keeps entries of this time; zero for one of each operation.
+    pub(super) fn new(mean_over: Duration) -> Keeper {
         let mean_over_ms = mean_over.as_millis() as u64;
         let sums = [false, true].map(|write| Logged { write, ..Logged::default() });
         // An entry of each operation needs room (M10): what a first second of a fast disk does.
         let room = if mean_over_ms == 0 { 1 << 20 } else { 1 << 12 };
-        Keeper {
-            count_over_ms: count_over.as_millis() as u64,
-            counting: [false, true].map(|write| Counted::since(0, write)),
-            counted: Vec::new(),
-            mean_over_ms,
-            entries: Vec::with_capacity(room),
-            sums,
-            next_ms: mean_over_ms,
-        }
+        Keeper { mean_over_ms, entries: Vec::with_capacity(room), sums, next_ms: mean_over_ms }
     }
 
     pub(super) fn add(&mut self, at_ns: u64, done: &Next, latency_ns: u64) {
         let (at_ms, write, bytes) = (at_ns / 1_000_000, done.write, done.len as u64);
-        if self.count_over_ms > 0 {
-            let counting = &mut self.counting[usize::from(write)];
-            counting.add(latency_ns, bytes);
-            if at_ms >= counting.at_ms + self.count_over_ms {
-                let next = Counted::since(at_ms - at_ms % self.count_over_ms, write);
-                self.counted.push(Counted { at_ms, ..std::mem::replace(counting, next) });
-            }
-        }
         if self.mean_over_ms == 0 {
             self.entries.push(Logged {
                 at_ms,
@@ -130,12 +84,12 @@ impl Keeper {
         }
     }
 
-    pub(super) fn finish(mut self, at_ns: u64) -> (Vec<Logged>, Vec<Counted>) {
+    pub(super) fn finish(mut self, at_ns: u64) -> Vec<Logged> {
         if self.mean_over_ms > 0 {
             self.pass(at_ns / 1_000_000);
             self.close(at_ns / 1_000_000);
         }
-        (self.entries, self.counted)
+        self.entries
     }
 }
 
@@ -220,12 +174,12 @@ mod tests {
     #[test]
     fn entries_are_of_each_operation_or_the_means_of_a_time() {
         let each = |mean_over| {
-            let mut keeper = Keeper::new(Log { mean_over, count_over: Duration::ZERO });
+            let mut keeper = Keeper::new(mean_over);
             let next = |write, len| Next { write, file: 0, offset: 0, len };
             keeper.add(1_000_000, &next(true, 4096), 100);
             keeper.add(2_000_000, &next(true, 4096), 300);
             keeper.add(12_000_000, &next(false, 512), 50);
-            keeper.finish(15_000_000).0
+            keeper.finish(15_000_000)
         };
         let entry = |at_ms, write, latency_ns, bytes, operations, span_ms| Logged {
             at_ms,
@@ -240,32 +194,6 @@ mod tests {
         assert_eq!(single[1], entry(2, true, 300, 4096, 1, 0));
         let means = each(Duration::from_millis(10));
         assert_eq!(means, [entry(10, true, 200, 8192, 2, 10), entry(15, false, 50, 512, 1, 5)]);
-    }
-
-    #[test]
-    fn latencies_are_counted_in_fios_buckets_of_each_direction() {
-        let count_over = Duration::from_millis(10);
-        let mut keeper = Keeper::new(Log { mean_over: Duration::from_secs(1), count_over });
-        for (at_ms, write, latency_ns) in [
-            (1, true, 127),
-            (2, true, 128),
-            (3, true, 129),
-            (4, false, 130),
-            (12, true, 1 << 20),
-            (19, true, 1 << 60),
-            (24, true, 0),
-        ] {
-            let next = Next { write, file: 0, offset: 0, len: 4096 };
-            keeper.add(at_ms * 1_000_000, &next, latency_ns);
-        }
-        let (_, counted) = keeper.finish(30_000_000);
-        let filled = |counted: &Counted| -> Vec<(usize, u32)> {
-            counted.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
-        };
-        assert_eq!(filled(&counted[0]), [(127, 1), (128, 2), (15 * 64, 1)]);
-        assert_eq!(filled(&counted[1]), [(0, 1), (1855, 1)]);
-        let ends: Vec<_> = counted.iter().map(|one| (one.at_ms, one.write)).collect();
-        assert_eq!(ends, [(12, true), (24, true)]);
     }
 
     #[test]

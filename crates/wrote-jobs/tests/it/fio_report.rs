@@ -7,7 +7,6 @@ use std::process::Command;
 use std::time::Duration;
 use wrote_jobs::fio_report::{About, Form, document, logs};
 use wrote_jobs::jobs::{GroupReport, Logged};
-use wrote_jobs::spec::Log;
 
 fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
     let ended_at = "2026-03-01T09:30:02.5Z".parse().expect("a time");
@@ -232,7 +231,7 @@ fn log_files_have_fios_names_and_lines() {
     let options = [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("rw", "write")];
     job.spec.options = options.into();
     job.log = vec![logged(500, 90_000, 100), logged(1000, 110_000, 200)];
-    job.spec.log = Some(Log { mean_over: Duration::from_millis(500), ..Log::default() });
+    job.spec.log = Some(Duration::from_millis(500));
     let files = logs(&groups, true);
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
@@ -251,7 +250,7 @@ fn log_files_have_fios_names_and_lines() {
     assert_eq!(files[3].1, files[1].1);
     assert_eq!(files[5].1, "500, 90000, 1, 0, 0\n1000, 110000, 1, 0, 0\n");
     let job = &mut groups[0].jobs[0];
-    job.spec.log = Some(Log::default());
+    job.spec.log = Some(Duration::ZERO);
     let options =
         [pair("write_bw_log", "out"), pair("write_lat_log", "1"), pair("log_offset", "1")];
     job.spec.options = options.into();
