@@ -20,6 +20,7 @@ use crate::spec::JobSpec;
 use draft::Draft;
 use ini::Entry;
 use note::{Notes, quoted};
+use std::collections::BTreeMap;
 use value::Value;
 
 /// The context of a job file.
@@ -180,16 +181,25 @@ fn jobs_of(
 
 /// Parses bytes, or another whole number, as fio writes it: `4k` is 4096.
 pub fn bytes(text: &str) -> Option<u64> {
-    single(text, &mut Notes::default()).number().ok()
+    let (notes, kb_base) = (&mut Notes::default(), value::KbBase::default());
+    Value { text: Some(text), line: None, kb_base, notes }.number().ok()
 }
 
-/// Parses a time as fio writes it, in units of `plain_us` microseconds without a unit.
-pub fn time(text: &str, plain_us: u64) -> Option<std::time::Duration> {
-    single(text, &mut Notes::default()).time_in(plain_us).ok()
-}
-
-fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {
-    Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
+/// Returns the job that options of fio's JSON describe, as far as they are taken here: the global
+/// ones, and its own.
+pub fn described(sections: [&BTreeMap<String, serde_json::Value>; 2]) -> JobSpec {
+    let mut draft = Draft::new();
+    draft.as_fio = true;
+    for options in sections {
+        let entry = |(key, value): (&String, &serde_json::Value)| Entry {
+            line: None,
+            key: key.clone(),
+            value: value.as_str().filter(|value| !value.is_empty()).map(str::to_owned),
+        };
+        let entries: Vec<Entry> = options.iter().map(entry).collect();
+        apply(&mut draft, &entries, &mut Notes::default());
+    }
+    job::described(&draft)
 }
 
 fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
@@ -224,7 +234,7 @@ fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<()
     }
     let (key, name) = keys::find(&entry.key)?;
     let (text, line, kb_base) = (entry.value.as_deref(), entry.line, draft.kb_base);
-    key.take(name, draft, &mut Value { text, line, kb_base, notes })?;
+    let taken = key.take(name, draft, &mut Value { text, line, kb_base, notes });
     draft.record(name, entry);
-    Ok(())
+    taken
 }

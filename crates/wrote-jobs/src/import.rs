@@ -1,7 +1,6 @@
 //! Results of other tools, read as ours: fio's JSON.
 
 mod fio;
-mod options;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -61,6 +61,14 @@ fn add_checked(
     Ok(())
 }
 
+/// Returns the job of a draft without its places in files.
+pub(super) fn described(draft: &Draft) -> JobSpec {
+    let blocks = blocks(draft, &mut Notes::default()).expect("as fio, every `ba` is taken");
+    let mut job = spec(draft, 0, &blocks);
+    job.files.paths = files::paths(draft, 0);
+    job
+}
+
 /// Block sizes of reads and writes, and the least and largest that the job uses.
 struct Blocks {
     read: BlockSizes,

@@ -1,10 +1,10 @@
 //! Converts fio's document into one of ours, with findings on costs that its numbers omit.
 
-use super::options::Options;
 use super::rows;
 use super::rows::{Output, OutputJob};
 use super::{neither, refused};
 use crate::findings::no_io;
+use crate::fio;
 use crate::report::Names;
 use serde_json::Value;
 use wrote_result::Error;
@@ -39,16 +39,16 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     let (mut unflushed, mut flushed_late, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for batch in output.jobs.chunk_by(OutputJob::is_clone_of) {
         let job = &batch[0];
-        let options = Options { global: &output.global, own: &job.options };
+        let spec = fio::described([&output.global, &job.options]);
         if let Some(failure) = batch.iter().find(|job| job.error != 0) {
             failed.push((job.jobname.clone(), format!("fio: error {}", failure.error)));
             continue;
         }
-        for mut row in rows::rows(batch, &options) {
+        for mut row in rows::rows(batch, &spec) {
             row.name = names.take(&row.name);
             if is_unflushed(&row) {
                 unflushed.push(row.name.clone());
-                flushed_late.extend(options.flag("fsync_on_close").then(|| row.name.clone()));
+                flushed_late.extend(spec.is_on("fsync_on_close").then(|| row.name.clone()));
             }
             rows.push(row);
         }

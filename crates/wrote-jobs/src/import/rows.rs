@@ -1,12 +1,12 @@
 //! The rows of fio's jobs: one for each direction, the clones of a job together.
 
-use super::options::Options;
+use crate::fio;
+use crate::report::of_spec;
+use crate::spec::JobSpec;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use wrote_result::document::{
-    Blocks, Direction, Flush, Latency, Process, Row, Run, Settings, SettingsPair,
-};
+use wrote_result::document::{Blocks, Direction, Latency, Row, Run, Settings, SettingsPair};
 
 impl OutputJob {
     /// Without `group_reporting` each of the `numjobs` clones is a separate entry.
@@ -23,17 +23,17 @@ impl OutputJob {
 }
 
 /// Makes the batch's rows, one for each direction with a transfer.
-pub(super) fn rows(batch: &[OutputJob], options: &Options<'_>) -> Vec<Row> {
+pub(super) fn rows(batch: &[OutputJob], spec: &JobSpec) -> Vec<Row> {
     let moved = |direction: &Direction| batch.iter().any(|job| job.part(*direction).io_bytes > 0);
     let directions: Vec<Direction> =
         [Direction::Read, Direction::Write].into_iter().filter(moved).collect();
     let both = directions.len() > 1;
-    directions.into_iter().map(|direction| row(batch, options, direction, both)).collect()
+    directions.into_iter().map(|direction| row(batch, spec, direction, both)).collect()
 }
 
-fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: bool) -> Row {
+fn row(batch: &[OutputJob], spec: &JobSpec, direction: Direction, both: bool) -> Row {
     let job = &batch[0];
-    let asked = settings(batch, options, direction);
+    let asked = settings(batch, spec, direction);
     let run = run(batch, direction);
     let way =
         format!("{} {}{}", asked.ioengine, asked.rw, if asked.direct { ", direct" } else { "" });
@@ -51,58 +51,26 @@ fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: b
     row.with_run(run)
 }
 
-fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) -> Settings {
-    let is_write = direction == Direction::Write;
-    let (bs_bytes, bssplit) = options.block_sizes(direction);
-    let numjobs = options.number("numjobs").unwrap_or(1).max(batch.len() as u64);
-    let rw = options.text("rw").unwrap_or("read").split(':').next().unwrap_or_default();
-    let size = options.number("io_size").or_else(|| options.number("size"));
-    let more_than_one = |key| options.number(key).filter(|n| *n > 1).map(|n| n as u32);
-    let rate = |key| options.of_direction(key, direction).and_then(crate::fio::bytes);
-    let (rate_bytes_per_s, rate_iops) = (rate("rate"), rate("rate_iops"));
-    let mixes = ["rw", "randrw", "readwrite"].contains(&rw);
-    let thinktime_s = options.seconds("thinktime", 1);
+fn settings(batch: &[OutputJob], spec: &JobSpec, direction: Direction) -> Settings {
+    let text = |key| spec.option(key).map(str::to_owned);
+    let number = |key| fio::bytes(spec.option(key)?);
+    let numjobs = number("numjobs").unwrap_or(1).max(batch.len() as u64);
+    let size = number("io_size").or_else(|| number("size"));
+    let of_spec = of_spec(spec, direction);
     Settings {
-        rw: if rw == "readwrite" { "rw" } else { rw }.into(),
-        ioengine: options.text("ioengine").unwrap_or("psync").into(),
-        bs_bytes,
+        // These have values that are not taken here.
+        rw: text("rw").filter(|rw| rw.contains("trim")).unwrap_or(of_spec.rw),
+        ioengine: spec.option("ioengine").unwrap_or("psync").into(),
+        iodepth: number("iodepth").unwrap_or(1) as u32,
+        random_distribution: text("random_distribution").filter(|of| of != "random"),
+        verify: text("verify").filter(|verify| verify != "0"),
+        numjobs: numjobs as u32,
         size_bytes: size.map_or_else(
             || sum(batch.iter().map(|job| job.part(direction).io_bytes)),
             |size| size.saturating_mul(numjobs),
         ),
-        iodepth: options.number("iodepth").unwrap_or(1) as u32,
-        numjobs: numjobs as u32,
-        direct: options.is_direct(),
-        sync: if is_write { options.sync() } else { Flush::None },
         blocks: Blocks::Unknown,
-        bs_bytes_min: options
-            .least_of_range(direction)
-            .filter(|least| bssplit.is_none() && *least < bs_bytes),
-        bssplit,
-        rwmixread_percent: mixes.then(|| options.number("rwmixread").unwrap_or(50) as u32),
-        runtime_s: options.seconds("runtime", 1_000_000),
-        time_based: options.flag("time_based").then_some(true),
-        ramp_time_s: options.seconds("ramp_time", 1_000_000),
-        rate_bytes_per_s: rate_bytes_per_s.map(|bytes| bytes as f64),
-        rate_iops: rate_iops.map(|iops| iops as f64),
-        rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some()).then(|| {
-            match options.text("rate_process") {
-                Some("poisson") => Process::Poisson,
-                _ => Process::Linear,
-            }
-        }),
-        random_distribution: options
-            .text("random_distribution")
-            .filter(|of| *of != "random")
-            .map(str::to_owned),
-        thinktime_s,
-        thinktime_blocks: thinktime_s
-            .map(|_| options.number("thinktime_blocks").unwrap_or(1) as u32),
-        nrfiles: more_than_one("nrfiles"),
-        loops: more_than_one("loops"),
-        data: options.data().filter(|_| is_write),
-        verify: options.text("verify").filter(|verify| *verify != "0").map(str::to_owned),
-        ..Settings::default()
+        ..of_spec
     }
 }
 

@@ -3,7 +3,6 @@
 use super::before::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
 use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
-use std::time::Duration;
 use wrote::{Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
@@ -27,30 +26,12 @@ pub fn fallback(step: &wrote::engine::Fallback) -> Fallback {
 }
 
 fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
-    let spec = &jobs[0].spec;
-    let (order, io, pace) = (&spec.order, &spec.io, &spec.pace);
-    let is_write = direction == Direction::Write;
-    let sizes = order.sizes(is_write);
+    let io = &jobs[0].spec.io;
     let ring = |wanted: bool| (io.ioengine == Ioengine::IoUring).then_some(wanted);
-    let more_than_one = |count: u32| (count > 1).then_some(count);
-    let bytes_of = |spec: &JobSpec| match is_write {
-        true => spec.pace.write_rate_bytes_per_s,
-        false => spec.pace.read_rate_bytes_per_s,
-    };
-    let iops_of = |spec: &JobSpec| match is_write {
-        true => spec.pace.write_rate_iops.map(u64::from),
-        false => spec.pace.read_rate_iops.map(u64::from),
-    };
-    let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
+    let each: Vec<Settings> = jobs.iter().map(|job| of_spec(&job.spec, direction)).collect();
     Settings {
-        rw: spec.rw_word(),
-        ioengine: io.ioengine.into(),
-        bs_bytes: sizes.most_bytes(),
         size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),
-        iodepth: io.iodepth,
         numjobs: jobs.len() as u32,
-        direct: io.direct,
-        sync: if is_write { flush(spec) } else { Flush::None },
         blocks: match direction {
             Direction::Write => blocks(jobs, known),
             Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
@@ -59,11 +40,32 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
             Direction::Read => Blocks::Unknown,
         },
         registered_buffers: ring(io.fixedbufs),
-        huge_pages: None,
         registered_files: ring(io.registerfiles),
-        ring_flags: None,
         sqpoll: ring(io.sqthread_poll),
         iopoll: ring(io.hipri),
+        rate_bytes_per_s: mean(&each, |settings| settings.rate_bytes_per_s),
+        rate_iops: mean(&each, |settings| settings.rate_iops),
+        ..each[0].clone()
+    }
+}
+
+/// Returns the settings of a job that follow from its specification alone.
+pub(crate) fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
+    let (order, pace) = (&spec.order, &spec.pace);
+    let is_write = direction == Direction::Write;
+    let sizes = order.sizes(is_write);
+    let more_than_one = |count: u32| (count > 1).then_some(count);
+    let (rate, rate_iops) = match is_write {
+        true => (pace.write_rate_bytes_per_s, pace.write_rate_iops),
+        false => (pace.read_rate_bytes_per_s, pace.read_rate_iops),
+    };
+    Settings {
+        rw: spec.rw_word(),
+        ioengine: spec.io.ioengine.into(),
+        bs_bytes: sizes.most_bytes(),
+        iodepth: spec.io.iodepth,
+        direct: spec.io.direct,
+        sync: if is_write { flush(spec) } else { Flush::None },
         rwmixread_percent: (order.rw.read && order.rw.write).then_some(order.rwmixread_percent),
         bssplit: split(sizes),
         bs_bytes_min: match sizes {
@@ -72,17 +74,15 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
         },
         runtime_s: pace.runtime.map(|runtime| runtime.as_secs_f64()),
         time_based: pace.time_based.then_some(true),
-        ramp_time_s: Some(pace.ramp_time)
-            .filter(|ramp| *ramp > Duration::ZERO)
-            .map(|ramp| ramp.as_secs_f64()),
-        rate_bytes_per_s: rate,
-        rate_iops,
+        ramp_time_s: Some(pace.ramp_time.as_secs_f64()).filter(|ramp_s| *ramp_s > 0.0),
+        rate_bytes_per_s: rate.map(|bytes| bytes as f64),
+        rate_iops: rate_iops.map(f64::from),
         rate_process: (rate.is_some() || rate_iops.is_some()).then_some(pace.rate_process),
         percentage_random: order
             .percentage_random
             .filter(|_| order.rw.random)
             .map(|percents| percents[usize::from(is_write)]),
-        random_distribution: spec.order.random_distribution.words().filter(|_| order.rw.random),
+        random_distribution: order.random_distribution.words().filter(|_| order.rw.random),
         thinktime_s: pace.think.map(|think| think.time.as_secs_f64()),
         thinktime_blocks: pace.think.map(|think| think.blocks),
         nrfiles: more_than_one(spec.files.paths.len() as u32),
@@ -95,9 +95,9 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
 }
 
 /// Returns the mean of the jobs' rates, which may differ by one operation or byte.
-fn mean(jobs: &[JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
-    let rates = jobs.iter().map(|job| rate(&job.spec)).collect::<Option<Vec<u64>>>()?;
-    Some(rates.iter().map(|rate| *rate as f64).sum::<f64>() / rates.len() as f64)
+fn mean(all: &[Settings], rate: fn(&Settings) -> Option<f64>) -> Option<f64> {
+    let rates = all.iter().map(rate).collect::<Option<Vec<f64>>>()?;
+    Some(rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
 /// Returns the weakest settings among the jobs, and the deepest queue.
