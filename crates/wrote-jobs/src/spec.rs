@@ -141,11 +141,9 @@ impl JobSpec {
         self.order.rw.read || self.files.overwrite
     }
 
-    /// Returns fio's name of the order, with its number: `read`, `randread:8`, `write:4096`.
+    /// Returns fio's name of the order, with its number: `read`, `randread:8`.
     pub fn rw_word(&self) -> String {
-        let number = (self.order.step_bytes != 0).then_some(self.order.step_bytes);
-        let number = number.or(self.order.streak.map(|streak| streak.ios.into()));
-        let number = number.map_or(String::new(), |number| format!(":{number}"));
+        let number = self.order.streak.map(|streak| format!(":{}", streak.ios)).unwrap_or_default();
         format!("{}{number}", self.order.rw.as_str())
     }
 
@@ -170,9 +168,8 @@ impl JobSpec {
     /// Returns the bytes of a file's region that the job touches: in order, no more than it
     /// transfers.
     pub fn touched(&self, region: Range<u64>) -> Range<u64> {
-        let is_in_order = !self.order.rw.random && self.order.step_bytes == 0;
         let bytes = self.pace.io_bytes.into_iter().chain(self.number_ios_bytes()).min();
-        let bytes = bytes.filter(|_| is_in_order).unwrap_or(u64::MAX);
+        let bytes = bytes.filter(|_| !self.order.rw.random).unwrap_or(u64::MAX);
         region.start..region.end.min(region.start.saturating_add(bytes))
     }
 
@@ -221,11 +218,6 @@ impl JobSpec {
 /// Returns `percent` percent of `bytes`.
 pub fn share(bytes: u64, percent: u32) -> u64 {
     (u128::from(bytes) * u128::from(percent) / 100) as u64
-}
-
-/// Returns the greatest common divisor.
-pub(crate) fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -328,7 +328,6 @@ fn a_size_that_direct_io_cannot_have_is_told_with_its_job_its_line_and_both_keys
     let job = "[global]\ndirect=1\nrw=write\n[wal]\nsize=1m\n";
     for (keys, written) in [
         ("bs=2300", "line 6: [wal] bs=2300"),
-        ("bs=4k\nrw=write:100", "line 7: [wal] rw=write:100: 100"),
         ("bssplit=4k/50:1000/50", "line 6: [wal] bssplit=4k/50:1000/50: 1000"),
     ] {
         let finished = finish(&mut run(folder.path(), &format!("{job}{keys}\n"), ""));

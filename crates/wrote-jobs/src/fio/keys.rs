@@ -218,7 +218,7 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses `rw`, with the streak of a random job (`randread:8`) or the step of a sequential one.
+/// Parses `rw`, with the streak of a random job (`randread:8`).
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
@@ -229,21 +229,14 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         let hint = note::hint(word, ORDERS.iter().map(|(name, _)| *name));
         return Err(format!("must be read, write, rw, randread, randwrite or randrw{hint}"));
     };
-    let random = rw.random;
-    (draft.job.order.streak, draft.job.order.step_bytes) = (None, 0);
-    match number {
-        Some(ios) if random => {
-            let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
-            let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
-            draft.job.order.streak = (ios > 1).then_some(Streak { ios, identical: false });
-        }
-        Some(step) => {
-            let bytes = value.number_of(step.trim_start_matches('-'))?.cast_signed();
-            draft.job.order.step_bytes = if step.starts_with('-') { -bytes } else { bytes };
-        }
-        None => {}
+    (draft.job.order.rw, draft.job.order.streak) = (*rw, None);
+    let Some(ios) = number else { return Ok(()) };
+    if !rw.random {
+        return Err("operations in order have no steps between them; leave the : out".into());
     }
-    draft.job.order.rw = *rw;
+    let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
+    let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
+    draft.job.order.streak = (ios > 1).then_some(Streak { ios, identical: false });
     Ok(())
 }
 

@@ -59,7 +59,7 @@ fn settings(batch: &[OutputJob], spec: &JobSpec, direction: Direction) -> Settin
     let of_spec = of_spec(spec, direction);
     Settings {
         // These have values that are not taken here.
-        rw: text("rw").filter(|rw| rw.contains("trim")).unwrap_or(of_spec.rw),
+        rw: text("rw").filter(|rw| rw.contains("trim") || rw.contains(':')).unwrap_or(of_spec.rw),
         ioengine: spec.option("ioengine").unwrap_or("psync").into(),
         iodepth: number("iodepth").unwrap_or(1) as u32,
         random_distribution: text("random_distribution").filter(|of| of != "random"),

@@ -1,6 +1,5 @@
 //! Reads back the blocks that a job with `verify` wrote, and compares each with what was written.
 
-use crate::spec::gcd;
 use crate::worker::DirectionReport;
 use crate::worker::header::{self, Header};
 use crate::worker::sequence::{Next, Sequence};
@@ -24,16 +23,12 @@ pub fn read_back(
     stop: &Stop,
 ) -> Result<DirectionReport, Error> {
     let sizes = &sequence.outline().spec.order.write_bs;
-    let step_bytes = sequence.outline().spec.order.step_bytes.unsigned_abs();
-    let unit_of_all = gcd(step_bytes, sizes.unit_bytes()).max(1);
+    let unit = sizes.unit_bytes().max(1);
     let mut reads = DirectionReport::new();
     for (number, (path, file)) in files.iter().enumerate() {
         engine.flush(*file)?;
         drop_cache(path);
         let region = &sequence.outline().regions[number];
-        // Steps backwards count from the region's end.
-        let of_end = if step_bytes > 0 { region.end - region.start } else { unit_of_all };
-        let unit = gcd(unit_of_all, of_end);
         let units = (region.end - region.start) / unit;
         let mut back = Back {
             engine: &mut *engine,

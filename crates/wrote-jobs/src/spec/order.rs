@@ -1,6 +1,5 @@
 //! The operations of a job, and the values that describe them.
 
-use super::gcd;
 pub use wrote_result::document::BlockShare;
 
 /// The operations of a job: their directions, offsets and sizes.
@@ -8,9 +7,6 @@ pub use wrote_result::document::BlockShare;
 pub struct Order {
     /// Reads, writes or both, in order or not.
     pub rw: Rw,
-    /// Bytes added to where each operation of a sequential job but the first would begin; where
-    /// that leaves the file, it begins again at the start, or backwards at the end.
-    pub step_bytes: i64,
     /// Operations of a random job that share one random offset.
     pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
@@ -201,4 +197,9 @@ impl BlockSizes {
             }
         }
     }
+}
+
+/// Returns the greatest common divisor.
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -57,7 +57,6 @@ impl Outline {
     pub fn comes_again(&self) -> bool {
         self.spec.order.rw.random && !self.maps()
             || self.spec.order.streak.is_some()
-            || self.spec.order.step_bytes != 0
             || self.spec.pace.io_bytes.is_some()
             || self.loops() != Some(1)
     }
@@ -84,8 +83,6 @@ impl Outline {
 enum Walk {
     /// Each operation begins where the previous one of its direction ended.
     InOrder,
-    /// The same, plus this many bytes.
-    Stepped(i64),
     Random,
     /// These percentages of reads and writes are at a random offset, the others follow the previous
     /// one.
@@ -119,18 +116,6 @@ impl Place {
             block = self.unused[block] as usize;
         }
         block
-    }
-
-    /// Returns the start of the operation after `position`; the first one begins at the start.
-    /// Nothing follows an operation that ended at the file's end.
-    fn stepped(&self, position: u64, step_bytes: i64) -> u64 {
-        if position == 0 || position >= self.len_bytes {
-            return position;
-        }
-        let inside = |place: &u64| *place < self.len_bytes;
-        let around =
-            if step_bytes > 0 { 0 } else { self.len_bytes.saturating_add_signed(step_bytes) };
-        position.checked_add_signed(step_bytes).filter(inside).unwrap_or(around)
     }
 }
 
@@ -191,11 +176,10 @@ impl Sequence {
             spreads: spreads(number, region),
         });
         let places = places.collect();
-        let walk = match (order.rw.random, order.streak, order.step_bytes) {
-            (true, None, _) => order.percentage_random.map_or(Walk::Random, Walk::Mixed),
-            (true, Some(streak), _) => Walk::Streaks(streak),
-            (false, _, 0) => Walk::InOrder,
-            (false, _, step_bytes) => Walk::Stepped(step_bytes),
+        let walk = match (order.rw.random, order.streak) {
+            (true, None) => order.percentage_random.map_or(Walk::Random, Walk::Mixed),
+            (true, Some(streak)) => Walk::Streaks(streak),
+            (false, _) => Walk::InOrder,
         };
         let mut sequence = Sequence {
             places,
@@ -299,11 +283,6 @@ impl Sequence {
                 Walk::Random => self.anywhere(write, file),
                 Walk::InOrder => {
                     let position = self.places[file].positions[usize::from(write)];
-                    self.along(write, file, position)
-                }
-                Walk::Stepped(step) => {
-                    let place = &self.places[file];
-                    let position = place.stepped(place.positions[usize::from(write)], step);
                     self.along(write, file, position)
                 }
                 Walk::Mixed(percents) => {

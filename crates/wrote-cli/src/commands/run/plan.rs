@@ -263,12 +263,12 @@ mod tests {
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "write", 4096, 1 << 20)];
         (jobs[0].files.unlink, jobs[0].pace.runtime) = (true, Some(Duration::from_secs(5)));
         jobs[1].pace.runtime = jobs[0].pace.runtime;
-        (jobs[1].io.ioengine, jobs[1].order.step_bytes) = (wrote::Ioengine::Psync, 8192);
+        jobs[1].io.ioengine = wrote::Ioengine::Psync;
         jobs[1].pace.think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
-            "b: write:8192 of 4 KiB, psync",
+            "b: write of 4 KiB, psync",
             "pauses of 2.00 ms after every 4 operations",
         ] {
             assert!(told.contains(words), "{words}: {told}");

@@ -127,6 +127,10 @@ fn each_error_is_one_line_with_its_number() {
              use zipf or zoned",
         ),
         (
+            "[a]\nrw=write:8k",
+            "line 2: rw=write:8k: operations in order have no steps between them; leave the : out",
+        ),
+        (
             "[a]\n[b]\nwait_for=a",
             "line 3: wait_for=a: fio knows this key, but it is not taken here: jobs run at once, or \
              after all jobs before; use stonewall",
