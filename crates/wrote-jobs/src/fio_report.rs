@@ -15,6 +15,7 @@ use crate::machine::counters::{Counters, SECTOR_BYTES};
 use crate::spec::JobSpec;
 use direction::Pairs;
 use job::Job;
+pub use job::block_sizes;
 pub(crate) use job::options;
 pub use logs::logs;
 pub use normal::write_head;

@@ -10,8 +10,7 @@ pub use before::Before;
 pub(crate) use before::Names;
 pub use merge::of_all_ranks;
 pub use row::{Repeated, join, sum_up};
-pub use settings::fallback;
-pub(crate) use settings::of_spec;
+pub use settings::{fallback, of_spec};
 
 use crate::jobs::{GroupReport, span_s};
 use crate::peers::Peers;

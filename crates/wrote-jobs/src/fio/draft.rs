@@ -41,20 +41,10 @@ pub(super) struct Draft {
     pub numjobs: u32,
     pub rate: [Option<u64>; 2],
     pub rate_iops: [Option<u64>; 2],
-    /// `gtod_reduce`, which implies the three others.
-    pub gtod_reduce: bool,
-    pub disable_lat: bool,
-    pub disable_clat: bool,
-    pub disable_bw: bool,
-    /// `rw_sequencer=identical`.
-    pub identical: bool,
     pub thinktime: Duration,
     pub thinktime_spin: Duration,
     pub thinktime_blocks: u32,
-    pub randrepeat: bool,
-    pub allrandrepeat: bool,
     pub randseed: Option<u64>,
-    pub do_verify: bool,
     pub zero_buffers: bool,
     pub compress_percent: Option<u32>,
     pub buffer_pattern: Option<Vec<u8>>,
@@ -95,8 +85,6 @@ impl Draft {
             nrfiles: 1,
             numjobs: 1,
             thinktime_blocks: 1,
-            randrepeat: true,
-            do_verify: true,
             ..Draft::default()
         }
     }

@@ -50,7 +50,8 @@ fn add_checked(
     let mut job = spec(draft, group, &blocks);
     job.options = options(&job, draft.numjobs as usize).into();
     for clone in 0..draft.numjobs {
-        let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
+        let seed = seed(draft.randseed, &job, random_seed, jobs.len());
+        let files = files::paths(draft, clone);
         let makes_folders_in = files::directory(draft, clone).map(PathBuf::from);
         let makes_folders_in = Some(makes_folders_in.unwrap_or_default());
         let mut job = JobSpec { clone, seed, ..job.clone() };
@@ -297,12 +298,9 @@ fn io_bytes(
 }
 
 /// Returns the job's own seed, so that clones on one file use different offsets.
-fn seed(draft: &Draft, random_seed: u64, number: usize) -> u64 {
-    let seed = match draft.randseed {
-        Some(seed) => seed,
-        None if draft.randrepeat || draft.allrandrepeat => REPEATED_SEED,
-        None => random_seed,
-    };
+fn seed(randseed: Option<u64>, job: &JobSpec, random_seed: u64, number: usize) -> u64 {
+    let repeats = !job.is_off("randrepeat") || job.is_on("allrandrepeat");
+    let seed = randseed.unwrap_or(if repeats { REPEATED_SEED } else { random_seed });
     let mut mixed = SplitMix64::seed_from_u64(seed);
     mixed.next_u64().wrapping_add(SplitMix64::seed_from_u64(number as u64).next_u64())
 }
@@ -314,12 +312,14 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
     (job.group, job.options, job.lines) = (group, draft.pairs().into(), draft.lines().into());
     // Without `lat` there is still `clat`.
-    job.latencies = !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat);
-    job.samples = !(draft.gtod_reduce || draft.disable_bw);
+    let reduces = job.is_on("gtod_reduce");
+    job.latencies = !(reduces || job.is_on("disable_lat") && job.is_on("disable_clat"));
+    job.samples = !(reduces || job.is_on("disable_bw_measurement"));
 
     (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
     job.order.cut = draft.as_fio;
-    job.order.streak.iter_mut().for_each(|streak| streak.identical = draft.identical);
+    let identical = job.option("rw_sequencer") == Some("identical");
+    job.order.streak.iter_mut().for_each(|streak| streak.identical = identical);
 
     let io = &mut *job.io;
     io.ioengine = draft.engine.ioengine;
@@ -361,7 +361,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     let is_logged = ["bw", "iops", "lat"].iter().any(|of| draft.said(&format!("write_{of}_log")));
     job.log = is_logged.then(|| Duration::from_millis(draft.log_avg_msec.into()));
 
-    let after_writes = draft.do_verify && job.order.rw.write;
+    let after_writes = !job.is_off("do_verify") && job.order.rw.write;
     job.writes.verify = job.writes.verify.map(|_| Verify { after_writes });
     job.writes.data = match (&draft.buffer_pattern, draft.zero_buffers, draft.compress_percent) {
         (Some(pattern), ..) => Data::Pattern(pattern.clone()),

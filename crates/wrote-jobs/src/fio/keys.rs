@@ -29,8 +29,8 @@ enum Effect {
 
 use Effect::{Note, Only, Set};
 
-/// The values of `rw_sequencer`: whether the operations of a streak have one offset.
-const SEQUENCERS: &[(&str, bool)] = &[("sequential", false), ("identical", true)];
+/// The values of `rw_sequencer`.
+const SEQUENCERS: &[(&str, ())] = &[("sequential", ()), ("identical", ())];
 /// The values of `rw`.
 const ORDERS: &[(&str, Rw)] = &[
     ("read", Rw { read: true, write: false, random: false }),
@@ -120,7 +120,7 @@ static KEYS: &[Key] = &[
     key("rw/readwrite", Set(rw)),
     key(
         "rw_sequencer",
-        set!(d, v => identical = one_of(v, SEQUENCERS, "must be sequential or identical")?),
+        Set(|_, v| one_of(v, SEQUENCERS, "must be sequential or identical").map(drop)),
     ),
     key("rwmixread", set!(d, v => job.order.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", set!(d, v => job.order.rwmixread_percent = 100 - v.within(0..=100)?)),
@@ -131,8 +131,6 @@ static KEYS: &[Key] = &[
     key("norandommap", set!(d, v => job.order.norandommap = v.flag()?)),
     key("random_distribution", set!(d, v => job.order.random_distribution = distribution(v)?)),
     key("percentage_random", set!(d, v => job.order.percentage_random = part_random(v)?)),
-    key("randrepeat", set!(d, v => randrepeat = v.flag()?)),
-    key("allrandrepeat", set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", set!(d, v => randseed = Some(v.number()?))),
     key("size", Set(size)),
     key("io_size/io_limit", set!(d, v => io_size = unless_zero(v.size()?))),
@@ -186,7 +184,6 @@ static KEYS: &[Key] = &[
     key("fdatasync", set!(d, v => job.writes.fdatasync = every(v)?)),
     key("end_fsync", set!(d, v => job.writes.end_fsync = v.flag()?)),
     key("verify", set!(d, v => job.writes.verify = verify(v)?)),
-    key("do_verify", set!(d, v => do_verify = v.flag()?)),
     // The data.
     key("zero_buffers", set!(d, v => zero_buffers = v.flag()?)),
     key("buffer_compress_percentage", set!(d, v => compress_percent = Some(v.within(0..=100)?))),
@@ -199,14 +196,15 @@ static KEYS: &[Key] = &[
     key("steadystate_duration/ss_dur", set!(d, v => steady_duration = v.time()?)),
     key("steadystate_ramp_time/ss_ramp", set!(d, v => steady_ramp = v.time()?)),
     key("write_bw_log write_lat_log write_iops_log", Set(|_, _| Ok(()))),
-    key("per_job_logs", Set(|_, v| v.flag().map(drop))),
     key("log_avg_msec", set!(d, v => log_avg_msec = v.within(ANY)?)),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?.into())),
-    key("gtod_reduce", set!(d, v => gtod_reduce = v.flag()?)),
-    key("disable_lat", set!(d, v => disable_lat = v.flag()?)),
-    key("disable_clat", set!(d, v => disable_clat = v.flag()?)),
-    key("disable_bw_measurement/disable_bw", set!(d, v => disable_bw = v.flag()?)),
+    // Switches that a job keeps among its options.
+    key(
+        "randrepeat allrandrepeat do_verify per_job_logs gtod_reduce disable_lat disable_clat \
+         disable_bw_measurement/disable_bw",
+        Set(|_, v| v.flag().map(drop)),
+    ),
     key("kb_base", set!(d, v => kb_base = one_of(v, KB_BASES, "must be 1024 or 1000")?)),
     key("random_generator", Set(random_generator)),
 ];

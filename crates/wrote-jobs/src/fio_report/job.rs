@@ -228,7 +228,7 @@ pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
 }
 
 /// Writes block sizes as fio reads them: `4k`; `4k,64k` of both directions; `4k/60:64k/40`.
-fn block_sizes(spec: &JobSpec) -> String {
+pub fn block_sizes(spec: &JobSpec) -> String {
     match (spec.order.rw.read, spec.order.rw.write) {
         (true, true) if spec.order.read_bs != spec.order.write_bs => {
             format!("{},{}", block_size(&spec.order.read_bs), block_size(&spec.order.write_bs))

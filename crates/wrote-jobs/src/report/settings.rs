@@ -50,7 +50,7 @@ fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
 }
 
 /// Returns the settings of a job that follow from its specification alone.
-pub(crate) fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
+pub fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
     let (order, pace) = (&spec.order, &spec.pace);
     let is_write = direction == Direction::Write;
     let sizes = order.sizes(is_write);

@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
+use wrote_jobs::fio_report::block_sizes;
+use wrote_jobs::report::of_spec;
+use wrote_jobs::spec::JobSpec;
 use wrote_report::plain;
+use wrote_result::document::{Direction, Flush};
 use wrote_result::units::{self, counted, some_of};
 
 const FILES_NAMED_MAX: usize = 3;
@@ -116,8 +119,9 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// `randread of 4 KiB, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
+/// `randread of 4k, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
 fn told(job: &JobSpec) -> String {
+    let sync = of_spec(job, Direction::Write).sync;
     let mut parts = vec![format!("{} of {}", job.rw_word(), block_sizes(job))];
     parts.push(job.io.ioengine.as_str().into());
     if job.io.iodepth > 1 {
@@ -127,7 +131,9 @@ fn told(job: &JobSpec) -> String {
         true => "direct".into(),
         false => "through the page cache".into(),
     });
-    parts.extend(flushes(job));
+    if job.order.rw.write && sync != Flush::None {
+        parts.push(sync.to_string().replace('-', " "));
+    }
     parts.extend(bytes_max(job).map(units::bytes));
     if let Some(runtime) = job.pace.runtime {
         let bound = if job.pace.time_based { "for" } else { "at most" };
@@ -148,36 +154,6 @@ fn told(job: &JobSpec) -> String {
         parts.push("verified by crc32c".into());
     }
     parts.join(", ")
-}
-
-fn block_sizes(job: &JobSpec) -> String {
-    let of = |sizes: &BlockSizes| match (sizes.least_bytes(), sizes.most_bytes()) {
-        (least, most) if least == most => units::block_size(most),
-        (least, most) => format!("{}..{}", units::block_size(least), units::block_size(most)),
-    };
-    match (job.order.rw.read, job.order.rw.write) {
-        (true, true) if job.order.read_bs != job.order.write_bs => {
-            format!("{} (writes {})", of(&job.order.read_bs), of(&job.order.write_bs))
-        }
-        (true, _) => of(&job.order.read_bs),
-        _ => of(&job.order.write_bs),
-    }
-}
-
-fn flushes(job: &JobSpec) -> Vec<String> {
-    let every = |name: &str, writes: u32| match writes {
-        1 => format!("{name} after each write"),
-        n => format!("{name} after every {n} writes"),
-    };
-    let each = match job.writes.sync {
-        SyncEach::No => None,
-        SyncEach::Dsync => Some("O_DSYNC".into()),
-        SyncEach::Sync => Some("O_SYNC".into()),
-    };
-    let fsync = job.writes.fsync.map(|writes| every("fsync", writes));
-    let fdatasync = job.writes.fdatasync.map(|writes| every("fdatasync", writes));
-    let at_end = job.writes.end_fsync.then(|| "fsync at the end".into());
-    [each, fsync, fdatasync, at_end].into_iter().flatten().collect()
 }
 
 /// Returns a file, with the consequence of its existence for the permitted job.
@@ -248,11 +224,10 @@ mod tests {
         assert_eq!(
             checked(&jobs),
             "group 0:\n\
-             \x20 a: write of 512 KiB, io_uring, iodepth 64, direct, fdatasync after every 8 \
-             writes, 1.07 GB\n\
+             \x20 a: write of 512k, io_uring, iodepth 64, direct, fdatasync every 8, 1.07 GB\n\
              \x20   /mnt/data/a.0 is made\n\
              group 1:\n\
-             \x20 b (2 times): randread of 4 KiB, io_uring, iodepth 64, direct, 1.05 MB\n\
+             \x20 b (2 times): randread of 4k, io_uring, iodepth 64, direct, 1.05 MB\n\
              \x20   /mnt/data/b.0 is made, and written before it is read\n"
         );
     }
@@ -268,7 +243,7 @@ mod tests {
         let told = checked(&jobs);
         for words in [
             "/mnt/data/a.0 is made, and removed after the group",
-            "b: write of 4 KiB, psync",
+            "b: write of 4k, psync",
             "pauses of 2.00 ms after every 4 operations",
         ] {
             assert!(told.contains(words), "{words}: {told}");
