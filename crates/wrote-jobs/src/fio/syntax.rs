@@ -1,5 +1,4 @@
-//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`:
-//! texts, hexadecimal and decimal numbers in any order, as fio's `lib/pattern.c` reads them.
+//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`.
 
 use super::value::Value;
 use crate::spec::{BlockShare, BlockSizes, Distribution, Zone};
@@ -169,62 +168,23 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
 /// The longest pattern, as in fio.
 const BYTES_MAX: usize = 512;
 
-/// Parses a pattern: `"abcd"`, `0xdeadface`, `-12`, or several without a blank between.
+/// Parses a pattern: `"abcd"`, or `0xdeadface`, whose first digit is a byte if their number is odd.
 pub(super) fn pattern(text: &str) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        rest = match rest.strip_prefix('"') {
-            Some(rest) => {
-                let (word, rest) = rest.split_once('"').ok_or("the second \" is missing")?;
-                bytes.extend_from_slice(word.as_bytes());
-                rest
-            }
-            None => hexadecimal(rest, &mut bytes).map_or_else(|| decimal(rest, &mut bytes), Ok)?,
-        };
-    }
+    let word = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits: Option<Vec<u32>> =
+        digits.and_then(|digits| digits.chars().map(|c| c.to_digit(16)).collect());
+    let byte = |pair: &[u32]| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8);
+    let bytes: Vec<u8> = match (word, digits) {
+        (Some(word), _) => word.into(),
+        (None, Some(digits)) => digits.rchunks(2).rev().map(byte).collect(),
+        (None, None) => return Err("must be a text or a number, as \"abcd\" or 0xdeadface".into()),
+    };
     match bytes.len() {
         0 => Err("is a pattern of no bytes".into()),
         1..=BYTES_MAX => Ok(bytes),
         more => Err(format!("is a pattern of {more} bytes; there are at most {BYTES_MAX}")),
     }
-}
-
-/// Parses `0x` and digits, two per byte; with an odd number the first digit is a byte. Returns the
-/// rest of the text.
-fn hexadecimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Option<&'a str> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
-    let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
-    // The 0 of the next number's 0x does not belong to this number.
-    let joined = digits[end..].starts_with(['x', 'X']) && digits[..end].ends_with('0');
-    let (digits, rest) = digits.split_at(if joined { end - 1 } else { end });
-    if digits.is_empty() {
-        return None;
-    }
-    let values = digits.chars().map(|digit| digit.to_digit(16).unwrap_or(0) as u8);
-    let mut values = std::iter::repeat_n(0, digits.len() % 2).chain(values);
-    while let (Some(high), Some(low)) = (values.next(), values.next()) {
-        bytes.push(high << 4 | low);
-    }
-    Some(rest)
-}
-
-/// Parses a number of 32 bits: its bytes from the lowest up to the highest that is not 0.
-fn decimal<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
-    if text.starts_with('\'') {
-        return Err("the bytes of a file are not taken; write them here, as 0xdeadface".into());
-    }
-    let next = text.to_ascii_lowercase().find("0x").filter(|&at| at > 0).unwrap_or(text.len());
-    let sign = usize::from(text.starts_with(['-', '+']));
-    let digits = text[sign..next].find(|c: char| !c.is_ascii_digit());
-    let (number, rest) = text.split_at(digits.map_or(next, |end| sign + end));
-    let number: i32 = number.parse().map_err(|_| {
-        format!("{text} begins with no pattern; there are \"abcd\", 0xdeadface and -12")
-    })?;
-    let four = number.to_le_bytes();
-    let used = four.iter().rposition(|&byte| byte != 0).unwrap_or(0);
-    bytes.extend_from_slice(&four[..=used]);
-    Ok(rest)
 }
 
 #[cfg(test)]
@@ -234,16 +194,9 @@ mod tests {
 
     #[test]
     fn patterns_have_the_bytes_of_fios_own_examples() {
-        for (text, bytes) in [
-            (r#""abcd""#, &b"abcd"[..]),
-            ("-1024", b"\x00\xfc\xff\xff"),
-            ("66", b"\x42"),
-            ("0", b"\0"),
-            ("0xFF0X1", b"\xff\x01"),
-            ("0xabc", b"\x0a\xbc"),
-            (r#""123"0xFFeeCC"#, b"123\xff\xee\xcc"),
-            (r#"-100xab"1""2""#, b"\xf6\xff\xff\xff\xab12"),
-        ] {
+        for (text, bytes) in
+            [(r#""abcd""#, &b"abcd"[..]), ("0XFFeeCC", b"\xff\xee\xcc"), ("0xabc", b"\x0a\xbc")]
+        {
             assert_eq!(pattern(text).as_deref(), Ok(bytes), "{text}");
         }
     }
@@ -252,11 +205,11 @@ mod tests {
     fn a_pattern_that_is_none_is_refused() {
         for (text, told) in [
             (r#""""#, "no bytes"),
-            (r#""abc"#, "is missing"),
-            ("'file'", "of a file are not taken"),
-            ("%o", "begins with no pattern"),
-            ("0x", "begins with no pattern"),
-            ("99999999999", "begins with no pattern"),
+            (r#""abc"#, "a text or a number"),
+            ("'file'", "a text or a number"),
+            ("-12", "a text or a number"),
+            ("0x", "no bytes"),
+            ("0xfg", "a text or a number"),
             (&format!("\"{}\"", "a".repeat(513)), "at most 512"),
         ] {
             assert!(pattern(text).is_err_and(|error| error.contains(told)), "{text}");

@@ -373,9 +373,7 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    for pattern in
-        ["0xdeadface", "0xabc", "-12", "66", "\"abcd\"", "\"1 2\"0xFF0x01-1024", "-100xab\"1\""]
-    {
+    for pattern in ["0xdeadface", "0xabc", "\"abcd\""] {
         let text = format!("[a]\nrw=write\nsize=12k\nbs=3k\nbuffer_pattern={pattern}\n");
         let ours = written(folder.path(), &text);
         assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
