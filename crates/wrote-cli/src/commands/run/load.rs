@@ -164,20 +164,13 @@ fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when the
-/// previous file's have ended.
+/// Numbers the groups from 0 through all files: the jobs of a file begin when the previous file's
+/// have ended.
 fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {
-        let mut last = None;
-        for job in &mut file.parsed.jobs {
-            if last.is_some_and(|last| last != job.group) {
-                next += 1;
-            }
-            last = Some(job.group);
-            job.group = next;
-        }
-        next += u32::from(last.is_some());
+        file.parsed.jobs.iter_mut().for_each(|job| job.group += next);
+        next = file.parsed.jobs.last().map_or(next, |job| job.group + 1);
     }
 }
 
