@@ -113,7 +113,7 @@ pub fn has_no_effect(option: &str) -> bool {
 
 /// Returns fio's names of the engines.
 pub fn engines() -> impl Iterator<Item = &'static str> {
-    draft::ENGINES.iter().map(|engine| engine.name)
+    draft::ENGINES.iter().map(|(name, _)| *name)
 }
 
 /// Returns whether the key has a meaning without a value: `--direct`.

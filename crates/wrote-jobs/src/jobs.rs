@@ -24,6 +24,7 @@ pub(crate) mod tests;
 mod verify;
 
 pub use check::check;
+pub(crate) use check::is_synchronous;
 pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;

@@ -20,7 +20,6 @@ pub(super) struct Draft {
     pub kb_base: KbBase,
     /// See [`Surroundings`](super::Surroundings).
     pub as_fio: bool,
-    pub engine: Engine,
     /// `bs` of reads and writes; 4 KiB by default.
     pub bs: [Option<BlockSizes>; 2],
     /// `bsrange`, which precedes `bs` in any order of lines, as in fio.
@@ -79,6 +78,7 @@ impl Draft {
             job: JobSpec::default().with(|job| {
                 (job.order.rw, job.order.rwmixread_percent) = (READ, 50);
                 (job.io.iodepth, job.io.iodepth_batch_complete_min) = (1, 1);
+                job.io.ioengine = Ioengine::Psync;
                 (job.files.invalidate, job.pace.loops) = (true, 1);
                 job.percentiles = PERCENTILES.into();
             }),
@@ -128,6 +128,11 @@ impl Draft {
         self.said.get(key).map_or(self.section_line, |said| said.line)
     }
 
+    /// Returns the engine's name in the job file.
+    pub fn engine(&self) -> &str {
+        self.said.get("ioengine").and_then(|said| said.value.as_deref()).unwrap_or("psync")
+    }
+
     /// Creates an error about a key, with its line and value.
     pub fn wrong(&self, key: &str, problem: impl AsRef<str>) -> ParseError {
         let problem = problem.as_ref();
@@ -158,49 +163,34 @@ impl Draft {
     }
 }
 
-/// An engine under its name in the job file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Engine {
-    pub name: &'static str,
-    pub ioengine: Ioengine,
-    /// Whether it does one operation at a time, for any `iodepth`.
-    pub synchronous: bool,
-}
-
-/// All accepted names. fio's `posixaio` is the C library's, which on Linux is threads (aio(7)).
-pub(super) const ENGINES: &[Engine] = &[
-    Engine { name: "psync", ioengine: Ioengine::Psync, synchronous: true },
-    Engine { name: "io_uring", ioengine: Ioengine::IoUring, synchronous: false },
-    Engine { name: "mmap", ioengine: Ioengine::Mmap, synchronous: true },
-    Engine { name: "sync", ioengine: Ioengine::Psync, synchronous: true },
-    Engine { name: "vsync", ioengine: Ioengine::Psync, synchronous: true },
-    Engine { name: "pvsync", ioengine: Ioengine::Psync, synchronous: true },
-    Engine { name: "pvsync2", ioengine: Ioengine::Psync, synchronous: true },
-    Engine { name: "libaio", ioengine: Ioengine::IoUring, synchronous: false },
-    Engine { name: "posixaio", ioengine: Ioengine::Threads, synchronous: false },
+/// All accepted engines by fio's names. fio's `posixaio` is the C library's, which on Linux is
+/// threads (aio(7)).
+pub(super) const ENGINES: &[(&str, Ioengine)] = &[
+    ("psync", Ioengine::Psync),
+    ("io_uring", Ioengine::IoUring),
+    ("mmap", Ioengine::Mmap),
+    ("sync", Ioengine::Psync),
+    ("vsync", Ioengine::Psync),
+    ("pvsync", Ioengine::Psync),
+    ("pvsync2", Ioengine::Psync),
+    ("libaio", Ioengine::IoUring),
+    ("posixaio", Ioengine::Threads),
 ];
 
-impl Default for Engine {
-    /// Returns fio's default on Linux.
-    fn default() -> Engine {
-        ENGINES[0]
-    }
-}
-
-pub(super) fn engine(value: &mut Value<'_>) -> Result<Engine, String> {
-    let text = value.text()?;
-    let Some(engine) = ENGINES.iter().find(|engine| engine.name == text) else {
-        let names: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
+pub(super) fn engine(value: &mut Value<'_>) -> Result<Ioengine, String> {
+    let text = value.text()?.to_owned();
+    let Some((_, ioengine)) = ENGINES.iter().find(|(name, _)| *name == text) else {
+        let names: Vec<&str> = ENGINES.iter().map(|(name, _)| *name).collect();
         return Err(format!("there is no such engine here; there are {}", names.join(", ")));
     };
-    let means = engine.ioengine.as_str();
-    if engine.name != means {
-        let how = match engine.ioengine {
+    let means = ioengine.as_str();
+    if text != means {
+        let how = match ioengine {
             Ioengine::Psync => "psync is used: pread(2) and pwrite(2)",
             Ioengine::Threads => "threads are used, as the C library's own is made",
             _ => &format!("{means} is used"),
         };
-        value.note(format!("ioengine={}: {how}", engine.name));
+        value.note(format!("ioengine={text}: {how}"));
     }
-    Ok(*engine)
+    Ok(*ioengine)
 }

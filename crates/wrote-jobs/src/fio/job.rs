@@ -4,6 +4,7 @@ use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
 use crate::fio_report::options;
+use crate::jobs::is_synchronous;
 use crate::spec::{BlockSizes, Data, JobSpec, Think, Verify, share};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -86,19 +87,19 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
 }
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
-    let engine = draft.engine;
-    if engine.synchronous && draft.job.io.iodepth > 1 {
+    let ioengine = draft.job.io.ioengine;
+    if is_synchronous(ioengine) && draft.job.io.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
         return Err(draft.wrong(
             "iodepth",
             format!(
                 "ioengine={}{default} does one operation at a time, and fio would silently use 1; \
                  use ioengine=io_uring, or leave iodepth out",
-                engine.name
+                draft.engine()
             ),
         ));
     }
-    if engine.ioengine == Ioengine::Mmap && draft.job.io.direct {
+    if ioengine == Ioengine::Mmap && draft.job.io.direct {
         return Err(draft.wrong(
             if draft.said("direct") { "direct" } else { "buffered" },
             "ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
@@ -117,8 +118,8 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
     if draft.said("rw_sequencer") && draft.job.order.streak.is_none() {
         note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
     }
-    if draft.engine.ioengine != Ioengine::IoUring {
-        let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
+    if draft.job.io.ioengine != Ioengine::IoUring {
+        let text = format!("changes nothing: it is not of ioengine={}", draft.engine());
         let only_of_io_uring = [
             ("hipri", draft.job.io.hipri),
             ("fixedbufs", draft.job.io.fixedbufs),
@@ -307,7 +308,7 @@ fn seed(randseed: Option<u64>, job: &JobSpec, random_seed: u64, number: usize) -
 
 fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     let mut job = draft.job.clone();
-    let is_ring = draft.engine.ioengine == Ioengine::IoUring;
+    let is_ring = job.io.ioengine == Ioengine::IoUring;
     let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
     let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
     (job.group, job.options, job.lines) = (group, draft.pairs().into(), draft.lines().into());
@@ -322,7 +323,6 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     job.order.streak.iter_mut().for_each(|streak| streak.identical = identical);
 
     let io = &mut *job.io;
-    io.ioengine = draft.engine.ioengine;
     // fio's mapping goes through the page cache, whatever `direct` says.
     io.direct &= io.ioengine != Ioengine::Mmap;
     io.iodepth_batch = io.iodepth_batch.min(io.iodepth);

@@ -162,7 +162,7 @@ static KEYS: &[Key] = &[
     key("unlink", set!(d, v => job.files.unlink = v.flag()?)),
     key("invalidate", set!(d, v => job.files.invalidate = v.flag()?)),
     // The way.
-    key("ioengine", set!(d, v => engine = draft::engine(v)?)),
+    key("ioengine", set!(d, v => job.io.ioengine = draft::engine(v)?)),
     key("iodepth", set!(d, v => job.io.iodepth = v.within(1..=Options::IODEPTH_MAX)?)),
     key("iodepth_batch/iodepth_batch_submit", set!(d, v => job.io.iodepth_batch = v.within(ANY)?)),
     key(
