@@ -15,6 +15,7 @@ mod files;
 mod foresight;
 mod group;
 mod layout;
+mod made;
 pub mod mark;
 mod place;
 mod regions;
@@ -25,9 +26,9 @@ mod verify;
 
 pub use check::check;
 pub(crate) use check::is_synchronous;
-pub use files::Made;
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
+pub use made::Made;
 pub use place::file_key;
 pub use regions::{on_own_files, share};
 pub use resolve::resolve;

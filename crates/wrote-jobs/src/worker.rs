@@ -23,7 +23,7 @@ use crate::worker::checked::Damage;
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
 use crate::worker::kept::{Keeper, Watch};
-use crate::worker::pace::{Paces, nap};
+use crate::worker::pace::Paces;
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +35,6 @@ use wrote_result::{Error, Stop};
 /// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16
 /// together made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
 const TOGETHER_MAX: usize = 4;
-/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
-const AWAKE_NS: u64 = 50_000;
 /// The due time of an operation without a rate: its time counts from its submission.
 const NOT_DUE: u64 = u64::MAX;
 
@@ -143,13 +141,6 @@ pub struct Worker<'a> {
     over: bool,
 }
 
-/// Returns the most writes between two flushes of a job whose write latencies end before them.
-fn flushed_together(spec: &JobSpec) -> Option<u32> {
-    let times = spec.latencies && spec.order.rw.write && !spec.writes.latency_with_flush;
-    let flushes = spec.writes.fsync.into_iter().chain(spec.writes.fdatasync).min();
-    flushes.filter(|_| times && spec.writes.sync == SyncEach::No)
-}
-
 impl<'a> Worker<'a> {
     /// Returns a worker, with every buffer of the engine's pool filled.
     pub fn new(
@@ -187,7 +178,7 @@ impl<'a> Worker<'a> {
             comes_again: rw.write && sequence.outline().comes_again(),
             paces,
             data,
-            tally: Tally::new(depth, flushed_together(spec)),
+            tally: Tally::new(depth, flush::flushed_together(spec)),
             in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
             free: (0..depth as u32).rev().collect(),
             ready: Vec::with_capacity(depth),
@@ -217,17 +208,6 @@ impl<'a> Worker<'a> {
             sequence,
             shared,
         })
-    }
-
-    /// Waits for the task's start within its group.
-    pub fn delay(&mut self) {
-        let begin = Instant::now();
-        while let Some(left) = self.spec.pace.startdelay.checked_sub(begin.elapsed())
-            && !left.is_zero()
-            && !self.shared.must_stop()
-        {
-            std::thread::sleep(nap(left));
-        }
     }
 
     /// Runs the task until it is done, its time is up, or the caller asks to stop.
@@ -443,86 +423,6 @@ impl<'a> Worker<'a> {
         self.arrivals = arrivals;
         self.tally.completed(completed);
         self.look_around();
-        Ok(())
-    }
-
-    /// Waits until the next operation is due, and collects completions while it waits.
-    fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
-        self.reap(0)?;
-        let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
-        if self.over || left_ns <= AWAKE_NS {
-            // The caller calls again at once, unless the operation is due.
-            std::hint::spin_loop();
-            return Ok(());
-        }
-        let left = nap(Duration::from_nanos(left_ns - AWAKE_NS));
-        if self.engine.outstanding() > 0 {
-            self.engine.reap_within(left, &mut self.completions)?;
-            for Completion { user_data, result, buffer, .. } in self.completions.drain(..) {
-                self.arrivals.push(Arrival { place: user_data as u32, bytes: result?, buffer });
-            }
-            return self.acknowledge();
-        }
-        std::thread::sleep(left);
-        Ok(())
-    }
-
-    /// Pauses once the operations in flight have completed; ends early with the task's time.
-    fn think(&mut self) -> Result<(), Error> {
-        self.reap(usize::MAX)?;
-        let Some(think) = self.spec.pace.think else { return Ok(()) };
-        self.think_at += u64::from(think.blocks);
-        let begin = Instant::now();
-        while begin.elapsed() < think.spin {
-            std::hint::spin_loop();
-        }
-        while let Some(left) = think.time.checked_sub(begin.elapsed())
-            && !left.is_zero()
-            && !self.over
-        {
-            std::thread::sleep(nap(left));
-            // Progress is published and samples are taken during the pause.
-            self.acknowledge()?;
-        }
-        // A pause belongs to the job: no latency counts it.
-        self.read_clock();
-        self.paces.thought_until_ns = self.now_ns;
-        Ok(())
-    }
-
-    /// Waits for the operations in flight, and flushes every file written since its last flush.
-    fn flush(&mut self) -> Result<(), Error> {
-        self.collect(usize::MAX)?;
-        if !self.spec.writes.latency_with_flush {
-            self.acknowledge()?;
-        }
-        self.flush_dirty(self.flushes.fsync_is_due(&self.spec))?;
-        if self.spec.writes.latency_with_flush {
-            self.acknowledge()?;
-        }
-        if self.paces.hold {
-            self.read_clock();
-            self.room_since_ns = self.now_ns;
-        }
-        Ok(())
-    }
-
-    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
-    fn flush_at_end(&mut self) -> Result<(), Error> {
-        if self.spec.writes.end_fsync || self.spec.writes.end_fdatasync {
-            self.flushes.begin_again();
-            self.flush_dirty(self.spec.writes.end_fsync)?;
-        }
-        Ok(())
-    }
-
-    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
-        let flush_ns = self.spec.latencies.then_some(&mut self.tally.flush_ns);
-        self.flushes.flush(&mut self.engine, &self.files, with_metadata, flush_ns)?;
-        if self.tally.waits_for_flush() {
-            self.read_clock();
-            self.tally.durable(self.now_ns);
-        }
         Ok(())
     }
 

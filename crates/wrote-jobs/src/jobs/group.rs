@@ -3,7 +3,7 @@
 use super::check::{overlaps, sequence};
 use super::crew::{Jobs, engine_options};
 use super::files::Files;
-use super::files::Made;
+use super::made::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
 use crate::clock::{Cost, measured};
 use crate::gates;

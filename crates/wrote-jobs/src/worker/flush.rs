@@ -1,6 +1,7 @@
 //! Flushes of a worker, and the writes that no flush covers yet, with their start times (M11).
 
-use crate::spec::JobSpec;
+use super::Worker;
+use crate::spec::{JobSpec, SyncEach};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -80,6 +81,13 @@ impl Flushes {
     }
 }
 
+/// Returns the most writes between two flushes of a job whose write latencies end before them.
+pub(super) fn flushed_together(spec: &JobSpec) -> Option<u32> {
+    let times = spec.latencies && spec.order.rw.write && !spec.writes.latency_with_flush;
+    let flushes = spec.writes.fsync.into_iter().chain(spec.writes.fdatasync).min();
+    flushes.filter(|_| times && spec.writes.sync == SyncEach::No)
+}
+
 /// The most writes whose start times are kept.
 const KEPT_MAX: usize = 1 << 16;
 
@@ -134,6 +142,44 @@ impl Unflushed {
     pub fn forget(&mut self) {
         self.began_ns.clear();
         (self.seen, self.stride) = (0, 1);
+    }
+}
+
+impl Worker<'_> {
+    /// Waits for the operations in flight, and flushes every file written since its last flush.
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        self.collect(usize::MAX)?;
+        if !self.spec.writes.latency_with_flush {
+            self.acknowledge()?;
+        }
+        self.flush_dirty(self.flushes.fsync_is_due(&self.spec))?;
+        if self.spec.writes.latency_with_flush {
+            self.acknowledge()?;
+        }
+        if self.paces.hold {
+            self.read_clock();
+            self.room_since_ns = self.now_ns;
+        }
+        Ok(())
+    }
+
+    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
+    pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
+        if self.spec.writes.end_fsync || self.spec.writes.end_fdatasync {
+            self.flushes.begin_again();
+            self.flush_dirty(self.spec.writes.end_fsync)?;
+        }
+        Ok(())
+    }
+
+    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
+        let flush_ns = self.spec.latencies.then_some(&mut self.tally.flush_ns);
+        self.flushes.flush(&mut self.engine, &self.files, with_metadata, flush_ns)?;
+        if self.tally.waits_for_flush() {
+            self.read_clock();
+            self.tally.durable(self.now_ns);
+        }
+        Ok(())
     }
 }
 

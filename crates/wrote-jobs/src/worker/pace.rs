@@ -1,14 +1,19 @@
-//! The due times of a worker's operations.
+//! The due times of a worker's operations, and its waits for them.
 
+use super::{Arrival, Worker};
 use crate::rate::{Amount, Rate};
 use crate::spec::{JobSpec, Rw};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use wrote::engine::Completion;
+use wrote_result::Error;
 use wrote_result::document::Process;
 
 const NS_PER_S: f64 = 1e9;
+/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
+const AWAKE_NS: u64 = 50_000;
 
 /// The rate of one direction, and the operations so far.
 ///
@@ -161,6 +166,63 @@ impl Paces {
         let due_ns = self.due_ns(write);
         self.of[usize::from(write)].count(bytes);
         due_ns
+    }
+}
+
+impl Worker<'_> {
+    /// Waits for the task's start within its group.
+    pub fn delay(&mut self) {
+        let begin = Instant::now();
+        while let Some(left) = self.spec.pace.startdelay.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.shared.must_stop()
+        {
+            std::thread::sleep(nap(left));
+        }
+    }
+
+    /// Waits until the next operation is due, and collects completions while it waits.
+    pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
+        self.reap(0)?;
+        let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
+        if self.over || left_ns <= AWAKE_NS {
+            // The caller calls again at once, unless the operation is due.
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let left = nap(Duration::from_nanos(left_ns - AWAKE_NS));
+        if self.engine.outstanding() > 0 {
+            self.engine.reap_within(left, &mut self.completions)?;
+            for Completion { user_data, result, buffer, .. } in self.completions.drain(..) {
+                self.arrivals.push(Arrival { place: user_data as u32, bytes: result?, buffer });
+            }
+            return self.acknowledge();
+        }
+        std::thread::sleep(left);
+        Ok(())
+    }
+
+    /// Pauses once the operations in flight have completed; ends early with the task's time.
+    pub(super) fn think(&mut self) -> Result<(), Error> {
+        self.reap(usize::MAX)?;
+        let Some(think) = self.spec.pace.think else { return Ok(()) };
+        self.think_at += u64::from(think.blocks);
+        let begin = Instant::now();
+        while begin.elapsed() < think.spin {
+            std::hint::spin_loop();
+        }
+        while let Some(left) = think.time.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.over
+        {
+            std::thread::sleep(nap(left));
+            // Progress is published and samples are taken during the pause.
+            self.acknowledge()?;
+        }
+        // A pause belongs to the job: no latency counts it.
+        self.read_clock();
+        self.paces.thought_until_ns = self.now_ns;
+        Ok(())
     }
 }
 
