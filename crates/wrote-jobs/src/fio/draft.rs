@@ -185,12 +185,7 @@ pub(super) fn engine(value: &mut Value<'_>) -> Result<Ioengine, String> {
     };
     let means = ioengine.as_str();
     if text != means {
-        let how = match ioengine {
-            Ioengine::Psync => "psync is used: pread(2) and pwrite(2)",
-            Ioengine::Threads => "threads are used, as the C library's own is made",
-            _ => &format!("{means} is used"),
-        };
-        value.note(format!("ioengine={text}: {how}"));
+        value.note(format!("ioengine={text}: {means} is used"));
     }
     Ok(*ioengine)
 }

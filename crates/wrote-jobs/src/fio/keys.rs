@@ -206,7 +206,6 @@ static KEYS: &[Key] = &[
         Set(|_, v| v.flag().map(drop)),
     ),
     key("kb_base", set!(d, v => kb_base = one_of(v, KB_BASES, "must be 1024 or 1000")?)),
-    key("random_generator", Set(random_generator)),
 ];
 
 fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), String> {
@@ -283,18 +282,10 @@ fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
 }
 
 fn fallocate(value: &mut Value<'_>) -> Result<Fallocate, String> {
-    match value.text()? {
-        "none" | "0" => Ok(Fallocate::None),
-        "native" => Ok(Fallocate::Native),
-        "keep" => Ok(Fallocate::Keep),
-        "truncate" => Ok(Fallocate::Truncate),
-        text @ ("posix" | "1") => {
-            let note = format!("fallocate={text}: fallocate(2) is used, as native does");
-            value.note(note);
-            Ok(Fallocate::Native)
-        }
-        _ => Err("must be none, native, posix, keep or truncate".into()),
-    }
+    use Fallocate::{Keep, Native, None, Truncate};
+    let known = [("none", None), ("0", None), ("native", Native), ("posix", Native), ("1", Native)];
+    let known = [&known[..], &[("keep", Keep), ("truncate", Truncate)]].concat();
+    one_of(value, &known, "must be none, native, posix, keep or truncate")
 }
 
 fn sync(value: &mut Value<'_>) -> Result<SyncEach, String> {
@@ -341,14 +332,6 @@ fn steady(value: &mut Value<'_>) -> Result<Steady, String> {
     };
     let percent = value.text()?.ends_with('%');
     Ok(Steady { iops, slope, limit, percent, over: Duration::ZERO, ramp: Duration::ZERO })
-}
-
-fn random_generator(_: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
-    let known = ["tausworthe", "lfsr", "tausworthe64"].map(|name| (name, name));
-    let text = one_of(value, &known, "must be tausworthe, tausworthe64 or lfsr")?;
-    let note = format!("random_generator={text}: offsets are made by wrote's own generator");
-    value.note(note);
-    Ok(())
 }
 
 fn percentiles(value: &mut Value<'_>) -> Result<Vec<f64>, String> {

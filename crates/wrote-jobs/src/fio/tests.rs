@@ -296,10 +296,10 @@ fn engines_have_fios_names_and_what_they_become_is_said() {
         ("psync", Ioengine::Psync, ""),
         ("io_uring", Ioengine::IoUring, ""),
         ("mmap", Ioengine::Mmap, ""),
-        ("sync", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
-        ("pvsync2", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
+        ("sync", Ioengine::Psync, "psync is used"),
+        ("pvsync2", Ioengine::Psync, "psync is used"),
         ("libaio", Ioengine::IoUring, "io_uring is used"),
-        ("posixaio", Ioengine::Threads, "threads are used, as the C library's own is made"),
+        ("posixaio", Ioengine::Threads, "threads is used"),
     ] {
         assert_eq!(job(&format!("ioengine={name}")).io.ioengine, ioengine, "{name}");
         let told: Vec<String> = match note {

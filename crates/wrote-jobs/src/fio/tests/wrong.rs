@@ -135,7 +135,6 @@ fn each_error_is_one_line_with_its_number() {
             "line 3: wait_for=a: fio knows this key, but it is not taken here: jobs run at once, or \
              after all jobs before; use stonewall",
         ),
-        ("[a]\nrw=write:x", "line 2: rw=write:x: does not begin with a number"),
         (
             "[a]\nrw=randread:0",
             "line 2: rw=randread:0: the number after the : is of operations, from 1 on",
