@@ -62,9 +62,9 @@ fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
     };
     fs::write(folder.path().join("jobs.fio"), "[x]\nrw=write\nsize=1m\n").expect("a file");
     let planned = check("--bs=8k --size=64k --rw=write --name=a --name=b -bs=4k --direct 0").stdout;
-    assert!(planned.contains("a: write of 8 KiB") && planned.contains("b: write of 4 KiB"));
+    assert!(planned.contains("a: write of 8k") && planned.contains("b: write of 4k"));
     // Beside a job file they hold for its jobs.
-    assert!(check("jobs.fio --bs=8k").stdout.contains("x: write of 8 KiB"));
+    assert!(check("jobs.fio --bs=8k").stdout.contains("x: write of 8k"));
     for (arguments, because) in [
         (
             "--name=a --rw=write --size=1m --iodepht=4",
