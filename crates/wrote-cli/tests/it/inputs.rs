@@ -105,7 +105,7 @@ fn a_pipe_is_waited_for_until_a_writer_or_a_signal_comes() {
     fs::write(folder.path().join("pipe"), "[a]\nrw=write\nsize=1m\n").expect("a reader");
     let finished = running.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("  a: write of 4 KiB"), "{finished:?}");
+    assert!(finished.stdout.contains("  a: write of 4k"), "{finished:?}");
 }
 
 #[test]
