@@ -9,7 +9,7 @@ use crate::tree::{Block, Note, On, Role, Section, Style};
 use itertools::Itertools;
 use std::ops::RangeInclusive;
 use wrote_result::document::{
-    Answer, Blocks, Direction, Document, Finding, Interval, Latency, Row, Severity, View,
+    Answer, Blocks, Direction, Document, Finding, Flush, Interval, Latency, Row, Severity, View,
 };
 use wrote_result::units::{self, nanoseconds};
 
@@ -85,6 +85,9 @@ fn clause(answer: &Answer, row: &Row) -> String {
         View::Files if settings.source_cache.is_some() => format!("{safety}copies"),
         View::Files => format!("{safety}writes of a file"),
         _ if answer.bytes_per_s.is_some() => "long writes".into(),
+        _ if matches!(settings.sync, Flush::FdatasyncAtEnd | Flush::FsyncAtEnd) => {
+            "a stream with one flush at its end".into()
+        }
         _ => sized(if is_read { "reads" } else { "writes" }),
     };
     match figure.strip_suffix("/s").filter(|number| !number.ends_with('B')) {
@@ -324,8 +327,8 @@ mod tests {
         });
         assert_eq!(
             headline(&document).unwrap(),
-            "/data reaches 2.00 GB/s in durable writes of 512 KiB and 6.59 k durable writes of \
-             4 KiB per second, consistent with enterprise SSDs (7 k to 40 k)."
+            "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
+             writes of 4 KiB per second, consistent with enterprise SSDs (7 k to 40 k)."
         );
     }
 

@@ -195,7 +195,9 @@ pub fn verdict(trace: &Trace) -> String {
                 units::counted(count, "file") + if lost == 1 { " does" } else { " do" },
             ),
         };
-        return format!("{first}: {}; {warnings}.", trace.unjudged.join("; "));
+        let is_place = trace.unjudged.iter().any(|text| text.contains("has no journal"));
+        let next = if is_place { " --on-disk judges it as on a disk with a journal." } else { "" };
+        return format!("{first}: {}; {warnings}.{next}", trace.unjudged.join("; "));
     }
     let files = match (safe, count) {
         (_, 0) if trace.removed_files > 0 => "No file that it wrote is left".into(),
@@ -210,7 +212,7 @@ pub fn verdict(trace: &Trace) -> String {
         (safe, count) => format!("At its end, {safe} of {count} files survive a power loss"),
     };
     match safe == count && !warnings.starts_with("0 ") {
-        true => format!("{files}; before its end a crash may lose data ({warnings})."),
+        true => format!("A crash before its end may lose data ({warnings}). {files}."),
         false => format!("{files}{because}; {warnings}."),
     }
 }

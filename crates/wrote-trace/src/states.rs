@@ -169,7 +169,7 @@ impl Cut {
             _ => "the first names reached the disk",
         };
         let bytes = match self.bytes {
-            Left::None => "no unflushed data",
+            Left::None => "none of the unflushed data",
             Left::Zeros => "zeros in place of unflushed data",
             Left::All | Left::Seen => "all data",
             Left::First => "the first half of the unflushed writes",

@@ -518,7 +518,7 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     let first = states.iter().find(empty).unwrap_or_else(|| panic!("{losses:?}"));
     assert!(first.shown.moment.starts_with("after the rename to a at "), "{}", first.shown.moment);
     assert!(
-        first.shown.moment.ends_with("; all names reached the disk, no unflushed data"),
+        first.shown.moment.ends_with("; all names reached the disk, none of the unflushed data"),
         "{}",
         first.shown.moment
     );
@@ -821,9 +821,9 @@ fn the_cuts_fall_behind_every_change_of_a_name() {
     let cuts: HashSet<u64> = cuts.collect();
     assert_eq!(cuts, replay.disk.names.open_calls().chain([0, u64::MAX]).collect());
     let shown = |until| Cut { until, bytes: Left::None }.shown(5);
-    assert_eq!(shown(0), "only flushed names reached the disk, no unflushed data");
-    assert_eq!(shown(4), "the first names reached the disk, no unflushed data");
-    assert_eq!(shown(5), "all names reached the disk, no unflushed data");
+    assert_eq!(shown(0), "only flushed names reached the disk, none of the unflushed data");
+    assert_eq!(shown(4), "the first names reached the disk, none of the unflushed data");
+    assert_eq!(shown(5), "all names reached the disk, none of the unflushed data");
 }
 
 #[test]
