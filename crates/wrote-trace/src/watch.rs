@@ -7,6 +7,7 @@ mod filter;
 mod mapped;
 mod maps;
 mod memory;
+mod near;
 mod pages;
 mod places;
 mod ptrace;
@@ -21,6 +22,7 @@ use calls::{Begin, Begun, Reader, Work};
 pub use descriptors::Output;
 use filter::When;
 use libc::{c_int, c_long, pid_t};
+use near::Near;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{Pid, getsid, gettid};
 pub use places::Places;
@@ -171,6 +173,7 @@ fn on_this_thread<D>(
         session: getsid(Some(Pid::from_raw(own))).ok(),
         daemons,
         tasks: HashMap::new(),
+        near: Near::default(),
         has_begun: asked.is_some(),
         is_halted: false,
         has_ended: false,
@@ -263,6 +266,7 @@ struct Watch<'a> {
     /// Whether daemons are watched to their end.
     daemons: bool,
     tasks: HashMap<pid_t, Task>,
+    near: Near,
     /// Whether the program itself runs, not its preparation.
     has_begun: bool,
     /// Whether its process is stopped, as by Ctrl-Z.
@@ -296,6 +300,7 @@ impl Watch<'_> {
                 Err(error) => return Err(error),
             };
             let begun = Instant::now();
+            self.near.stopped(task, begun);
             match self.take(task, event) {
                 // A killed task is gone before it can continue.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -373,7 +378,12 @@ impl Watch<'_> {
             }
             Event::Signal(_) => self.until(task),
         };
-        ptrace::proceed(task, event, until)
+        let proceed = || ptrace::proceed(task, event, until);
+        match event {
+            // Without `-p`: a task is killed with this thread, so that it never keeps one processor.
+            Event::Call | Event::Return if self.asked.is_none() => self.near.resume(proceed),
+            _ => proceed(),
+        }
     }
 
     /// Handles the stop of a process, its continuation, or a new task.
@@ -401,6 +411,9 @@ impl Watch<'_> {
 
     fn begin(&mut self, task: pid_t) -> Until {
         let Ok(Some(entry)) = ptrace::entry(task) else { return Until::Call };
+        if entry.is_foreign || filter::PROCESSORS.contains(&entry.number) {
+            self.near.apart();
+        }
         if entry.is_foreign {
             let of = self.task(task);
             let (process, is_known) = (of.process, std::mem::replace(&mut of.is_foreign, true));

@@ -38,7 +38,7 @@ const FICLONERANGE: u32 = 0x4020_940d;
 /// Returns the calls at which a program is stopped.
 pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     let always = |number: &c_long| (*number, When::Always);
-    let mut calls: Vec<(c_long, When)> = ALWAYS.iter().map(always).collect();
+    let mut calls: Vec<(c_long, When)> = ALWAYS.iter().chain(PROCESSORS).map(always).collect();
     #[cfg(target_arch = "x86_64")]
     calls.extend(OLDER.iter().map(always).chain([(libc::SYS_open, When::Has(1, CHANGES))]));
     calls.extend([
@@ -71,8 +71,17 @@ const ALWAYS: &[c_long] = numbers! {
     SYS_openat2 SYS_close SYS_close_range SYS_dup3 SYS_truncate SYS_ftruncate SYS_fallocate
     SYS_renameat SYS_renameat2 SYS_linkat SYS_unlinkat SYS_mkdirat SYS_symlinkat
     SYS_io_uring_setup SYS_io_uring_register SYS_io_uring_enter SYS_io_setup SYS_io_submit
-    SYS_io_destroy SYS_setsid SYS_exit_group SYS_munmap SYS_mremap SYS_execve
-    SYS_execveat
+    SYS_io_destroy SYS_setsid SYS_exit_group SYS_munmap SYS_mremap
+};
+/// The calls that depend on the processors that a thread may have.
+#[cfg(target_arch = "x86_64")]
+pub const PROCESSORS: &[c_long] = numbers! {
+    SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_fork SYS_vfork SYS_sched_getaffinity
+    SYS_sched_setaffinity
+};
+#[cfg(not(target_arch = "x86_64"))]
+pub const PROCESSORS: &[c_long] = numbers! {
+    SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_sched_getaffinity SYS_sched_setaffinity
 };
 const READS: &[c_long] = numbers! { SYS_read SYS_pread64 SYS_readv SYS_preadv };
 const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };
