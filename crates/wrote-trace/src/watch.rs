@@ -411,7 +411,8 @@ impl Watch<'_> {
 
     fn begin(&mut self, task: pid_t) -> Until {
         let Ok(Some(entry)) = ptrace::entry(task) else { return Until::Call };
-        if entry.is_foreign || filter::PROCESSORS.contains(&entry.number) {
+        let number = filter::newer(entry.number, entry.arguments).0;
+        if entry.is_foreign || filter::PROCESSORS.contains(&number) {
             self.near.apart();
         }
         if entry.is_foreign {

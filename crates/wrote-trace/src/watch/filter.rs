@@ -74,12 +74,6 @@ const ALWAYS: &[c_long] = numbers! {
     SYS_io_destroy SYS_setsid SYS_exit_group SYS_munmap SYS_mremap
 };
 /// The calls that depend on the processors that a thread may have.
-#[cfg(target_arch = "x86_64")]
-pub const PROCESSORS: &[c_long] = numbers! {
-    SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_fork SYS_vfork SYS_sched_getaffinity
-    SYS_sched_setaffinity
-};
-#[cfg(not(target_arch = "x86_64"))]
 pub const PROCESSORS: &[c_long] = numbers! {
     SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_sched_getaffinity SYS_sched_setaffinity
 };
@@ -88,10 +82,11 @@ const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };
 /// Calls that newer architectures have only in their `..at` form; see [`newer`].
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = numbers! {
-    SYS_creat SYS_rename SYS_link SYS_unlink SYS_rmdir SYS_mkdir SYS_symlink SYS_dup2
+    SYS_creat SYS_rename SYS_link SYS_unlink SYS_rmdir SYS_mkdir SYS_symlink SYS_dup2 SYS_fork
+    SYS_vfork
 };
 
-/// Returns a call in its `..at` form.
+/// Returns a call in its `..at` form, or as its newer one.
 #[cfg(target_arch = "x86_64")]
 pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
     const HERE: u64 = libc::AT_FDCWD as u64;
@@ -105,6 +100,7 @@ pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
         libc::SYS_mkdir => (libc::SYS_mkdirat, [HERE, a, b, 0]),
         libc::SYS_symlink => (libc::SYS_symlinkat, [a, HERE, b, 0]),
         libc::SYS_dup2 => (libc::SYS_dup3, [a, b, 0, 0]),
+        libc::SYS_fork | libc::SYS_vfork => (libc::SYS_clone, [0; 4]),
         _ => return (number, arguments),
     };
     let [a, b, c, d] = first;

@@ -17,10 +17,10 @@ const DENSE: Duration = Duration::from_millis(1);
 /// The stops in a row, and where they are handled.
 #[derive(Default)]
 pub struct Near {
-    /// The thread that stopped last, and how often in a row.
+    /// The thread that stopped last, how often in a row, and when.
     task: pid_t,
     row: u32,
-    resumed: Option<Instant>,
+    at: Option<Instant>,
     /// The processors that this thread may have, while it has only that of the row.
     own: Option<(CpuSet, usize)>,
 }
@@ -28,7 +28,8 @@ pub struct Near {
 impl Near {
     /// Notes a stop.
     pub fn stopped(&mut self, task: pid_t, now: Instant) {
-        let is_dense = self.resumed.is_some_and(|at| now.duration_since(at) < DENSE);
+        let before = self.at.replace(now);
+        let is_dense = before.is_some_and(|at| now.duration_since(at) < DENSE);
         if task == self.task && is_dense {
             self.row += 1;
         } else {
@@ -53,25 +54,23 @@ impl Near {
         if let Some(before) = before {
             let _ = sched_setaffinity(task, &before);
         }
-        self.resumed = Some(Instant::now());
         done
     }
 
     /// Restricts both threads to one processor. Returns the ones that the task may have.
     fn keep(&mut self, task: Pid) -> Option<CpuSet> {
         let allowed = sched_getaffinity(Some(task)).ok()?;
-        let here = self.own.as_ref().map_or_else(sched_getcpu, |(_, here)| *here);
+        let (own, here) = match self.own.take() {
+            Some(kept) => kept,
+            None => (sched_getaffinity(None).ok()?, sched_getcpu()),
+        };
+        // It may be bound to others.
         let here = [here].into_iter().chain(0..CpuSet::MAX_CPU).find(|at| allowed.is_set(*at))?;
+        self.own = Some((own, here));
         let mut only = CpuSet::new();
         only.set(here);
-        if self.own.as_ref().is_none_or(|(_, own)| *own != here) {
-            let all = self.own.take().map(|(all, _)| all);
-            let all = all.map_or_else(|| sched_getaffinity(None), Ok).ok()?;
-            sched_setaffinity(None, &only).ok()?;
-            self.own = Some((all, here));
-        }
-        sched_setaffinity(Some(task), &only).ok()?;
-        Some(allowed)
+        let both = [None, Some(task)].map(|of| sched_setaffinity(of, &only));
+        both[1].is_ok().then_some(allowed)
     }
 }
 
