@@ -53,18 +53,13 @@ impl Reader {
             }
             libc::SYS_read | libc::SYS_readv => self.read(process, a, At::Position)?,
             libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
-            libc::SYS_write => self.tell(process, a, || memory::text(task, b, c)).map_or_else(
-                || self.write_pieces(process, task, a, &[(b, c)], At::Position, 0),
-                Some,
-            )?,
-            libc::SYS_pwrite64 => self.write_pieces(process, task, a, &[(b, c)], At::Byte(d), 0)?,
-            libc::SYS_writev => {
-                let pieces = memory::pieces(task, b, c)?;
-                self.tell(process, a, || memory::texts(task, &pieces)).map_or_else(
-                    || self.write_pieces(process, task, a, &pieces, At::Position, 0),
-                    Some,
-                )?
+            libc::SYS_write | libc::SYS_writev => {
+                let is_one = number == libc::SYS_write;
+                let pieces = if is_one { vec![(b, c)] } else { memory::pieces(task, b, c)? };
+                let told = self.tell(process, a, || memory::texts(task, &pieces));
+                told.or_else(|| self.write_pieces(process, task, a, &pieces, At::Position, 0))?
             }
+            libc::SYS_pwrite64 => self.write_pieces(process, task, a, &[(b, c)], At::Byte(d), 0)?,
             libc::SYS_pwritev | libc::SYS_pwritev2 => {
                 let is_newer = number == libc::SYS_pwritev2;
                 let at = if is_newer && d == u64::MAX { At::Position } else { At::Byte(d) };
@@ -90,19 +85,17 @@ impl Reader {
                 self.meet(Some(&path), file, from_bytes);
                 Begun::Sure(resize(file, from_bytes, b, true)?)
             }
-            libc::SYS_ftruncate => {
-                let file = self.regular(process, a)?;
-                let from_bytes = size(process, a as i32)?;
-                let is_new = self.is_new(process, a as i32);
-                Begun::Sure(resize(file, from_bytes, b, is_new)?)
-            }
-            libc::SYS_fallocate => {
-                self.regular(process, a)?;
-                let descriptor = a as i32;
+            libc::SYS_ftruncate | libc::SYS_fallocate => {
+                let (file, descriptor) = (self.regular(process, a)?, a as i32);
                 let from_bytes = size(process, descriptor)?;
-                let is_new = self.is_new(process, descriptor);
+                // If a descriptor that has not written empties the file, that is as an open with
+                // `O_TRUNC`. After its writes it ends the file's use, as a journal's.
+                let is_new = !self.descriptors.get(process, descriptor)?.is_written;
                 let bytes = c..c.saturating_add(d);
-                Begun::Allocate { descriptor, mode: b as i32, bytes, from_bytes, is_new }
+                match number {
+                    libc::SYS_ftruncate => Begun::Sure(resize(file, from_bytes, b, is_new)?),
+                    _ => Begun::Allocate { descriptor, mode: b as i32, bytes, from_bytes, is_new },
+                }
             }
             libc::SYS_fsync | libc::SYS_fdatasync => {
                 let flushed = self.descriptors.get(process, a as i32)?;
@@ -212,12 +205,6 @@ impl Reader {
     fn flush(&mut self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
         self.look(|area| is_meant(area.file()));
         Begun::Flush { act, covers: self.mapped.covered(is_meant, tasks) }
-    }
-
-    /// Returns whether a descriptor has not written: if it empties the file, that is as an open
-    /// with `O_TRUNC`. After its writes it ends the file's use, as a journal's.
-    fn is_new(&mut self, process: pid_t, descriptor: i32) -> bool {
-        self.descriptors.get(process, descriptor).is_some_and(|of| !of.is_written)
     }
 
     fn closed(&mut self, process: pid_t, descriptor: u64) -> Option<Begin> {
