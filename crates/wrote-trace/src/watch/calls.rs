@@ -11,7 +11,7 @@ use super::descriptors::{self, Descriptors, Output, name_of};
 use super::mapped::{Area, Areas};
 use super::maps::{self, Mapped};
 use super::pages::PAGE_BYTES;
-use crate::call::{Act, FileId, Storage, Stores};
+use crate::call::{Act, FileId, How, Storage, Stores};
 use crate::wanted::Wanted;
 use libc::pid_t;
 use queue::Operation;
