@@ -243,11 +243,20 @@ impl Run<'_> {
     }
 }
 
+/// Words that only a shell understands.
+const OF_SHELLS: [&str; 7] = ["||", "&&", "|", ";", "&", ">", "<"];
+
 /// Returns the words of a check, with the word for the folder.
 fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))
     })?;
+    if let Some(word) = words.iter().find(|word| OF_SHELLS.contains(&word.as_str())) {
+        return Err(Error::Usage(format!(
+            "--check runs one program without a shell, so {word} would be its argument; put the \
+             words into --check \"sh -c '..'\""
+        )));
+    }
     if words.iter().all(|word| pieces(word).len() == 1) {
         words.push(FOLDER.into());
     }
