@@ -88,9 +88,7 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
     let hint = match nearest(unknown, scenarios) {
-        _ if crate::fit::all().iter().any(|of| of.name == *unknown) => {
-            format!("'wrote fit {unknown}' measures it")
-        }
+        _ if unknown == "pages" => "'wrote fit pages' measures them".into(),
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote bench --list' lists what there is".into(),
     };

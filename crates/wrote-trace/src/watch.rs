@@ -380,7 +380,7 @@ impl Watch<'_> {
         };
         let proceed = || ptrace::proceed(task, event, until);
         match event {
-            // Without `-p`: a task is killed with this thread, so that it never keeps one processor.
+            // Not with `-p`: only a task that is killed with this thread never keeps one processor.
             Event::Call | Event::Return if self.asked.is_none() => self.near.resume(proceed),
             _ => proceed(),
         }

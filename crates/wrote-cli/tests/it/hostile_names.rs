@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::path::Path;
 
-/// What no line of any text begins with.
+/// The second line of the name. No other text begins a line with it.
 const SECOND_LINE: &str = "^second";
 const NAME: &str = "a\u{1b}[2J\u{7}\n^second";
 

@@ -41,6 +41,13 @@ impl Found {
         let kind = kind(path)?;
         Ok(Found { kind, ours: kind == Kind::Missing, will_change: false })
     }
+
+    /// Returns the current state of the files, and whether this run has `made` them.
+    pub(crate) fn among(made: &Made, path: &Path) -> Result<Found, Error> {
+        let found = Found::now(path)?;
+        let ours = found.ours || std::fs::metadata(path).is_ok_and(|there| made.has(&there));
+        Ok(Found { ours, ..found })
+    }
 }
 
 /// One use of one file by one job of the group.

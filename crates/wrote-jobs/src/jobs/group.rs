@@ -2,7 +2,7 @@
 
 use super::check::{overlaps, sequence};
 use super::crew::{Jobs, engine_options};
-use super::files::Files;
+use super::files::{Files, Found};
 use super::made::Made;
 use super::{GroupReport, Held, Permissions, Watcher, span};
 use crate::clock::{Cost, measured};
@@ -32,7 +32,7 @@ pub fn run_group(
     stop.check()?;
     // What a rank writes to prepare would disturb the others' clocks.
     peers.barrier("before a group")?;
-    let files = Files::examine(specs, |path| made.find(path), permissions)?;
+    let files = Files::examine(specs, |path| Found::among(made, path), permissions)?;
     watcher.group(specs[0].group, specs, files.laid_out_bytes()?);
     let overlaps = overlaps(specs);
     let ready = files.make_ready(made, stop)?;

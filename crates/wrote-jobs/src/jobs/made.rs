@@ -1,6 +1,5 @@
 //! The files and folders that a run makes, and removes again unless it succeeds.
 
-use super::files::Found;
 use super::mark;
 use super::place::folder_of;
 use std::fs::{File, Metadata, OpenOptions};
@@ -53,13 +52,6 @@ impl Made {
             self.folders.push(folder.to_owned());
         }
         Ok(())
-    }
-
-    /// Returns the current state of the files, and which of them this run created.
-    pub(crate) fn find(&self, path: &Path) -> Result<Found, Error> {
-        let found = Found::now(path)?;
-        let made = std::fs::metadata(path).is_ok_and(|there| self.has(&there));
-        Ok(Found { ours: found.ours || made, ..found })
     }
 
     pub(crate) fn has(&self, metadata: &Metadata) -> bool {

@@ -21,7 +21,7 @@ pub struct Near {
     task: pid_t,
     row: u32,
     at: Option<Instant>,
-    /// The processors that this thread may have, while it has only that of the row.
+    /// The processors that this thread may have, while it has only the processor of the row.
     own: Option<(CpuSet, usize)>,
 }
 

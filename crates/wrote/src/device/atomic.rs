@@ -29,7 +29,7 @@ pub struct AtomicWrites {
 }
 
 impl AtomicWrites {
-    /// Returns those of the file at `path`.
+    /// Returns the atomic writes to the file at `path`.
     ///
     /// # Errors
     ///

@@ -19,18 +19,22 @@ const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 pub const MARK: u64 = 8;
 /// The sector of the logs that are made here.
+#[cfg(any(test, feature = "verbs"))]
 const SECTOR_BYTES: usize = 512;
 
-/// Returns the first sector of a log of so many entries.
+/// Returns the first sector of a log with this number of entries.
+#[cfg(any(test, feature = "verbs"))]
 pub fn head(entries: u64) -> Vec<u8> {
     sector(&[MAGIC, VERSION, entries, SECTOR_BYTES as u64], b"")
 }
 
 /// Returns an entry without its data: a sector, the number of sectors, flags, and a mark's text.
+#[cfg(any(test, feature = "verbs"))]
 pub fn entry(at: u64, sectors: u64, flags: u64, text: &[u8]) -> Vec<u8> {
     sector(&[at, sectors, flags, text.len() as u64], text)
 }
 
+#[cfg(any(test, feature = "verbs"))]
 fn sector(numbers: &[u64], text: &[u8]) -> Vec<u8> {
     let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     bytes.extend(text);

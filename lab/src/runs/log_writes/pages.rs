@@ -1,5 +1,5 @@
-//! Pages on XFS whose writes are whole without the device's help (Linux 6.16), recorded below a loop
-//! device by `lab strange-fs`. The guest's kernel is older.
+//! Pages on XFS whose writes are whole without the device's help (Linux 6.16). `lab strange-fs`
+//! records them below a loop device: the guest's kernel is older.
 
 use super::replay::replay;
 use crate::fixtures::Strange;

@@ -62,7 +62,7 @@ const FLUSHES: [(&str, &str); 3] = [
 /// The operations of a ring that have names in place of an open file.
 const OF_NAMES: [&str; 5] = ["ring-make", "ring-unlink", "ring-rename", "ring-link", "ring-folder"];
 /// The steps beside which a write of a ring stays in flight: they change no bytes. Of two changes
-/// of the same bytes at once, nobody sees the order.
+/// of the same bytes at once, the trace can't tell the order.
 const BESIDE: &str = "open make tmp link name symlink rename exchange unlink mkdir rmdir fsync \
                       fdatasync range syncfs sync push folder ring-fsync ring-fdatasync \
                       ring-make ring-folder";

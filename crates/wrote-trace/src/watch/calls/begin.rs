@@ -1,4 +1,4 @@
-//! What a call will do, as its arguments tell at its start.
+//! The effect that a call will have, from its arguments at its start.
 
 use super::{At, Begin, Begun, DATA_BYTES_MAX, Reader, pages, resize, size};
 use crate::call::{Act, FileId, How, Name};

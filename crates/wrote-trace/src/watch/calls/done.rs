@@ -1,4 +1,4 @@
-//! What a call has done, as its result tells at its end.
+//! The effect that a call had, from its result at its end.
 
 use super::{At, Begun, Reader, pages, resize, size};
 use crate::call::{Act, FileId, How, Stores};
