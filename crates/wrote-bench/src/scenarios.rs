@@ -14,7 +14,7 @@ pub(crate) mod ways;
 
 pub use append::MessageSizes;
 
-use crate::names;
+use crate::names::{self, is_below};
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
@@ -87,6 +87,13 @@ pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
+    if is_below(unknown, "serve") {
+        return Err(Error::Usage(format!(
+            "--only {unknown:?}: a server is no longer measured here; send it load by a program of \
+             its protocol, as redis-benchmark, or by 'cargo xtask peers --only serve-lines' in a \
+             checkout"
+        )));
+    }
     let hint = match nearest(unknown, scenarios) {
         _ if unknown == "pages" => "'wrote fit pages' measures them".into(),
         Some(near) => format!("did you mean '{near}'?"),
@@ -165,6 +172,7 @@ mod tests {
     #[test]
     fn a_name_like_nothing_is_answered_with_the_list() {
         assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
+        assert!(refused("pages").ends_with("'wrote fit pages' measures them"));
     }
 
     #[test]

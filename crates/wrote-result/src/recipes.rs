@@ -81,7 +81,7 @@ mod tests {
         let mut advice = Advice { recipe: Some("Replacing a file".into()), ..Advice::default() };
         advice.speak("python");
         assert!(advice.with_wrote.as_ref().unwrap().contains("wrote.write("), "{advice:?}");
-        assert!(advice.code.contains("os.fsync(folder)"), "{advice:?}");
+        assert!(advice.code.contains("os.fsync(above)"), "{advice:?}");
         advice.speak("go");
         assert!(advice.with_wrote.is_none() && advice.code.contains("folder.Sync()"));
         let mut other = Advice { code: "let x = 1;".into(), ..Advice::default() };

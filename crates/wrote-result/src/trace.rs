@@ -93,7 +93,7 @@ pub struct CrashTest {
 
 /// A folder that a power loss could have left.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashState {
     /// Its number among the states of the record.

@@ -36,7 +36,7 @@ pub use front::{Front, attended};
 pub use judge::kinds::{KINDS, Kind};
 pub use pattern::Jobs;
 pub use record::Record;
-pub use states::{State, states};
+pub use states::{State, states, without_loss};
 pub use tree::{Bytes, Entry, Tree};
 pub use wanted::{Sign, Wanted};
 

@@ -520,6 +520,13 @@ pub struct State {
     pub told: u64,
 }
 
+/// Returns the folder as the program left it, without a power loss.
+pub fn without_loss(record: &Record) -> State {
+    let mut replay = Replay::before(record);
+    record.calls.iter().for_each(|call| replay.see(call));
+    State { shown: CrashState::default(), tree: replay.tree(Cut::NO), told: replay.told + 1 }
+}
+
 /// Produces distinct states, worst first, until there are `most` or `take` ends the loop. The same
 /// record always gives the same states and numbers. Returns their count, and for how many crashes
 /// they stand: crashes that leave the same content of the same names are one state.

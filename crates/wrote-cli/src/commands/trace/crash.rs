@@ -21,7 +21,7 @@ use wrote_bench::child::{End, Limits, supervise};
 use wrote_report::write_crash_test;
 use wrote_result::trace::{CrashState, CrashTest};
 use wrote_result::{Error, Stop, quoted, units};
-use wrote_trace::{Bytes, Entry, Record, State, states};
+use wrote_trace::{Bytes, Entry, Record, State, states, without_loss};
 
 /// The placeholder for the folder in a check.
 const FOLDER: &str = "DIR";
@@ -76,6 +76,9 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
     let (give, given) = mpsc::sync_channel(0);
     let (started, found) = (Instant::now(), Mutex::default());
     let run = Run { arguments, words: check, stop, started, given: Mutex::new(given), found };
+    if run.words.is_some() && arguments.state.is_none() {
+        run.try_without_loss(&record)?;
+    }
     let reporter = Reporter::default();
     let made = thread::scope(|scope| {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
@@ -138,6 +141,19 @@ impl Run<'_> {
     /// Returns the time that is left for checks.
     fn left(&self) -> Duration {
         self.arguments.within.saturating_sub(self.started.elapsed())
+    }
+
+    /// Runs the check on the folder as the program left it. A check that fails there is wrong
+    /// itself, or the program is without any crash.
+    fn try_without_loss(&self, record: &Record) -> Result<(), Error> {
+        let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
+        match self.check(&without_loss(record), &kept)? {
+            Some(Err(problem)) => Err(Error::Failed(format!(
+                "the check fails without a power loss, on the folder as the program left it: \
+                 {problem}"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Gives a state to a thread that checks it, unless it is larger than one that fails. Returns

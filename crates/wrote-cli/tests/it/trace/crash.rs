@@ -187,8 +187,12 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
-    let told = "    check    ended with exit code 3: error: it is torn\n";
-    assert!(finished.stdout.contains(told), "{finished:?}");
+    // It fails whatever a power loss left.
+    let told = "the check fails without a power loss, on the folder as the program left it: ended \
+                with exit code 3: error: it is torn\n";
+    assert!(finished.stderr.contains(told), "{finished:?}");
+    let of_shells = crash(&record, &["--check", "test -s DIR/a || true"]);
+    is_one_line(&of_shells, 2, "|| would be its argument");
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     };
     let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
     assert_eq!(hangs.code(), Some(1), "{hangs:?}");
-    assert!(hangs.stdout.contains("check    did not end within 200 ms"), "{hangs:?}");
+    assert!(hangs.stderr.contains("left it: did not end within 200 ms"), "{hangs:?}");
     is_one_line(&run("/no/such/check", &[]), 1, "/no/such/check");
     is_one_line(&run("'", &[]), 2, "--check");
     is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");
