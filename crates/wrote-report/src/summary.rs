@@ -1,7 +1,7 @@
 //! The answers on one screen: the figures that a reader came for, and their warnings.
 
 use crate::Screen;
-use crate::figures::{per_second, ranged, text};
+use crate::figures::{asked_rate, per_second, ranged, text};
 use crate::paint::{Mark, Tone};
 use crate::table::{self, Column, Keep, Table};
 use crate::text::Page;
@@ -57,7 +57,12 @@ pub fn headline(document: &Document) -> Option<String> {
     let stands = stands.and_then(|of| of.text.split(';').next());
     let stands = stands.map_or(String::new(), |text| format!(", {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
-    Some(format!("{} {verb} {figures}{stands}.", document.target.path))
+    let path = &document.target.path;
+    Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
+        // The rate was asked for. Whether the disk could do more was not seen.
+        true => format!("{path} was asked for {} and did {figures}.", asked_rate(found[0].1)),
+        false => format!("{path} {verb} {figures}{stands}."),
+    })
 }
 
 /// Returns an answer as a part of a sentence: `6.12 k durable writes of 4 KiB per second`.
@@ -74,6 +79,7 @@ fn clause(answer: &Answer, row: &Row) -> String {
     let what = match row.view() {
         View::Saves => {
             let name = question.split(',').next().unwrap_or_default().to_lowercase();
+            let name = name.replacen("saves", "save", 1);
             let size = units::block_size(settings.bs_bytes);
             return format!("{figure} for a {name} of {size}");
         }
@@ -330,6 +336,11 @@ mod tests {
             "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
              writes of 4 KiB per second, consistent with enterprise SSDs (7 k to 40 k)."
         );
+        for row in &mut document.scenarios[0].rows {
+            row.settings.asked.rate_iops = Some(100.0);
+        }
+        let held = headline(&document).unwrap();
+        assert!(held.starts_with("/data was asked for 100 /s and did 2.00 GB/s"), "{held}");
     }
 
     #[test]
