@@ -33,6 +33,29 @@ pub fn title(comparison: &Comparison) -> String {
     format!("{} against {}", comparison.new.name, comparison.old.name)
 }
 
+/// Returns the number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
+pub fn answer(comparison: &Comparison) -> String {
+    let count = |of: Verdict| comparison.rows.iter().filter(|row| row.verdict == of).count();
+    let told = [
+        (count(Verdict::Slower), "slower"),
+        (count(Verdict::Faster), "faster"),
+        (count(Verdict::NoDetectableDifference), "without a difference found"),
+        (count(Verdict::OneRun), "of one run, which tells nothing"),
+    ];
+    let rows = units::counted(comparison.rows.len() as u64, "row");
+    let is_late = |row: &&RowComparison| row.by != Measure::P99LatencyNs && latency(row).is_some();
+    let late = match comparison.rows.iter().filter(is_late).count() as u64 {
+        0 => String::new(),
+        count => format!(", but the P99 latency changed in {}", units::counted(count, "row")),
+    };
+    if told[2].0 == comparison.rows.len() {
+        return format!("No difference found in any of {rows}{late}");
+    }
+    let told = told.iter().filter(|(count, _)| *count > 0);
+    let told = told.map(|(count, words)| format!("{count} {words}")).join(", ");
+    format!("Of {rows}: {told}{late}")
+}
+
 /// Returns the sections of a comparison.
 pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     let sides = [("OLD", side(&comparison.old)), ("NEW", side(&comparison.new))];
@@ -56,7 +79,8 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
         "Verdicts are corrected for multiple comparisons (Holm, at 5 %).",
     ];
     let legend = legend.map(|text| Note { on: On::Screen, ..text.to_owned().into() });
-    let legend = vec![Block::notes(Style::Foot, legend)];
+    let last = Note { tone: Tone::Strong, on: On::Screen, ..answer(comparison).into() };
+    let legend = vec![Block::notes(Style::Foot, legend), Block::notes(Style::Apart, [last])];
     sections.push(Section::new(Role::Foot, "", "", legend));
     sections
 }

@@ -12,7 +12,7 @@ use crate::text::program;
 use crate::tree::{Block, Remarks, Role, Section, remarks};
 use crate::{comparison, doctor, fit, ordered, summary};
 use itertools::Itertools;
-use wrote_result::compare::{Comparison, Verdict};
+use wrote_result::compare::Comparison;
 use wrote_result::doctor::Examination;
 use wrote_result::document::{Document, FitVerdict, Row, Source, View, fastest};
 use wrote_result::units;
@@ -147,7 +147,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let program = if both { "wrote bench --vs" } else { "wrote compare" };
     let (old, new) = (&comparison.old, &comparison.new);
     article.kicker = format!("{program}: what changed from {} to {}?", old.name, new.name);
-    article.title = answer(comparison);
+    article.title = comparison::answer(comparison);
     article.sections = comparison::sections(comparison);
     // A page has the warnings of each side with their evidence.
     article.sections.retain(|section| section.title != WARNINGS);
@@ -164,24 +164,6 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     let caveats = Section::new(Role::Findings, "", "", blocks.collect());
     article.sections.extend((!caveats.blocks.is_empty()).then_some(caveats));
     article
-}
-
-/// Returns the number of rows by verdict: `2 rows are slower, 1 is faster, ..`.
-pub fn answer(comparison: &Comparison) -> String {
-    let count = |of: Verdict| comparison.rows.iter().filter(|row| row.verdict == of).count();
-    let told = [
-        (count(Verdict::Slower), "slower"),
-        (count(Verdict::Faster), "faster"),
-        (count(Verdict::NoDetectableDifference), "without a difference found"),
-        (count(Verdict::OneRun), "of one run, which tells nothing"),
-    ];
-    let rows = units::counted(comparison.rows.len() as u64, "row");
-    if told[2].0 == comparison.rows.len() {
-        return format!("No difference found in any of {rows}");
-    }
-    let told = told.iter().filter(|(count, _)| *count > 0);
-    let told = told.map(|(count, words)| format!("{count} {words}")).join(", ");
-    format!("Of {rows}: {told}")
 }
 
 /// Returns the article of an examination: the risks first.

@@ -1,8 +1,9 @@
 //! Several results: the same rows side by side, and over time for one machine and path.
 
-use super::articles::{answer, last};
+use super::articles::last;
 use super::{Article, Content, Named, moment};
 use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
+use crate::comparison::answer;
 use crate::comparison::class;
 use crate::figures::{operations_per_s, operations_range, range, throughput};
 use crate::group::COUNTED_BYTES_MAX;
