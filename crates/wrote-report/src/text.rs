@@ -18,7 +18,29 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
         // A reader copies a path or an option whole, even if it is longer than a line.
         .break_words(false)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
-    textwrap::wrap(&plain(text), options).join(&format!("\n{}", " ".repeat(indent)))
+    let text = bound(&plain(text));
+    textwrap::wrap(&text, options).join(&format!("\n{}", " ".repeat(indent))).replace(NO_BREAK, " ")
+}
+
+/// Stands for a space at which no line ends.
+const NO_BREAK: &str = "\u{a0}";
+/// The units, without `/s`.
+const UNITS: [&str; 18] = [
+    "", "%", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "ns", "us", "ms", "s", "min", "h",
+    "k", "M",
+];
+
+/// Binds each number to its unit, so that no line ends between them.
+pub fn bound(text: &str) -> String {
+    let mut words = text.split(' ');
+    let mut bound = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let unit = word.trim_end_matches([',', '.', ';', ':', ')']).trim_end_matches("/s");
+        let is_bound = bound.ends_with(|of: char| of.is_ascii_digit()) && UNITS.contains(&unit);
+        bound += if is_bound { NO_BREAK } else { " " };
+        bound += word;
+    }
+    bound
 }
 
 /// Breaks a list that begins in column `indent`, with commas between its items. An item stays on
@@ -127,6 +149,12 @@ mod tests {
         for line in lines.lines() {
             assert!(line.width() <= 30 && line.starts_with("    "), "{lines}");
         }
+    }
+
+    #[test]
+    fn no_line_ends_between_a_number_and_its_unit() {
+        let text = wrapped("needs 641 us, or 5 % of 2 k files", 9, 0);
+        assert_eq!(text, "needs\n641 us,\nor 5 % of\n2 k files");
     }
 
     #[test]
