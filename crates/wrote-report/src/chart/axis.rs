@@ -90,11 +90,11 @@ impl Axis {
     pub fn thinned(&self, width_px: i32, left_px: i32, right_px: i32) -> Axis {
         let [width_px, left_px, right_px] = [width_px, left_px, right_px].map(f64::from);
         let mut kept: Vec<(f64, String)> = Vec::new();
-        let mut end_px = -left_px - 8.0;
+        let mut end_px = -left_px - 4.0;
         for (place, word) in &self.ticks {
             let at_px = (place - self.min) / (self.max - self.min) * width_px;
             let half_px = f64::from(text_width(word)) / 2.0;
-            if at_px - half_px >= end_px + 8.0 && at_px + half_px <= width_px + right_px {
+            if at_px - half_px >= end_px + 4.0 && at_px + half_px <= width_px + right_px {
                 end_px = at_px + half_px;
                 kept.push((*place, word.clone()));
             }
@@ -171,6 +171,11 @@ mod tests {
         assert!((2..=4).contains(&few), "{few}");
         // Without room at its ends, the first and last label would be cut.
         assert_eq!(axis.thinned(2000, 0, 0).ticks.len(), 9);
+        // The columns of peak, on a phone.
+        let ticks = [(0.5, "plain"), (1.5, "registered"), (2.5, "sqpoll")];
+        let ticks = ticks.map(|(at, word)| (at, word.to_owned())).to_vec();
+        let columns = Axis { min: 0.0, max: 3.0, ticks, title: String::new() };
+        assert_eq!(columns.thinned(209, 111, 30).ticks.len(), 3);
     }
 
     fn words(axis: &Axis) -> Vec<&str> {

@@ -3,6 +3,7 @@
 use crate::figures::{latency, operations_per_s, p99, range, ranged};
 use crate::group::COUNTED_BYTES_MAX;
 use crate::tree::{Card, Code};
+use itertools::Itertools;
 use wrote_result::document::{Advice, Document, Row, View};
 use wrote_result::recipes::RUST;
 use wrote_result::units;
@@ -57,10 +58,10 @@ fn codes(advice: &Advice) -> Vec<Code> {
 /// time of a save.
 fn figures(row: &Row) -> (String, String) {
     let p99 = p99(row.latency());
-    let p99 = if p99.is_empty() { p99 } else { format!("P99 {p99}") };
+    let p99 = Some(p99).filter(|of| !of.is_empty()).map(|of| format!("P99 {of}"));
     if row.view() == View::Saves {
         let p50 = latency(row.latency(), |of| Some(of.p50));
-        return (p50, format!("P50 of a save; {p99}"));
+        return (p50, ["P50 of a save".into()].into_iter().chain(p99).join("; "));
     }
     let of = &row.throughput_bytes_per_s;
     let is_counted = row.view() != View::Files
@@ -75,6 +76,6 @@ fn figures(row: &Row) -> (String, String) {
         0 | 1 => "one run, so no interval".into(),
         _ => format!("95 %: {low} to {high} {unit}"),
     };
-    let more = [median, interval, p99].into_iter().filter(|text| !text.is_empty());
-    (figure, more.collect::<Vec<_>>().join("; "))
+    let more = [median, interval].into_iter().filter(|text| !text.is_empty());
+    (figure, more.chain(p99).join("; "))
 }
