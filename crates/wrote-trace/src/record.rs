@@ -100,7 +100,8 @@ impl Recorder {
     /// Why there can be no record, in one line.
     pub fn begin(request: RecordRequest) -> Result<Recorder, String> {
         // It gets its name only when complete.
-        let options = Writer::options().abandon_on_drop(true);
+        // It has what only the owner may be allowed to read.
+        let options = Writer::options().abandon_on_drop(true).mode(0o600);
         let options = options.replace(true).create_new(!request.replaces);
         let out = options.open(&request.path).map_err(|error| error.to_string())?;
         let (problem, outside, places) = (None, HashSet::new(), BTreeSet::new());

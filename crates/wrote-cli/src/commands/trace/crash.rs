@@ -314,7 +314,9 @@ fn error_line(output: &str) -> Option<String> {
 }
 
 pub(super) fn temporary() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("wrote-crash-").tempdir()
+    // The files may be private.
+    let private = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("wrote-crash-").permissions(private).tempdir()
 }
 
 /// Large files of the state before, which its check left as they were: most states share them.

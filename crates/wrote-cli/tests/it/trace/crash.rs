@@ -4,6 +4,7 @@ use super::{NAMES, installed, is_one_line};
 use crate::support::wrote;
 use fixtures::{Finished, finish, folder, or_skip};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wrote_result::trace::Trace;
 
@@ -184,6 +185,11 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     let place = folder();
     let record = recorded(place.path(), "printf new > t; sync t; mv t a");
     let finished = crash(&record, &["--check", "grep -qE 'old|new' DIR/a"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    // What the program wrote may be private.
+    assert_eq!(fs::metadata(&record).unwrap().mode() & 0o777, 0o600);
+    let is_private = "sh -c 'test $(stat -c %a DIR) = 700'";
+    let finished = crash(&record, &["--check", is_private]);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
