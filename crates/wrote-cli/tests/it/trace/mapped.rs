@@ -108,6 +108,23 @@ fn a_store_is_durable_once_a_flush_of_its_page_follows_however_it_is_found() {
 }
 
 #[test]
+fn a_state_has_what_was_stored_before_a_range_was_inserted() {
+    or_skip!(installed("python3"));
+    let place = folder();
+    // FALLOC_FL_INSERT_RANGE, which ext4 and XFS have.
+    let program = format!(
+        "{MAPPED}m = mapped(); m[0:3] = b'new'\n\
+         if call.fallocate(b, 0x20, ctypes.c_long(0), ctypes.c_long(4096)) == 0: os.fsync(b)\n"
+    );
+    fs::write(place.path().join("program.py"), program).unwrap();
+    let check = "sh -c 'test $WROTE_ANSWERS = 0 || test $(wc -c < DIR/b) = 8192 || \
+                 test $(tail -c +4097 DIR/b | head -c 3) = new'";
+    let mut command = wrote(&["trace", "--check", check, "python3", "-SE", "program.py"]);
+    let finished = finish(command.current_dir(place.path()));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
+#[test]
 fn mappings_beyond_the_bound_cannot_be_judged_until_they_are_removed_and_flushed() {
     use Verdict::{Survives, Unknown};
     or_skip!(installed("python3"));

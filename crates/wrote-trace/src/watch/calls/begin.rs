@@ -83,10 +83,13 @@ impl Reader {
                 let found = fs::metadata(&path).ok()?;
                 let (file, from_bytes) = (FileId::of(&found), found.len());
                 self.meet(Some(&path), file, from_bytes);
+                self.look(|area| area.file() == file);
                 Begun::Sure(resize(file, from_bytes, b, true)?)
             }
             libc::SYS_ftruncate | libc::SYS_fallocate => {
                 let (file, descriptor) = (self.regular(process, a)?, a as i32);
+                // Stores before it are shifted or cut, and not seen after it.
+                self.look(|area| area.file() == file);
                 let from_bytes = size(process, descriptor)?;
                 // If a descriptor that has not written empties the file, that is as an open with
                 // `O_TRUNC`. After its writes it ends the file's use, as a journal's.
