@@ -355,7 +355,7 @@ int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **
 // Any thread may call it at any time.
 int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
 
-// Tells the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
+// Finds the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
 // message has the reason.
 //
 // Any thread may call it at any time.

@@ -288,7 +288,7 @@ pub struct AtomicWrites {
     pub segments_max: u32,
 }
 
-/// Tells the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
+/// Finds the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
 /// message has the reason.
 ///
 /// Any thread may call it at any time.

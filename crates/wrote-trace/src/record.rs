@@ -99,8 +99,7 @@ impl Recorder {
     ///
     /// Why there can be no record, in one line.
     pub fn begin(request: RecordRequest) -> Result<Recorder, String> {
-        // It gets its name only when complete.
-        // It has what only the owner may be allowed to read.
+        // It gets its name only when complete, and may have what only its owner may read.
         let options = Writer::options().abandon_on_drop(true).mode(0o600);
         let options = options.replace(true).create_new(!request.replaces);
         let out = options.open(&request.path).map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ const DISCARD: u64 = 4;
 pub const MARK: u64 = 8;
 /// The sector of the logs that are made here.
 #[cfg(any(test, feature = "verbs"))]
-const SECTOR_BYTES: usize = 512;
+pub const SECTOR_BYTES: usize = 512;
 
 /// Returns the first sector of a log with this number of entries.
 #[cfg(any(test, feature = "verbs"))]

@@ -1,11 +1,9 @@
 //! Records the writes and flushes of a loop device's file, as `dm-log-writes` does.
 
-use crate::runs::log_writes::entries::{FLUSH, MARK, entry, head};
+use crate::runs::log_writes::entries::{FLUSH, MARK, SECTOR_BYTES, entry, head};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-
-const SECTOR_BYTES: usize = 512;
 
 /// The log. A device is written by whole sectors; any other write is a mark, and the first one
 /// begins the log.
