@@ -38,6 +38,7 @@ const NOT_TRACED: i32 = 125;
 ///
 /// If `check` panics for a folder, or nothing could be tested. The message has the smallest such
 /// state, and the command that makes it again.
+#[track_caller]
 pub fn test(save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     test_from(|_| (), save, check);
 }
@@ -47,6 +48,7 @@ pub fn test(save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
 /// # Panics
 ///
 /// As [`test`].
+#[track_caller]
 pub fn test_from(old: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     let job = env::var(JOB).unwrap_or_default();
     match job.split_once(':') {
@@ -62,6 +64,7 @@ pub fn has_returned() -> bool {
     env::var("WROTE_ANSWERS").is_ok_and(|answers| answers != "0")
 }
 
+#[track_caller]
 fn trace(old: impl FnOnce(&Path), skips: bool) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -159,7 +159,7 @@ fn announced(announcement: &Announcement) -> String {
         most => format!("at most {}", units::bytes(most)),
     };
     format!(
-        "Measuring for {most} {}: {}, writes {written}, uses up to {} of space in {}",
+        "Measuring for {most} {}: up to {}, writes {written}, uses up to {} of space in {}",
         clock(announcement.estimated),
         units::counted(announcement.runs.into(), "run"),
         units::bytes(announcement.space_bytes_max),
@@ -224,10 +224,12 @@ mod tests {
         };
         assert_eq!(
             line(4_000_000_000),
-            "Measuring for at most 45 s: 42 runs, writes at most 4.00 GB, uses up to 1.10 GB of \
+            "Measuring for at most 45 s: up to 42 runs, writes at most 4.00 GB, uses up to 1.10 GB of \
              space in /data/.wrote-x1y2"
         );
-        assert!(line(u64::MAX).starts_with("Measuring for about 45 s: 42 runs, writes as fast"));
+        assert!(
+            line(u64::MAX).starts_with("Measuring for about 45 s: up to 42 runs, writes as fast")
+        );
     }
 
     #[test]

@@ -102,26 +102,33 @@ fn uri(path: &str) -> String {
     path.bytes().map(escaped).collect()
 }
 
-/// Writes the outcome of the crash test as one test case of JUnit.
+/// Writes the outcome of a crash test by `check` as one test case of JUnit. `untested` tells why
+/// there was no test.
 ///
 /// # Errors
 ///
 /// The errors of `out`.
-pub fn write_junit(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    let Some(test) = &trace.crash else { return Ok(()) };
-    let (outcome, time) = (xml(&tested(test)), test.elapsed_s);
-    let (failures, errors, told) = match (&test.failed, test.unchecked_states) {
-        (None, 0) => (0, 0, format!("<system-out>{outcome}</system-out>")),
-        (None, _) => (0, 1, format!("<error type=\"not-checked\" message=\"{outcome}\"/>")),
-        (Some(state), _) => {
+pub fn write_junit(
+    trace: &Trace,
+    check: &str,
+    untested: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let test = trace.crash.as_ref();
+    let (outcome, time) =
+        (xml(&test.map_or(untested.into(), tested)), test.map_or(0.0, |of| of.elapsed_s));
+    let (failures, errors, told) = match test.map(|of| (&of.failed, of.unchecked_states)) {
+        Some((None, 0)) => (0, 0, format!("<system-out>{outcome}</system-out>")),
+        Some((Some(state), _)) => {
             let text = xml(&failure(state));
             let head = format!("<failure type=\"{CHECK_FAILED}\" message=\"{outcome}\">");
             (1, 0, format!("{head}{text}</failure>"))
         }
+        _ => (0, 1, format!("<error type=\"not-checked\" message=\"{outcome}\"/>")),
     };
     let place = messages(trace).first().filter(|_| failures > 0).and_then(|of| place(trace, of));
     let place = place.map(|(file, line)| format!(" file=\"{}\" line=\"{line}\"", xml(&file)));
-    let (program, check) = (xml(&quoted(&trace.command)), xml(&test.check));
+    let (program, check) = (xml(&quoted(&trace.command)), xml(check));
     let place = place.unwrap_or_default();
     writeln!(
         out,

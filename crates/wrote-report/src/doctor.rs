@@ -10,11 +10,14 @@ pub fn title(examination: &Examination) -> String {
     format!("wrote doctor {}", examination.target.path)
 }
 
-/// Returns the sections of a screen, which shows the end of a long text: the most important part
-/// comes last.
+/// Returns the sections of a screen, which begins with the answer. It shows the end of a long text,
+/// so the most important part comes last.
 pub fn on_screen(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     let mut sections = sections(examination, all);
     sections[1..=CHAPTERS.len()].reverse();
+    let lead = format!("{}: {}.", examination.target.path, summary(examination));
+    let lead = vec![Block::notes(Style::Lead, [lead])];
+    sections.insert(0, Section::new(Role::Headline, "", "", lead));
     sections
 }
 

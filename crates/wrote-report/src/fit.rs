@@ -45,27 +45,33 @@ pub fn programs(document: &Document) -> String {
     }
 }
 
-/// Returns the section of the verdicts; `None` if no program was requested.
-pub fn section(document: &Document) -> Option<Section<'_>> {
-    let fits = document.fit.as_ref()?;
+/// Returns what was judged, and the verdict.
+fn answer(document: &Document) -> Option<(String, String)> {
     let target = &document.target;
     let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
     let place = format!("{} ({}{device})", target.path, target.filesystem);
-    let mut blocks = match &fits[..] {
-        [fit] => {
-            let title = format!("{} {} on {place}", fit.program, fit.version);
-            vec![Block::Heading(title, conditions(fit)), Block::Table(table(fits))]
-        }
-        _ => {
-            let all = Table { on: On::Pages, ..table(fits) };
-            let title = format!("{} programs on {place}", fits.len());
-            vec![
-                Block::Heading(title, suited(fits)),
-                Block::Table(overview(fits)),
-                Block::Table(all),
-            ]
-        }
-    };
+    Some(match &document.fit.as_ref()?[..] {
+        [fit] => (format!("{} {} on {place}", fit.program, fit.version), conditions(fit)),
+        fits => (format!("{} programs on {place}", fits.len()), suited(fits)),
+    })
+}
+
+/// Returns the verdict as a sentence; `None` if no program was requested.
+pub fn headline(document: &Document) -> Option<String> {
+    answer(document).map(|(title, verdict)| format!("{title}: {verdict}."))
+}
+
+/// Returns the section of the verdicts; `None` if no program was requested.
+pub fn section(document: &Document) -> Option<Section<'_>> {
+    let fits = document.fit.as_ref()?;
+    let (title, verdict) = answer(document)?;
+    let mut blocks = vec![Block::Heading(title, verdict)];
+    if fits.len() == 1 {
+        blocks.push(Block::Table(table(fits)));
+    } else {
+        let all = Table { on: On::Pages, ..table(fits) };
+        blocks.extend([Block::Table(overview(fits)), Block::Table(all)]);
+    }
     let notes = burst(document).into_iter().map(Note::from);
     let notes = notes.chain(undecided(fits, document).into_iter().map(Note::from));
     let notes = notes.chain(fits.iter().flat_map(|fit| notes_of(fit, document)));
@@ -229,17 +235,19 @@ fn table(fits: &[Fit]) -> Table {
     columns.push(rule("RULE", "Rule", &lines));
     columns.push(Column::words("SAYS", Keep::If(1), &lines, says).titled("Says"));
     columns.push(here(&lines));
+    columns.push(verdict("", &lines));
     for neighbour in neighbours(fits) {
         let heading = format!("BESIDE {}", neighbour.to_uppercase());
         let beside = |of: &Line| {
             let Some(beside) = beside(of.rule, neighbour) else { return "-".into() };
-            let [whole, short] = [with_ends, in_short].map(|told| told(&of.rule.of, &beside.here));
+            let words = beside.verdict.map(|of| format!(", {}", of.words())).unwrap_or_default();
+            let told = [with_ends, in_short].map(|told| told(&of.rule.of, &beside.here));
+            let [whole, short] = told.map(|figure| figure + &words);
             Text { short: Some(short), tone: tone(beside.verdict), ..whole.into() }
         };
         let beside = Column::figures(heading, Keep::Last, &lines, beside);
         columns.push(beside.titled(format!("Beside {neighbour}")));
     }
-    columns.push(verdict("", &lines));
     let label = if let [fit] = fits { &fit.program } else { "all rules" };
     Table::of(label, columns)
 }

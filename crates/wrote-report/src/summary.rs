@@ -1,7 +1,9 @@
 //! The answers on one screen: the figures that a reader came for, and their warnings.
 
 use crate::Screen;
-use crate::figures::{asked_rate, per_second, ranged, text};
+use crate::figures::{asked_rate, operations_per_s, per_second, ranged, text, throughput};
+use crate::fit;
+use crate::group::Group;
 use crate::paint::{Mark, Tone};
 use crate::table::{self, Column, Keep, Table};
 use crate::text::Page;
@@ -10,6 +12,7 @@ use itertools::Itertools;
 use std::ops::RangeInclusive;
 use wrote_result::document::{
     Answer, Blocks, Direction, Document, Finding, Flush, Interval, Latency, Row, Severity, View,
+    fastest,
 };
 use wrote_result::units::{self, nanoseconds};
 
@@ -17,13 +20,15 @@ use wrote_result::units::{self, nanoseconds};
 const HEADINGS: [(&str, &str); 4] = [
     ("", "Purpose"),
     ("MEDIAN", "Median"),
-    ("LIKELY RANGE", "Likely range"),
+    ("RANGE OR LATENCY", "Likely range, or latency"),
     ("SIMPLEST METHOD", "Simplest method"),
 ];
 /// Further warnings are only in the findings.
 const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory; its line reports that instead.
 const MEMORY: &str = "ram-not-disk";
+/// The finding that others disturbed the runs; the headline has it.
+const BUSY: &str = "busy-neighbour";
 
 /// The headline has at most this number of figures.
 const HEADLINE_MAX: usize = 2;
@@ -58,10 +63,14 @@ pub fn headline(document: &Document) -> Option<String> {
     let stands = stands.map_or(String::new(), |text| format!(", {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
+    let is_busy = document.findings.iter().any(|of| of.id == BUSY);
+    let beside = if is_busy { ", while other programs used the disk or the CPUs" } else { "" };
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
         // The rate was asked for. Whether the disk could do more was not seen.
-        true => format!("{path} was asked for {} and did {figures}.", asked_rate(found[0].1)),
-        false => format!("{path} {verb} {figures}{stands}."),
+        true => {
+            format!("{path} was asked for {} and did {figures}{beside}.", asked_rate(found[0].1))
+        }
+        false => format!("{path} {verb} {figures}{stands}{beside}."),
     })
 }
 
@@ -102,10 +111,40 @@ fn clause(answer: &Answer, row: &Row) -> String {
     }
 }
 
-/// Returns the section of the headline, which comes first.
+/// Returns the section of the answer in a sentence, which comes first.
 pub fn head(document: &Document) -> Option<Section<'_>> {
-    let blocks = vec![Block::notes(Style::Lead, headline(document))];
+    let lead =
+        headline(document).or_else(|| fit::headline(document)).or_else(|| fastest_of(document));
+    let blocks = vec![Block::notes(Style::Lead, lead)];
     (!blocks[0].is_empty()).then(|| Section::new(Role::Headline, "", "", blocks))
+}
+
+/// A sentence names at most this number of jobs.
+const JOBS_MAX: usize = 3;
+
+/// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
+/// fastest row, which survives a power loss if any does.
+pub fn fastest_of(document: &Document) -> Option<String> {
+    let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
+    let group = groups.first()?;
+    let told = |row: &&Row| {
+        let rate = if group.is_counted() { operations_per_s(row) } else { throughput(row) };
+        format!("{}: {rate}", group.name(row))
+    };
+    if group.is_of_jobs() {
+        let jobs = groups.iter().flat_map(|group| &group.rows).take(JOBS_MAX);
+        return Some(jobs.map(told).join("; "));
+    }
+    let answer = match group.view() {
+        View::Curve => group.knee_line(),
+        _ => {
+            let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
+            let durable = fastest(rows().filter(|row| row.is_durable()));
+            let of = if durable.is_some() { " that survives a power loss" } else { "" };
+            format!("the fastest{of}: {}", told(&durable.or_else(|| fastest(rows()))?))
+        }
+    };
+    Some(format!("{}: {answer}", group.workload))
 }
 
 /// Returns the section of the answers; `None` where the result answers no such question.

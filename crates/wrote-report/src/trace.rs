@@ -154,7 +154,10 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     };
     let watching = &trace.watching;
     let calls = units::counted(watching.stopped_calls, "call");
-    let tasks = units::counted(watching.tasks, "thread");
+    let tasks = match watching.tasks {
+        1 => "1 thread".into(),
+        tasks => format!("{tasks} processes and threads"),
+    };
     let stopped = units::seconds(watching.stopped_s);
     let mut watched = vec![tasks, format!("stopped at {calls} for {stopped}")];
     if let Some(alone_s) = watching.alone_s {

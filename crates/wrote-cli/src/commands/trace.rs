@@ -119,10 +119,15 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let is_judged = trace.files.is_empty()
         || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
         || !trace.findings.is_empty();
-    let is_judged = is_judged && trace.unjudged.is_empty();
+    let unjudged = trace.unjudged.join("; ");
+    let is_judged = is_judged && unjudged.is_empty();
     let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
-    let recorded = traced.record.map_err(Error::Failed);
+    // What a record lacks is not checked.
+    let recorded = traced.record.map_err(|problem| match arguments.check {
+        Some(_) => Error::Coded(crash::UNDECIDED, problem),
+        None => Error::Failed(problem),
+    });
     let mut tested = Ok(());
     if let (Some(check), Some(path), 0, Ok(())) =
         (&arguments.check, path, end.exit_code(), &recorded)
@@ -130,16 +135,21 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         let request = TraceCrashArgs::of(path, check.clone(), arguments.within);
         let test = crash::test(&request, stop);
         tested = test.and_then(|test| {
-            let unseen = trace.unjudged.join("; ");
             trace.crash = Some(test.clone());
-            crash::verdict(&test, &unseen)
+            crash::verdict(&test, &unjudged)
         });
         if trace.crash.as_ref().is_some_and(|test| test.failed.is_some()) {
             // The line that makes a failed state again needs it.
             temporary.map(TempDir::keep);
         }
     }
-    junit.map_or(Ok(()), |file| file.write(|out| write_junit(&trace, out)))?;
+    let untested = match (&tested, &recorded) {
+        (Err(problem), _) => problem.to_string(),
+        (_, Err(problem)) => problem.to_string(),
+        _ => "the program failed, so its check was not tried".into(),
+    };
+    let check = arguments.check.as_deref().unwrap_or_default();
+    junit.map_or(Ok(()), |file| file.write(|out| write_junit(&trace, check, &untested, out)))?;
     sarif.map_or(Ok(()), |file| file.write(|out| write_sarif(&trace, out)))?;
     files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     match (job, traced.jobs) {
@@ -153,7 +163,13 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     match if is_left { 0 } else { end.exit_code() } {
         0 => {
             recorded.and(tested)?;
-            if is_found { Err(Error::Ended(1)) } else { Ok(()) }
+            if !is_found {
+                return Ok(());
+            }
+            if !unjudged.is_empty() {
+                crate::terminal::complain(&format!("--fail-on: cannot be judged: {unjudged}"));
+            }
+            Err(Error::Ended(1))
         }
         code => {
             if let Err(error) = recorded {

@@ -118,16 +118,22 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
+/// The widest interval whose width is told, in percent.
+const WORST_MAX: f64 = 999.0;
+
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     // One run has no width, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
     let rows: Vec<&Row> = evidence.rows.iter().filter(|row| row.is_rough()).collect();
     let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
     // Two runs that differ give millions of percent.
-    let most = (widest * 100.0).min(999.0);
+    let most = match widest * 100.0 {
+        percent if percent > WORST_MAX => format!("more than \u{b1}{WORST_MAX:.0} %"),
+        percent => format!("\u{b1}{percent:.0} %"),
+    };
     let text = format!(
         "Unreliable: {} of {} rows have 95 % intervals wider than \u{b1}{:.0} % (worst \
-         \u{b1}{most:.0} %). Stop other disk work, and make more or longer runs",
+         {most}). Stop other disk work, and make more or longer runs",
         rows.len(),
         evidence.rows.len(),
         ROUGH_WIDTH * 100.0,

@@ -384,7 +384,7 @@ fn rows_whose_runs_differ_much_are_listed() {
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
     let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
     let finding = found(&evidence(&target, &two), "noisy").unwrap();
-    assert!(finding.text.contains("(worst \u{b1}999 %). Stop"), "{}", finding.text);
+    assert!(finding.text.contains("(worst more than \u{b1}999 %). Stop"), "{}", finding.text);
     let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
     assert!(found(&evidence(&target, &calm), "noisy").is_none());
 }

@@ -3,7 +3,6 @@
 
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
-use crate::figures::{operations_per_s, throughput};
 use crate::group::Group;
 use crate::html::strips::{sources, standings, strips};
 use crate::paint::Mark;
@@ -11,10 +10,9 @@ use crate::result::{files, overview, sections};
 use crate::text::program;
 use crate::tree::{Block, Remarks, Role, Section, remarks};
 use crate::{comparison, doctor, fit, ordered, summary};
-use itertools::Itertools;
 use wrote_result::compare::Comparison;
 use wrote_result::doctor::Examination;
-use wrote_result::document::{Document, FitVerdict, Row, Source, View, fastest};
+use wrote_result::document::{Document, FitVerdict, Source};
 use wrote_result::units;
 
 /// The order of the sections below the caveats and the chart.
@@ -56,7 +54,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             let busy = (FitVerdict::BUSY, "other programs used the disk or the CPUs");
             Some(format!("{title}: {}", rest.replace(busy.0, busy.1)))
         }
-        _ => summary::headline(document).or_else(|| fastest_of(&groups)),
+        _ => summary::headline(document).or_else(|| summary::fastest_of(document)),
     };
     article.title = title.unwrap_or("This document holds no measured row.".into());
     if let Some(chart) = fit::margins(document).or_else(|| overview(&groups)) {
@@ -88,33 +86,6 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     article.sections = ordered(sections, &ORDER);
     article.sections.extend(sources(document));
     article
-}
-
-/// A title names at most this number of jobs.
-const JOBS_MAX: usize = 3;
-
-/// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
-/// fastest row, which survives a power loss if any does.
-fn fastest_of(groups: &[Group]) -> Option<String> {
-    let group = groups.first()?;
-    let told = |row: &&Row| {
-        let rate = if group.is_counted() { operations_per_s(row) } else { throughput(row) };
-        format!("{}: {rate}", group.name(row))
-    };
-    if group.is_of_jobs() {
-        let jobs = groups.iter().flat_map(|group| &group.rows).take(JOBS_MAX);
-        return Some(jobs.map(told).join("; "));
-    }
-    let answer = match group.view() {
-        View::Curve => group.knee_line(),
-        _ => {
-            let rows = || group.rows.iter().copied().filter(|row| row.short_name() != "drive");
-            let durable = fastest(rows().filter(|row| row.is_durable()));
-            let of = if durable.is_some() { " that survives a power loss" } else { "" };
-            format!("the fastest{of}: {}", told(&durable.or_else(|| fastest(rows()))?))
-        }
-    };
-    Some(format!("{}: {answer}", group.workload))
 }
 
 /// Returns the time, length and program of a measurement.

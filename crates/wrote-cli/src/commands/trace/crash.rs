@@ -28,7 +28,7 @@ const FOLDER: &str = "DIR";
 /// The environment variable with the number of answers.
 const ANSWERS: &str = "WROTE_ANSWERS";
 /// The exit code where something was not checked or not seen.
-const UNDECIDED: u8 = 3;
+pub(super) const UNDECIDED: u8 = 3;
 /// The kept bytes of each of a check's streams; one line is shown.
 const STREAM_BYTES_MAX: usize = 4096;
 /// The words in a line that tells an error, in lower case.
@@ -148,7 +148,7 @@ impl Run<'_> {
     fn try_without_loss(&self, record: &Record) -> Result<(), Error> {
         let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
         match self.check(&without_loss(record), &kept)? {
-            Some(Err(problem)) => Err(Error::Failed(format!(
+            Some(Err(problem)) => Err(Error::Usage(format!(
                 "the check fails without a power loss, on the folder as the program left it: \
                  {problem}"
             ))),
@@ -259,17 +259,34 @@ impl Run<'_> {
     }
 }
 
-/// Words that only a shell understands.
-const OF_SHELLS: [&str; 7] = ["||", "&&", "|", ";", "&", ">", "<"];
+/// Characters that only a shell understands.
+const OF_SHELLS: &str = "|&;<>$`";
+
+/// Returns the first character of a shell outside quotes.
+fn of_a_shell(check: &str) -> Option<char> {
+    let (mut quote, mut escapes) = (None, false);
+    check.chars().find(|&letter| {
+        let is_escaped = std::mem::replace(&mut escapes, false);
+        let is_open = quote.is_none() && !is_escaped;
+        match (quote, letter) {
+            _ if is_escaped => {}
+            (None | Some('"'), '\\') => escapes = true,
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(of), _) if of == letter => quote = None,
+            _ => {}
+        }
+        is_open && OF_SHELLS.contains(letter)
+    })
+}
 
 /// Returns the words of a check, with the word for the folder.
 fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))
     })?;
-    if let Some(word) = words.iter().find(|word| OF_SHELLS.contains(&word.as_str())) {
+    if let Some(letter) = of_a_shell(check) {
         return Err(Error::Usage(format!(
-            "--check runs one program without a shell, so {word} would be its argument; put the \
+            "--check runs one program without a shell, so '{letter}' has no meaning in it; put the \
              words into --check \"sh -c '..'\""
         )));
     }
@@ -401,6 +418,20 @@ mod tests {
         assert_eq!(made("MYDIR DIRECT DIR_"), "MYDIR DIRECT DIR_");
         assert_eq!(words("grep x DIR/a").unwrap(), ["grep", "x", "DIR/a"]);
         assert_eq!(words("./load --DIRECT").unwrap(), ["./load", "--DIRECT", "DIR"]);
+    }
+
+    #[test]
+    fn what_only_a_shell_understands_is_found_outside_quotes() {
+        for check in
+            ["a DIR||true", "a 2>/dev/null", "a $HOME", "a 'b'|c", "a `b`", "a \\'|", "a;b"]
+        {
+            assert!(of_a_shell(check).is_some(), "{check}");
+        }
+        for check in
+            ["sh -c 'a | b; $c'", "grep \"a;b\" DIR", "a \\; b", "a \"\\\"|\"", "a 'b' DIR"]
+        {
+            assert_eq!(of_a_shell(check), None, "{check}");
+        }
     }
 
     #[test]
