@@ -118,7 +118,7 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
-/// The widest interval whose width is told, in percent.
+/// Wider intervals are named by this width, in percent.
 const WORST_MAX: f64 = 999.0;
 
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
