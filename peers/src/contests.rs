@@ -11,17 +11,18 @@ mod served;
 pub mod site;
 mod wrote;
 
-use crate::zram;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use contest::ContestResult;
 use job::Size;
 use lab::tools::disks::{Disk, DiskKind};
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages::{self, PEERS};
-use rows::{Need, Row};
+use lab::tools::run::clean_up;
+use rows::Row;
 use site::Site;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// Measure wrote beside programs that do the same work, in turn, in one folder.
@@ -97,8 +98,13 @@ fn folder_and_site(
 }
 
 fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
-    let _zram = row.needs(Need::Zram).then(zram::take).transpose()?;
-    row.contests(site)?.iter().map(|one| one.measure(site)).collect()
+    let measured = row.contests(site).and_then(|contests| {
+        contests.iter().map(|one| one.measure(site)).collect()
+    });
+    if !matches!(measured, Err(Failure::Skipped(_))) {
+        clean_up(Command::new("sh").args(["-c", &row.cleanup]));
+    }
+    measured
 }
 
 /// Returns the names of the rows, each with its line of help.

@@ -5,7 +5,6 @@
 
 mod contests;
 mod pictures;
-mod zram;
 
 use clap::Parser;
 use lab::tools::failure::{Failure, exit_code};

@@ -26,7 +26,6 @@ const MOMENTS: u32 = 200;
 pub const EXT4: FileSystem = FileSystem {
     name: "ext4",
     kind: "ext4",
-    mounted: c"",
     options: &["-F"],
     examine: &["e2fsck", "-f", "-n"],
     superblock: Some((1 << 10, 2 << 10)),
@@ -36,7 +35,6 @@ pub const EXT4: FileSystem = FileSystem {
 pub const XFS: FileSystem = FileSystem {
     name: "XFS",
     kind: "xfs",
-    mounted: c"",
     options: &["-f"],
     examine: &["xfs_repair", "-f", "-n"],
     superblock: None,
@@ -49,18 +47,10 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem {
         name: "Btrfs",
         kind: "btrfs",
-        mounted: c"",
-        options: &["-f"],
+            options: &["-f"],
         examine: &["btrfs", "check"],
         superblock: Some((64 << 10, 68 << 10)),
     },
-];
-
-/// Mount options tried only where there are [`MOMENTS`]. With `data=journal` ext4 refuses direct
-/// I/O.
-const RARE: [FileSystem; 2] = [
-    FileSystem { name: "ext4, data=journal", mounted: c"data=journal", ..EXT4 },
-    FileSystem { name: "ext4, nobarrier", mounted: c"nobarrier", ..EXT4 },
 ];
 
 /// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
@@ -97,8 +87,7 @@ pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
         return report.skip("lab power-cut", because);
     }
     let (moments, seed) = (options.moments, options.seed());
-    let rare = RARE.into_iter().filter(|_| moments >= MOMENTS);
-    for file_system in FILE_SYSTEMS.into_iter().chain(rare) {
+    for file_system in FILE_SYSTEMS {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
         // In release: faster subjects do more in each moment.
         report.step(&name, || cut(&release("lab")?, file_system, seed, moments))?;
@@ -132,13 +121,6 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
         eprintln!("{}", describe(name, tally));
     }
     done.map_err(|failure| {
-        // In that case a program's promises cannot be judged.
-        let failure = match (failure, disk.damage()) {
-            (Failure::Failed(because), Some(damage)) => {
-                Failure::Skipped(format!("{because}; {damage}"))
-            }
-            (failure, _) => failure,
-        };
         failure.in_words(|because| {
             let image = disk.keep();
             format!("seed {seed}: {because}; the image is kept: {}", image.display())

@@ -223,10 +223,7 @@ fn cut(
             .and_then(|()| File::open(&path)?.sync_all())
             .tried("neighbour")?;
     }
-    // XFS refuses a copy of a mounted file system otherwise.
-    let mounted = if file_system.kind == "xfs" { c"nouuid" } else { file_system.mounted };
-    let copy = FileSystem { mounted, ..file_system };
-    let crashed = Disk::copied(&target(), copy, &disk.image(), |_| Ok(()))?;
+    let crashed = Disk::copied(&target(), file_system, &disk.image(), |_| Ok(()))?;
     drop(open);
     for number in &order {
         let folder = place(&crashed.point()).join(number.to_string());

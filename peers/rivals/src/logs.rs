@@ -1,6 +1,5 @@
 //! Logs that others wrote.
 
-pub mod flume;
 pub mod raft_engine;
 
 use trial::Result;

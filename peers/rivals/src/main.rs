@@ -27,8 +27,6 @@ struct Arguments {
 /// The ways to append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// flume's unbounded channel to one thread with a `BufWriter`, and an `fdatasync` each second.
-    FlumeEverySec,
     /// A batch of raft-engine, written with `sync`: each producer waits until its message is
     /// durable.
     RaftEngine,
@@ -42,7 +40,6 @@ fn run(arguments: Arguments) -> Result<Outcome> {
     let Arguments { by, work, place } = arguments;
     let messages = Messages::new(&work)?;
     match by {
-        By::FlumeEverySec => logs::flume::every_sec(&messages, &place),
         By::RaftEngine => logs::raft_engine::each(&messages, &place),
     }
 }
@@ -61,8 +58,7 @@ mod tests {
             let appended = run(Arguments { by, work, place: place.clone() });
             let appended = appended.unwrap_or_else(|error| panic!("{by:?}: {error}"));
             assert_eq!((appended.operations, appended.bytes), (50, bytes), "{by:?}");
-            let is_timed = by != By::FlumeEverySec;
-            assert_eq!(appended.latency_ns.map(|all| all.count), is_timed.then_some(50), "{by:?}");
+            assert_eq!(appended.latency_ns.map(|all| all.count), Some(50), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }
     }

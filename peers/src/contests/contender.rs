@@ -10,7 +10,6 @@ use super::wrote;
 use lab::tools::failure::{Failure, Tried};
 
 const COPY: &str = "copy";
-const T_READ_BYTES: u64 = 4096;
 
 /// Makes a contender from its words.
 pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
@@ -27,7 +26,6 @@ pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
         "result" => {
             Contender::new(name, line, |site, line| wrote::only_row(&site.run(line)?.stdout, line))
         }
-        "iops" => Contender::new(name, line, iops),
         "job" => {
             let job = Job::new(word("job"), &line, file);
             return runner.contender(name, under, job, prepare, site);
@@ -66,33 +64,6 @@ fn copy(site: &Site, line: &str, source: &str) -> Result<Outcome, Failure> {
     Err(Failure::Failed(format!("{line}: {copied} bytes, not {bytes}")))
 }
 
-/// Runs `t/io_uring`. Its CPU time covers the whole run, so its reads must too.
-fn iops(site: &Site, line: &str) -> Result<Outcome, Failure> {
-    let (finished, counted) = site.measure(line)?;
-    let rates = rates(&finished.stdout);
-    if rates.is_empty() {
-        return Err(Failure::Failed("t/io_uring read nothing".to_owned()));
-    }
-    let per_s = rates.iter().sum::<f64>() / rates.len() as f64;
-    let operations = (per_s * counted.elapsed_s) as u64;
-    Ok(Outcome { bytes: operations * T_READ_BYTES, operations, ..counted })
-}
-
-/// Reads "IOPS=397.12K, BW=…" of each second.
-fn rates(stdout: &str) -> Vec<f64> {
-    let rate = |line: &str| {
-        let figure = line.strip_prefix("IOPS=")?.split(',').next()?;
-        let digits = figure.trim_end_matches(['K', 'M']);
-        let factor = match &figure[digits.len()..] {
-            "K" => 1e3,
-            "M" => 1e6,
-            _ => 1.0,
-        };
-        Some(digits.parse::<f64>().ok()? * factor)
-    };
-    stdout.lines().filter_map(rate).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,12 +76,5 @@ mod tests {
         std::fs::write(folder.path().join("source"), [0; 1001]).expect("room");
         let failed = copy(&site, "wrote copy source copy", "source").expect_err("too short");
         assert_eq!(failed.to_string(), "wrote copy source copy: 1000 bytes, not 1001");
-    }
-
-    #[test]
-    fn the_rate_of_each_second_is_read() {
-        let stdout =
-            "submitter=0\nIOPS=397.12K, BW=1.5GiB/s\nIOPS=1.2M, BW=\nIOPS=950, BW=\nExit\n";
-        assert_eq!(rates(stdout), [397_120.0, 1_200_000.0, 950.0]);
     }
 }

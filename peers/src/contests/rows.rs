@@ -22,8 +22,6 @@ const GIB: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// The device in memory.
-    Zram,
     /// The program `rivals`.
     Rivals,
     /// Servers unpacked next to the build.
@@ -46,6 +44,9 @@ pub struct Row {
     /// Shell lines to run once, before everything.
     #[serde(default)]
     setup: Vec<String>,
+    /// A shell line to run once, after everything, unless the setup was refused.
+    #[serde(default)]
+    pub cleanup: String,
     contests: Vec<Shape>,
 }
 

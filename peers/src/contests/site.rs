@@ -99,7 +99,7 @@ fn choice(allowed: &CpuSet) -> usize {
 pub fn provide(need: Need) -> Result<(), Failure> {
     match need {
         Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),
-        Need::Zram | Need::Rivals | Need::Servers => Ok(()),
+        Need::Rivals | Need::Servers => Ok(()),
     }
 }
 

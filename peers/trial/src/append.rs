@@ -2,7 +2,6 @@
 
 mod buffered;
 pub mod crew;
-mod file;
 pub mod gathered;
 mod messages;
 mod tasks;
@@ -14,7 +13,6 @@ use crate::outcome::Outcome;
 use crate::place::Place;
 use crew::Timing;
 use std::path::Path;
-use std::time::Duration;
 use wrote::{Lines, Log, LogReader, SyncPolicy};
 
 /// The messages of a piece of work, and their producers.
@@ -41,8 +39,6 @@ pub struct Work {
 pub enum By {
     /// `wrote::Log` with `SyncPolicy::No`, and one `sync` at the end.
     Log,
-    /// The same with `SyncPolicy::EverySec`.
-    LogEverySec,
     /// `wrote::Log` with `SyncPolicy::Always`: each producer waits until its message is durable.
     LogDurable,
     /// As `log-durable`; the producers are tasks of tokio.
@@ -53,8 +49,6 @@ pub enum By {
     LogRecycledTasks,
     /// A buffer under a lock, written through the page cache by a thread, and one `fdatasync`.
     Buffered,
-    /// The same, with an `fdatasync` each second.
-    BufferedEverySec,
     /// A thread that gathers waiting messages: one write over zeros and one `fdatasync` for all.
     Gathered,
     /// As `gathered`; the producers are tasks of tokio.
@@ -65,10 +59,6 @@ pub enum By {
     LinesDurable,
     /// A thread that gathers waiting lines: through a `BufWriter`, and one `fdatasync` for all.
     GatheredLines,
-    /// A file that grows: each message written and `fdatasync`ed, one after the other.
-    File,
-    /// A file written with zeros before, so that no flush has to record new blocks.
-    FilePrepared,
 }
 
 /// The segment length of a log that has been in use.
@@ -80,28 +70,24 @@ const RAMP_SEGMENTS: u64 = 7;
 /// Appends the messages to `place`, and removes it.
 pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
-        By::Log => log_synced_at_end(messages, place, SyncPolicy::No),
-        By::LogEverySec => log_synced_at_end(messages, place, SyncPolicy::EverySec),
+        By::Log => log_synced_at_end(messages, place),
         By::LogDurable => log_durable_each(messages, place, open_new),
         By::LogTasks => log_durable_tasks(messages, place, open_new),
         By::LogRecycled => log_durable_each(messages, place, open_used),
         By::LogRecycledTasks => log_durable_tasks(messages, place, open_used),
-        By::Buffered => buffered::buffered(messages, place, None),
-        By::BufferedEverySec => buffered::buffered(messages, place, Some(Duration::from_secs(1))),
+        By::Buffered => buffered::buffered(messages, place),
         By::Gathered => gathered::threads(messages, place),
         By::GatheredTasks => gathered::tasks(messages, place),
         By::Lines => lines(messages, place, SyncPolicy::No),
         By::LinesDurable => lines(messages, place, SyncPolicy::Always),
         By::GatheredLines => gathered::lines(&messages.lines(), place),
-        By::File => file::growing(messages, place),
-        By::FilePrepared => file::prepared(messages, place),
     }
 }
 
 /// Appends without waiting, with one `sync` at the end.
-fn log_synced_at_end(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> {
+fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
-    let log = Log::options().sync(sync).open(path)?;
+    let log = Log::options().sync(SyncPolicy::No).open(path)?;
     let step = |message: &[u8]| {
         drop(log.append(message)?);
         Ok(())
@@ -212,8 +198,7 @@ mod tests {
         for &by in By::value_variants() {
             let place = folder.path().join("place");
             let appended = append(by, &messages, &place).expect("room");
-            let unsynced =
-                [By::Log, By::LogEverySec, By::Buffered, By::BufferedEverySec, By::Lines];
+            let unsynced = [By::Log, By::Buffered, By::Lines];
             let waits = !unsynced.contains(&by);
             assert_eq!((appended.operations, appended.bytes), (50, messages.total_bytes()));
             assert_eq!(appended.latency_ns.map(|all| all.count), waits.then_some(50), "{by:?}");

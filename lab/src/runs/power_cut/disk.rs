@@ -7,7 +7,6 @@ use crate::tools::run::{clean_up, output};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use std::ffi::CStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,8 +30,6 @@ pub struct FileSystem {
     pub name: &'static str,
     /// Its type for `mount(2)` and `mkfs`.
     pub kind: &'static str,
-    /// Its options for `mount(2)`.
-    pub mounted: &'static CStr,
     /// Further arguments of its `mkfs`.
     pub options: &'static [&'static str],
     /// The program that finds damage without repairing it, with its arguments.
@@ -46,13 +43,6 @@ impl FileSystem {
     /// Makes it in a new `image`.
     pub fn make(&self, image: &Path) -> Result<(), Failure> {
         packages::image(image, SIZE_BYTES, self.kind, self.options)
-    }
-
-    /// Returns whether the kernel may damage the file system itself when it is shut down and
-    /// recovers. ext4 with `data=journal` did so on Linux 6.18: a block of the journal with a wrong
-    /// checksum, and bitmaps that e2fsck finds wrong.
-    pub fn may_lose_itself(&self) -> bool {
-        self.mounted == c"data=journal"
     }
 }
 
@@ -130,15 +120,10 @@ impl Disk {
     /// Mounts it; after a cut, the file system recovers its log.
     fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
-        let FileSystem { name, mounted, .. } = self.file_system;
-        match mount(node, self.point(), kind, MountFlags::empty(), Some(mounted)) {
-            // `EFSBADCRC`, of a block in the journal (`fs/jbd2/recovery.c`).
-            Err(Errno::BADMSG) if self.file_system.may_lose_itself() => {
-                let because = format!("{name} does not recover its journal: {}", Errno::BADMSG);
-                return Err(Failure::Skipped(because));
-            }
-            mounted => mounted.tried(format_args!("mounting {name}"))?,
-        }
+        // XFS refuses a copy of a mounted file system otherwise.
+        let options = if kind == "xfs" { c"nouuid" } else { c"" };
+        let mounted = mount(node, self.point(), kind, MountFlags::empty(), Some(options));
+        mounted.tried(format_args!("mounting {}", self.file_system.name))?;
         self.mounted = true;
         Ok(())
     }
@@ -186,12 +171,6 @@ impl Disk {
         self.unmount()?;
         let Some((name, arguments)) = self.file_system.examine.split_first() else { return Ok(()) };
         output(program(name).args(arguments).arg(self.image()), name).map(drop)
-    }
-
-    /// Returns the damage by the kernel, for a kind of file system that may lose itself.
-    pub fn damage(&mut self) -> Option<String> {
-        let may_be = self.file_system.may_lose_itself();
-        may_be.then(|| self.examine().err()).flatten().map(|damage| damage.to_string())
     }
 
     /// Unmounts it, keeps the image, and returns its path.

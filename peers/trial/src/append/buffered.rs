@@ -9,10 +9,9 @@ use crate::place::{Place, sync_folder};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 const BUFFER_BYTES: usize = 1 << 20;
 /// One is filled, one is written, and two wait between.
@@ -36,8 +35,8 @@ impl Filling {
     }
 }
 
-/// Appends to a file that grows, flushed at the end, and after each `interval` if there is one.
-pub fn buffered(messages: &Messages, path: &Path, interval: Option<Duration>) -> Result<Outcome> {
+/// Appends to a file that grows, flushed at the end.
+pub fn buffered(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
     sync_folder(path)?;
@@ -47,10 +46,8 @@ pub fn buffered(messages: &Messages, path: &Path, interval: Option<Duration>) ->
     }
     let filling = Filling { buffer: Vec::with_capacity(BUFFER_BYTES), full, written };
     let filling = Mutex::new(Some(filling));
-    let (end, ended) = mpsc::channel::<()>();
     let appended = thread::scope(|scope| {
         let writer = scope.spawn(|| write(&file, to_write, back));
-        let flusher = scope.spawn(|| flush(&file, ended, interval));
         let step = |message: &[u8]| {
             let mut filling = filling.lock().unwrap_or_else(PoisonError::into_inner);
             filling.as_mut().ok_or("it has ended")?.append(message)
@@ -62,10 +59,9 @@ pub fn buffered(messages: &Messages, path: &Path, interval: Option<Duration>) ->
             full.send(buffer)?;
             drop(full);
             writer.join().map_err(|_| "the writer panicked")??;
-            drop(end);
-            flusher.join().map_err(|_| "the flusher panicked")?
+            Ok(file.sync_data()?)
         });
-        // Where a producer failed, the two threads end as their channels close.
+        // Where a producer failed, the thread ends as its channel closes.
         filling.lock().unwrap_or_else(PoisonError::into_inner).take();
         appended
     })?;
@@ -82,18 +78,4 @@ fn write(mut file: &File, full: Receiver<Vec<u8>>, back: mpsc::Sender<Vec<u8>>) 
         let _ = back.send(buffer);
     }
     Ok(())
-}
-
-/// Flushes after each interval, and once all is written.
-fn flush(file: &File, ended: Receiver<()>, interval: Option<Duration>) -> Result<()> {
-    loop {
-        let waited = match interval {
-            Some(interval) => ended.recv_timeout(interval),
-            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        file.sync_data()?;
-        if waited != Err(RecvTimeoutError::Timeout) {
-            return Ok(());
-        }
-    }
 }
