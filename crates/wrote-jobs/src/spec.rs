@@ -6,7 +6,7 @@
 mod order;
 mod parts;
 
-pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, Streak, WRITE, Zone};
+pub use order::{BlockShare, BlockSizes, Distribution, Order, READ, Rw, WRITE, Zone};
 pub use parts::{Data, Fallocate, Files, Io, Pacing, Steady, SyncEach, Think, Verify, Writes};
 
 use crate::rate::Rate;
@@ -139,12 +139,6 @@ impl JobSpec {
     /// Returns whether the run writes a file that it makes before the clock starts.
     pub fn is_laid_out(&self) -> bool {
         self.order.rw.read || self.files.overwrite
-    }
-
-    /// Returns fio's name of the order, with its number: `read`, `randread:8`.
-    pub fn rw_word(&self) -> String {
-        let number = self.order.streak.map(|streak| format!(":{}", streak.ios)).unwrap_or_default();
-        format!("{}{number}", self.order.rw.as_str())
     }
 
     /// Returns the sizes of the job's directions.

@@ -47,7 +47,7 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem {
         name: "Btrfs",
         kind: "btrfs",
-            options: &["-f"],
+        options: &["-f"],
         examine: &["btrfs", "check"],
         superblock: Some((64 << 10, 68 << 10)),
     },

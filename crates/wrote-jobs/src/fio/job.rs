@@ -115,9 +115,6 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
         let text = "one is waited for; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
-    if draft.said("rw_sequencer") && draft.job.order.streak.is_none() {
-        note("rw_sequencer", "changes nothing without a number of operations, as in rw=randread:8");
-    }
     if draft.job.io.ioengine != Ioengine::IoUring {
         let text = format!("changes nothing: it is not of ioengine={}", draft.engine());
         let only_of_io_uring = [
@@ -319,8 +316,6 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
 
     (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
     job.order.cut = draft.as_fio;
-    let identical = job.option("rw_sequencer") == Some("identical");
-    job.order.streak.iter_mut().for_each(|streak| streak.identical = identical);
 
     let io = &mut *job.io;
     // fio's mapping goes through the page cache, whatever `direct` says.

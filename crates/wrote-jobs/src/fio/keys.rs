@@ -5,7 +5,7 @@ use super::note::TEXTS;
 use super::syntax::distribution;
 use super::value::{KbBase, Size, Value};
 use super::{draft, files, note, syntax};
-use crate::spec::{Fallocate, Rw, Steady, Streak, SyncEach, Verify};
+use crate::spec::{Fallocate, Rw, Steady, SyncEach, Verify};
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -29,8 +29,6 @@ enum Effect {
 
 use Effect::{Note, Only, Set};
 
-/// The values of `rw_sequencer`.
-const SEQUENCERS: &[(&str, ())] = &[("sequential", ()), ("identical", ())];
 /// The values of `rw`.
 const ORDERS: &[(&str, Rw)] = &[
     ("read", Rw { read: true, write: false, random: false }),
@@ -118,10 +116,6 @@ static KEYS: &[Key] = &[
     key("name", set!(d, v => job.name = v.text()?.to_string())),
     key("description", Set(|_, _| Ok(()))),
     key("rw/readwrite", Set(rw)),
-    key(
-        "rw_sequencer",
-        Set(|_, v| one_of(v, SEQUENCERS, "must be sequential or identical").map(drop)),
-    ),
     key("rwmixread", set!(d, v => job.order.rwmixread_percent = v.within(0..=100)?)),
     key("rwmixwrite", set!(d, v => job.order.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs/blocksize", Set(|d, v| merge(&mut d.bs, v.directions(syntax::one)?))),
@@ -215,7 +209,7 @@ fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses `rw`, with the streak of a random job (`randread:8`).
+/// Parses `rw`.
 fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let text = value.text()?.to_string();
     let (word, number) = text.split_once(':').map_or((&*text, None), |(a, b)| (a, Some(b)));
@@ -226,15 +220,15 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         let hint = note::hint(word, ORDERS.iter().map(|(name, _)| *name));
         return Err(format!("must be read, write, rw, randread, randwrite or randrw{hint}"));
     };
-    (draft.job.order.rw, draft.job.order.streak) = (*rw, None);
-    let Some(ios) = number else { return Ok(()) };
-    if !rw.random {
-        return Err("operations in order have no steps between them; leave the : out".into());
+    draft.job.order.rw = *rw;
+    match number {
+        None => Ok(()),
+        Some("1") if rw.random => Ok(()),
+        Some(_) if rw.random => {
+            Err("each operation has its own random offset; leave the : out".into())
+        }
+        Some(_) => Err("operations in order have no steps between them; leave the : out".into()),
     }
-    let ios = ios.parse().ok().filter(|&ios: &u32| ios > 0);
-    let ios = ios.ok_or("the number after the : is of operations, from 1 on")?;
-    draft.job.order.streak = (ios > 1).then_some(Streak { ios, identical: false });
-    Ok(())
 }
 
 /// Returns what the value means; `problem` refuses any other.

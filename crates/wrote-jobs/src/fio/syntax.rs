@@ -100,25 +100,25 @@ fn size(value: &mut Value<'_>, text: &str) -> Result<u64, String> {
 /// The most zones, as in fio.
 const ZONES_MAX: usize = 256;
 
-/// Parses `random`, `zipf:1.2`, `pareto:0.2:0.5` or `zoned:60/10:40/90`.
+/// Parses `random`, `zipf:1.2`, `pareto:0.2` or `zoned:60/10:40/90`.
 pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, String> {
     let text = value.text()?;
     let (word, numbers) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
     match word {
         "random" => Ok(Distribution::Uniform),
         "zipf" => {
-            let (theta, center) = shape(numbers, 1.1)?;
+            let theta = shape(numbers, 1.1)?;
             if !(0.0..=100.0).contains(&theta) {
                 return Err("the theta of zipf is from 0 to 100".into());
             }
-            Ok(Distribution::Zipf { theta, center })
+            Ok(Distribution::Zipf { theta })
         }
         "pareto" => {
-            let (h, center) = shape(numbers, 0.2)?;
+            let h = shape(numbers, 0.2)?;
             if h <= 0.0 || h >= 1.0 {
                 return Err("the power of pareto is between 0 and 1".into());
             }
-            Ok(Distribution::Pareto { h, center })
+            Ok(Distribution::Pareto { h })
         }
         "zoned" => zones(numbers.unwrap_or("")).map(Distribution::Zoned),
         "zoned_abs" => Err("zones are shares of a file here; write zoned:60/10:40/90".into()),
@@ -127,19 +127,14 @@ pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, String> {
     }
 }
 
-/// Parses `1.2` or `1.2:0.5`: the shape, and the place of the most used block.
-fn shape(numbers: Option<&str>, default: f64) -> Result<(f64, Option<f64>), String> {
-    let Some(numbers) = numbers else { return Ok((default, None)) };
-    let number = |text: &str| {
-        let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| format!("{text} is not a number"))
-    };
-    let (shape, center) = numbers.split_once(':').map_or((numbers, None), |(a, b)| (a, Some(b)));
-    let center = center.map(number).transpose()?;
-    if center.is_some_and(|center| !(0.0..=1.0).contains(&center)) {
-        return Err("the centre is from 0 to 1".into());
+/// Parses `1.2`, the shape.
+fn shape(text: Option<&str>, default: f64) -> Result<f64, String> {
+    let Some(text) = text else { return Ok(default) };
+    if text.contains(':') {
+        return Err("the most used blocks are scattered here; leave the centre out".into());
     }
-    Ok((number(shape)?, center))
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| format!("{text} is not a number"))
 }
 
 /// Parses `60/10:40/90`: percents of the operations, each with its percent of the file.

@@ -60,7 +60,7 @@ pub fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
         false => (pace.read_rate_bytes_per_s, pace.read_rate_iops),
     };
     Settings {
-        rw: spec.rw_word(),
+        rw: spec.order.rw.as_str().into(),
         ioengine: spec.io.ioengine.into(),
         bs_bytes: sizes.most_bytes(),
         iodepth: spec.io.iodepth,

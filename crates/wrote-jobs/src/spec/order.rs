@@ -7,8 +7,6 @@ pub use wrote_result::document::BlockShare;
 pub struct Order {
     /// Reads, writes or both, in order or not.
     pub rw: Rw,
-    /// Operations of a random job that share one random offset.
-    pub streak: Option<Streak>,
     /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
     /// Bytes of reads.
@@ -64,15 +62,6 @@ impl Rw {
     }
 }
 
-/// Operations that follow each random offset (`rw=randread:8`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Streak {
-    /// Operations of a streak, with the one at its random offset.
-    pub ios: u32,
-    /// All are at that offset, instead of one after the other (`rw_sequencer=identical`).
-    pub identical: bool,
-}
-
 /// The distribution of random offsets over the blocks of a file. All but [`Distribution::Uniform`]
 /// draw a block again before each was used.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,15 +74,11 @@ pub enum Distribution {
     Zipf {
         /// 0 or more; with 0 all blocks are equally likely.
         theta: f64,
-        /// The place of the first rank in the file, from 0 to 1.
-        center: Option<f64>,
     },
     /// A share `h` of the blocks gets the share 1 - `h` of the operations.
     Pareto {
         /// Between 0 and 1.
         h: f64,
-        /// As for `Zipf`.
-        center: Option<f64>,
     },
     /// Zones from the start of the file on; within each, blocks are equally likely.
     Zoned(Vec<Zone>),
@@ -111,14 +96,10 @@ pub struct Zone {
 impl Distribution {
     /// Returns fio's words for the distribution; `None` if it is uniform.
     pub fn words(&self) -> Option<String> {
-        let of = |word: &str, shape: f64, center: Option<f64>| {
-            let center = center.map_or(String::new(), |center| format!(":{center}"));
-            format!("{word}:{shape}{center}")
-        };
         match self {
             Distribution::Uniform => None,
-            Distribution::Zipf { theta, center } => Some(of("zipf", *theta, *center)),
-            Distribution::Pareto { h, center } => Some(of("pareto", *h, *center)),
+            Distribution::Zipf { theta } => Some(format!("zipf:{theta}")),
+            Distribution::Pareto { h } => Some(format!("pareto:{h}")),
             Distribution::Zoned(zones) => {
                 let zone = |zone: &Zone| format!("{}/{}", zone.ios_percent, zone.bytes_percent);
                 Some(format!("zoned:{}", zones.iter().map(zone).collect::<Vec<_>>().join(":")))

@@ -3,7 +3,7 @@
 mod permutation;
 mod spread;
 
-use crate::spec::{BlockSizes, Distribution, JobSpec, Rw, Streak};
+use crate::spec::{BlockSizes, Distribution, JobSpec, Rw};
 use permutation::Permutation;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
@@ -58,7 +58,6 @@ impl Outline {
     /// Returns whether an operation may overlap another one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.order.rw.random && !self.maps()
-            || self.spec.order.streak.is_some()
             || self.spec.pace.io_bytes.is_some()
             || self.loops() != Some(1)
     }
@@ -89,7 +88,6 @@ enum Walk {
     /// These percentages of reads and writes are at a random offset, the others follow the previous
     /// one.
     Mixed([u32; 2]),
-    Streaks(Streak),
 }
 
 /// One file, and how much of it was used.
@@ -128,8 +126,6 @@ pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
     walk: Walk,
-    /// Operations left of a streak.
-    streak_left: u32,
     /// The only size of a direction, and the smallest one.
     one: [Option<u64>; 2],
     least: [u64; 2],
@@ -178,15 +174,13 @@ impl Sequence {
             spreads: spreads(number, region),
         });
         let places = places.collect();
-        let walk = match (order.rw.random, order.streak) {
-            (true, None) => order.percentage_random.map_or(Walk::Random, Walk::Mixed),
-            (true, Some(streak)) => Walk::Streaks(streak),
-            (false, _) => Walk::InOrder,
+        let walk = match order.rw.random {
+            true => order.percentage_random.map_or(Walk::Random, Walk::Mixed),
+            false => Walk::InOrder,
         };
         let mut sequence = Sequence {
             places,
             walk,
-            streak_left: 0,
             one,
             least,
             chance: Xoshiro256PlusPlus::seed_from_u64(outline.spec.seed),
@@ -290,7 +284,6 @@ impl Sequence {
                 Walk::Mixed(percents) => {
                     self.here_or_anywhere(write, file, percents[usize::from(write)])
                 }
-                Walk::Streaks(streak) => self.in_streak(write, file, streak),
             };
             if next.is_some() {
                 return next;
@@ -375,20 +368,6 @@ impl Sequence {
         let next = along.or_else(|| self.anywhere(write, file))?;
         let place = &mut self.places[file];
         place.positions[usize::from(write)] = next.offset - place.start + next.len as u64;
-        Some(next)
-    }
-
-    /// Returns the next operation of a streak, which both directions share, as in fio. At its end,
-    /// and at the file's, the next one is at a random offset.
-    fn in_streak(&mut self, write: bool, file: usize, streak: Streak) -> Option<Next> {
-        let begins = self.streak_left == 0;
-        let position = self.places[file].positions[usize::from(write)];
-        let along = if begins { None } else { self.along(write, file, position) };
-        let next = along.or_else(|| self.anywhere(write, file))?;
-        self.streak_left = if begins { streak.ios } else { self.streak_left } - 1;
-        let place = &mut self.places[file];
-        let moved = if streak.identical { 0 } else { next.len as u64 };
-        place.positions[usize::from(write)] = next.offset - place.start + moved;
         Some(next)
     }
 

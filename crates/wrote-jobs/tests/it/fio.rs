@@ -328,10 +328,8 @@ fn jobs_do_as_many_operations_as_in_fio() {
         "number_ios=300\nloops=2",
         "number_ios=10\nio_size=4m",
         "number_ios=0",
-        "rw=randread:8",
         "rw=randread\nrandom_distribution=zipf:1.2",
         "rw=randread\nrandom_distribution=zoned:60/10:40/90",
-        "rw=randwrite:3\nrw_sequencer=identical\niodepth=8",
         "number_ios=9\nthinktime=1000\nthinktime_blocks=4\nrw=randread\niodepth=4",
     ] {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
 use wrote_jobs::peers::Peers;
-use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, Streak, Think};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Fallocate, Think};
 use wrote_result::Stop;
 
 #[test]
@@ -297,15 +297,6 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
     let job = job(folder.path(), "short", WRITE);
     let short = job.with(|job| (job.pace.think, job.pace.runtime) = (think, Some(time)));
     assert_eq!(one(short).write.operations, 1, "the job's time ends the pause");
-}
-
-#[test]
-fn a_job_of_streaks_is_verified_by_its_last_writes() {
-    let folder = folder();
-    let mut spec = job(folder.path(), "file", random(WRITE));
-    spec.order.streak = Some(Streak { ios: 4, identical: false });
-    (spec.writes.verify, spec.io.direct) = (VERIFY, false);
-    assert!(one(spec).verified_bytes > 0);
 }
 
 #[test]

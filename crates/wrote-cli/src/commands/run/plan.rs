@@ -122,7 +122,7 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
 /// `randread of 4k, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
 fn told(job: &JobSpec) -> String {
     let sync = of_spec(job, Direction::Write).sync;
-    let mut parts = vec![format!("{} of {}", job.rw_word(), block_sizes(job))];
+    let mut parts = vec![format!("{} of {}", job.order.rw.as_str(), block_sizes(job))];
     parts.push(job.io.ioengine.as_str().into());
     if job.io.iodepth > 1 {
         parts.push(format!("iodepth {}", job.io.iodepth));

@@ -119,7 +119,8 @@ fn each_error_is_one_line_with_its_number() {
         ),
         (
             "[a]\nrandom_distribution=zipf:1:2",
-            "line 2: random_distribution=zipf:1:2: the centre is from 0 to 1",
+            "line 2: random_distribution=zipf:1:2: the most used blocks are scattered here; \
+             leave the centre out",
         ),
         (
             "[a]\nrandom_distribution=normal:10",
@@ -136,8 +137,8 @@ fn each_error_is_one_line_with_its_number() {
              after all jobs before; use stonewall",
         ),
         (
-            "[a]\nrw=randread:0",
-            "line 2: rw=randread:0: the number after the : is of operations, from 1 on",
+            "[a]\nrw=randread:8",
+            "line 2: rw=randread:8: each operation has its own random offset; leave the : out",
         ),
         (
             "[a]\nrw=WRITE",

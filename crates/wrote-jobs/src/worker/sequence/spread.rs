@@ -21,7 +21,6 @@ pub(super) struct Ranked {
     ranks: Ranks,
     /// The block of each rank, before all are moved by `moved`.
     scattered: Permutation,
-    moved: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -35,22 +34,17 @@ impl Spread {
     /// Makes the spread over `blocks`; `key` chooses the block of each rank.
     pub(super) fn new(distribution: &Distribution, blocks: u64, key: u64) -> Spread {
         let blocks = blocks.max(1);
-        let (ranks, center) = match distribution {
+        let ranks = match distribution {
             Distribution::Uniform => return Spread::Uniform,
             Distribution::Zoned(zones) => return Spread::Zoned(zoned(zones, blocks)),
-            Distribution::Zipf { theta, center } => {
+            Distribution::Zipf { theta } => {
                 let zipf = Zipf::new(blocks as f64, *theta);
-                (Ranks::Zipf(zipf.expect("theta is not negative")), center)
+                Ranks::Zipf(zipf.expect("theta is not negative"))
             }
-            Distribution::Pareto { h, center } => (Ranks::Pareto(h.ln() / (1.0 - h).ln()), center),
+            Distribution::Pareto { h } => Ranks::Pareto(h.ln() / (1.0 - h).ln()),
         };
         let scattered = Permutation::new(blocks, SplitMix64::seed_from_u64(key).next_u64());
-        let moved = center.map_or(0, |center| {
-            // The first rank is at the centre.
-            let first = ((blocks as f64 * center) as u64).min(blocks - 1);
-            first + blocks - scattered.at(0)
-        });
-        Spread::Ranked(Box::new(Ranked { ranks, scattered, moved }))
+        Spread::Ranked(Box::new(Ranked { ranks, scattered }))
     }
 
     /// Draws one of the first `blocks`.
@@ -78,7 +72,7 @@ impl Ranked {
                 ((count - 1) as f64 * chance.random::<f64>().powf(*power)) as u64
             }
         };
-        (self.scattered.at(rank.min(count - 1)) + self.moved) % count
+        self.scattered.at(rank.min(count - 1))
     }
 }
 
@@ -121,13 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn the_blocks_of_zipf_come_by_the_power_of_their_rank_and_the_first_is_at_the_centre() {
+    fn the_blocks_of_zipf_come_by_the_power_of_their_rank() {
         for theta in [0.5, 1.0, 1.2] {
-            let counts = drawn(Distribution::Zipf { theta, center: Some(0.25) });
+            let mut ranked = drawn(Distribution::Zipf { theta });
             let whole: f64 = (1..=BLOCKS).map(|rank| (rank as f64).powf(-theta)).sum();
-            assert!(is_near(counts[250], 1.0 / whole), "{theta}: {}", counts[250]);
-            let mut ranked = counts;
             ranked.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+            assert!(is_near(ranked[0], 1.0 / whole), "{theta}: {}", ranked[0]);
             let ten: f64 = (1..=10).map(|rank| f64::from(rank).powf(-theta)).sum();
             assert!(is_near(ranked[..10].iter().sum(), ten / whole), "{theta}");
         }
@@ -136,7 +129,7 @@ mod tests {
     #[test]
     fn of_pareto_a_part_of_the_blocks_has_the_rest_of_the_draws() {
         // 20 % of the blocks have 80 % of the draws.
-        let mut counts = drawn(Distribution::Pareto { h: 0.2, center: None });
+        let mut counts = drawn(Distribution::Pareto { h: 0.2 });
         counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
         assert!(is_near(counts[..200].iter().sum(), 0.8));
     }
@@ -154,8 +147,8 @@ mod tests {
     #[test]
     fn no_draw_leaves_a_file_of_any_size() {
         let zones = Distribution::Zoned(vec![Zone { ios_percent: 100, bytes_percent: 1 }]);
-        let zipf = Distribution::Zipf { theta: 1.1, center: Some(1.0) };
-        for distribution in [zones, zipf, Distribution::Pareto { h: 0.9, center: None }] {
+        let zipf = Distribution::Zipf { theta: 1.1 };
+        for distribution in [zones, zipf, Distribution::Pareto { h: 0.9 }] {
             for blocks in 1..20 {
                 let spread = Spread::new(&distribution, blocks, blocks);
                 let mut chance = Xoshiro256PlusPlus::seed_from_u64(blocks);

@@ -242,35 +242,6 @@ proptest! {
     }
 }
 
-/// Each operation of a job on the first 64 KiB of a file, from fio 3.33's `write_iolog`.
-#[test]
-fn streaks_go_where_fios_do() {
-    let kib = |spec: JobSpec| -> Vec<u64> {
-        let all = operations(outline(spec, &[0..64 << 10]));
-        all.iter().map(|next| next.offset >> 10).collect()
-    };
-    for identical in [false, true] {
-        let streak = Some(Streak { ios: 4, identical });
-        let all = kib(job(random(READ)).with(|job| job.order.streak = streak));
-        assert_eq!(all.len(), 16);
-        for streak in all.chunks(4) {
-            let next = |pair: &[u64]| pair[1] == pair[0] + if identical { 0 } else { 4 };
-            // A streak that reaches the file's end continues at another random offset.
-            let end = streak.iter().position(|&offset| offset == 60 && !identical);
-            assert!(streak[..end.map_or(4, |end| end + 1)].windows(2).all(next), "{all:?}");
-        }
-    }
-    let streak = Some(Streak { ios: 3, identical: false });
-    let mix = job(random(MIX)).with(|job| job.order.streak = streak);
-    let all = operations(outline(mix, &[0..4096 * 600]));
-    let mut ends = [0, 0];
-    for (number, next) in all.iter().enumerate() {
-        let end = &mut ends[usize::from(next.write)];
-        assert!(next.offset == *end || number % 3 == 0 || *end == 4096 * 600, "{next:?}");
-        *end = next.offset + 4096;
-    }
-}
-
 #[test]
 fn cut_operations_use_each_block_once_and_are_as_many_more_as_fios() {
     let sizes = split(&[(4096, 50), (65_536, 50)]);
