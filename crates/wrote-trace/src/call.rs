@@ -80,7 +80,6 @@ impl Act {
                 | Act::Map { .. }
                 | Act::Before { .. }
                 | Act::Cover { .. }
-                | Act::Read { .. }
         )
     }
 }
@@ -159,13 +158,6 @@ pub enum Act {
         /// Whether they are zeros, as far as that was examined: many in one piece.
         #[serde(default)]
         is_zeros: bool,
-    },
-    /// Bytes were read.
-    Read {
-        /// The file.
-        file: FileId,
-        /// The bytes of the file that were read.
-        bytes: Range<u64>,
     },
     /// A file was truncated to 0 bytes to be written anew: by an open (`O_TRUNC`), or by a
     /// descriptor that had not written.

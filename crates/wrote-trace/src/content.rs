@@ -87,11 +87,6 @@ impl Content {
         self.is_cut || !self.settled.is_empty()
     }
 
-    /// Returns whether some of these bytes were written and not flushed.
-    pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
-        self.dirty.overlaps(bytes) || overlaps(&self.zeros, bytes)
-    }
-
     /// Returns the number of unflushed bytes, without zeros behind durable data.
     pub fn dirty_bytes(&self) -> u64 {
         let dirty: u64 = self.dirty.iter().map(|range| range.end - range.start).sum();
@@ -287,6 +282,13 @@ fn overlaps(one: &Range<u64>, other: &Range<u64>) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    impl Content {
+        /// Returns whether some of these bytes were written and not flushed.
+        pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
+            self.dirty.overlaps(bytes) || overlaps(&self.zeros, bytes)
+        }
+    }
 
     const BYTES: usize = 24;
 

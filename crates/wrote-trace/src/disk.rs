@@ -429,7 +429,7 @@ impl Disk {
                 let is_whole = !self.node(id).content.is_dirty();
                 self.change(vec![(name, None)], By::Found, is_whole.then(|| call.point()));
             }
-            Act::Tell | Act::Read { .. } => {}
+            Act::Tell => {}
         }
     }
 

@@ -133,13 +133,6 @@ impl Judge {
             {
                 self.set(*file, Facts { short: None, ..self.facts(*file) });
             }
-            Act::Read { file, bytes }
-                if disk.file(*file).is_some_and(|known| known.content.is_dirty_in(bytes)) =>
-            {
-                let more = format!("{} read", units::bytes(bytes.end - bytes.start));
-                let calls = [("read", at)];
-                self.add(&kinds::READS_WHAT_IT_WROTE, disk.path(*file), more, &calls);
-            }
             Act::Write { file, bytes, asked_bytes, is_race, .. } => {
                 if *is_race {
                     let more = format!("at byte {}", bytes.start);

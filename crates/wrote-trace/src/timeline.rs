@@ -155,8 +155,7 @@ impl Timelines {
             | Act::Found { .. }
             | Act::Map { .. }
             | Act::Before { .. }
-            | Act::Cover { .. }
-            | Act::Read { .. } => {}
+            | Act::Cover { .. } => {}
         }
     }
 

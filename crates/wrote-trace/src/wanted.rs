@@ -1,6 +1,6 @@
-//! The things that a watch sees in addition to the calls that change files: reads, and the signs of
-//! a program that something is saved. It is small, and a room of its own because `watch` and the
-//! rooms below it need it alike.
+//! The things that a watch sees in addition to the calls that change files, such as the signs of a
+//! program that something is saved. It is small, and a room of its own because `watch` and the rooms
+//! below it need it alike.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
@@ -11,8 +11,6 @@ use wrote_result::trace::Ack;
 pub struct Wanted {
     /// How the program signals that something is saved.
     pub ack: Sign,
-    /// Whether reads are watched, too.
-    pub reads: bool,
     /// Whether the program may use io_uring.
     pub io_uring: bool,
     /// Whether the data of writes is needed.

@@ -54,10 +54,6 @@ pub struct TraceArgs {
     #[arg(long, value_name = "WHEN", default_value = "exit")]
     pub ack: Sign,
 
-    /// Watch reads too: was the data on the disk?
-    #[arg(long)]
-    pub reads: bool,
-
     /// Whether the program may use io_uring
     #[arg(long, value_name = "ANSWER", default_value = "allow", action = ArgAction::Set,
         value_parser = words([

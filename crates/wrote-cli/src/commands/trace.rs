@@ -74,7 +74,6 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let sarif = of("--sarif", &arguments.sarif)?;
     let wanted = Wanted {
         ack: arguments.ack.clone(),
-        reads: arguments.reads,
         io_uring: arguments.io_uring,
         data: record.is_some(),
         daemons: arguments.daemons,

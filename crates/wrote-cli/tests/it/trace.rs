@@ -256,20 +256,6 @@ fn descriptors_that_write_over_each_other_are_told_and_those_that_share_a_positi
 }
 
 #[test]
-fn a_read_of_unflushed_bytes_is_told_where_reads_are_watched() {
-    or_skip!(installed("python3"));
-    let program = "import os\n\
-        file = os.open('a', os.O_RDWR | os.O_CREAT)\n\
-        os.write(file, b'new')\n\
-        assert os.pread(file, 3, 0) == b'new'\n\
-        os.fsync(file)\n\
-        os.fsync(os.open('.', 0))\n";
-    let seen = python(program, &["--reads"]);
-    assert_eq!(ids(&seen), ["reads-what-it-wrote"], "{seen:?}");
-    assert_eq!(ids(&python(program, &[])), [""; 0]);
-}
-
-#[test]
 fn the_program_keeps_its_streams_and_its_exit_code() {
     let run = |script: &str, more: &[&str]| {
         finish(wrote(&["trace"]).args(more).args(["sh", "-c", script]))

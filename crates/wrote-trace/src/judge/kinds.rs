@@ -135,11 +135,6 @@ LOCK_NOT_FLUSHED = Info(
     "empty, or the lock of a process, and not flushed. After a power loss it may not exist",
     "fsync the file or its folder, if a reader of the folder depends on it"
 );
-READS_WHAT_IT_WROTE = Info(
-    "reads-what-it-wrote",
-    "read back before it was flushed. The read came from memory, and proves nothing about the disk",
-    "fsync it first, and drop it from memory before you read it"
-);
 UNBUFFERED = Info(
     "unbuffered",
     "written in small pieces. Each call costs more than its bytes",

@@ -16,7 +16,7 @@ use crate::wanted::Wanted;
 use libc::pid_t;
 use queue::Operation;
 pub use queue::Work;
-pub use queued::Ended;
+pub use queued::{Ended, copied};
 use queued::{QueueId, Queues};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -51,10 +51,6 @@ pub enum Begun {
         is_zeros: bool,
         /// Empty if not needed or not known yet.
         data: Vec<u8>,
-    },
-    Read {
-        descriptor: i32,
-        at: At,
     },
     Clone {
         descriptor: i32,

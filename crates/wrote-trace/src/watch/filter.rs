@@ -54,9 +54,6 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     if matches!(wanted.ack, Sign::Socket | Sign::Text(_)) {
         calls.extend(SENDS.iter().map(always));
     }
-    if wanted.reads {
-        calls.extend(READS.iter().map(always));
-    }
     calls
 }
 
@@ -77,7 +74,6 @@ const ALWAYS: &[c_long] = numbers! {
 pub const PROCESSORS: &[c_long] = numbers! {
     SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_sched_getaffinity SYS_sched_setaffinity
 };
-const READS: &[c_long] = numbers! { SYS_read SYS_pread64 SYS_readv SYS_preadv };
 const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };
 /// Calls that newer architectures have only in their `..at` form; see [`newer`].
 #[cfg(target_arch = "x86_64")]

@@ -6,16 +6,15 @@
 //! anew. The descriptor must be made by the program, from which it is taken at once. Soft-dirty
 //! bits would slow down all of its memory, and `/proc/kpageflags` needs root.
 
+use super::calls::copied;
 use super::ptrace;
 use crate::front::status;
 use libc::{Ioctl, pid_t};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The unit in which stores are seen.
@@ -41,7 +40,7 @@ const PAGE_IS_SWAPPED: u64 = 1 << 4;
 /// The memory of a process in which the kernel notes stores.
 #[derive(Debug)]
 pub struct Noted {
-    faults: OwnedFd,
+    faults: File,
     pages: File,
     /// Whether the kernel's fast walk, which reports each page without a mark, finds the marks of
     /// pages that are not there. A mapping without stores shows that.
@@ -62,7 +61,7 @@ impl Noted {
         }
         let flags = libc::O_CLOEXEC as u64 | UFFD_USER_MODE_ONLY;
         let number = ptrace::call(task, libc::SYS_userfaultfd, flags)?;
-        let taken = taken(process, number as i32);
+        let taken = copied(process, number as i32);
         ptrace::call(task, libc::SYS_close, number)?;
         let faults = taken?;
         control(&faults, UFFDIO_API, &mut [UFFD_API, UFFD_FEATURE_WP_ASYNC, 0])?;
@@ -119,12 +118,6 @@ impl Noted {
     }
 }
 
-fn taken(process: pid_t, descriptor: i32) -> io::Result<OwnedFd> {
-    let process = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
-    let process = pidfd_open(process, PidfdFlags::empty())?;
-    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
-}
-
 /// Makes a call whose argument is a structure of these numbers.
 fn control(of: &impl AsRawFd, what: Ioctl, arguments: &mut [u64]) -> io::Result<usize> {
     // SAFETY: the structure of each call here is as long as its numbers. What a structure points
@@ -140,43 +133,28 @@ pub struct Compared(HashMap<u64, u128>);
 
 impl Compared {
     /// Returns the pages of a file that differ from the last look.
-    pub fn changed(&mut self, file: &File, bytes: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
-        let mut room = vec![0; 1 << 20];
-        let mut changed = Vec::new();
-        for from in (bytes.start..bytes.end).step_by(room.len()) {
-            let count = read_at(file, &mut room, from)?.min((bytes.end - from) as usize);
-            let pages = room[..count].chunks(PAGE_BYTES as usize);
-            for (page, data) in (from / PAGE_BYTES..).zip(pages) {
-                let sum = xxh3_128(data);
-                if self.0.insert(page, sum) != Some(sum) {
-                    changed.push(page * PAGE_BYTES..(page + 1) * PAGE_BYTES);
-                }
-            }
-            if count < room.len() {
+    pub fn changed(&mut self, mut file: &File, bytes: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        file.seek(SeekFrom::Start(bytes.start))?;
+        let mut rest = BufReader::with_capacity(1 << 20, file.take(bytes.end - bytes.start));
+        let (mut page, mut changed) = (Vec::new(), Vec::new());
+        for at in (bytes.start..bytes.end).step_by(PAGE_BYTES as usize) {
+            page.clear();
+            if rest.by_ref().take(PAGE_BYTES).read_to_end(&mut page)? == 0 {
                 break;
+            }
+            let sum = xxh3_128(&page);
+            if self.0.insert(at / PAGE_BYTES, sum) != Some(sum) {
+                changed.push(at..at + PAGE_BYTES);
             }
         }
         Ok(changed)
     }
 }
 
-/// Reads until the room is full or the file ends.
-fn read_at(file: &File, room: &mut [u8], from: u64) -> io::Result<usize> {
-    let mut count = 0;
-    while count < room.len() {
-        match file.read_at(&mut room[count..], from + count as u64) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn a_comparison_finds_each_page_that_differs_once_also_behind_the_former_end() {

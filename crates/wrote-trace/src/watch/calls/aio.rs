@@ -76,8 +76,6 @@ impl Reader {
             }
             2 => call(libc::SYS_fsync),
             3 => call(libc::SYS_fdatasync),
-            // PREAD, PREADV.
-            0 | 7 if self.wanted.reads => call(libc::SYS_pread64),
             0 | 5..=7 => return Work::Nothing,
             _ => return Work::Unknown,
         };

@@ -51,8 +51,6 @@ impl Reader {
                 self.descriptors.forget(process, a as i32);
                 return None;
             }
-            libc::SYS_read | libc::SYS_readv => self.read(process, a, At::Position)?,
-            libc::SYS_pread64 | libc::SYS_preadv => self.read(process, a, At::Byte(d))?,
             libc::SYS_write | libc::SYS_writev => {
                 let is_one = number == libc::SYS_write;
                 let pieces = if is_one { vec![(b, c)] } else { memory::pieces(task, b, c)? };
@@ -322,11 +320,6 @@ impl Reader {
             }
         }
         Some(begun)
-    }
-
-    fn read(&mut self, process: pid_t, descriptor: u64, at: At) -> Option<Begun> {
-        self.regular(process, descriptor)?;
-        Some(Begun::Read { descriptor: descriptor as i32, at })
     }
 
     /// Returns whether bytes written to a descriptor reach the outside.

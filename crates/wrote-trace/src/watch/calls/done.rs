@@ -67,13 +67,7 @@ impl Reader {
                 }
             }
             // The end of a copy, not a write.
-            Begun::Write { .. } | Begun::Read { .. } if value == 0 => return None,
-            Begun::Read { descriptor, at } => {
-                let read = self.descriptors.get(process, descriptor)?;
-                let file = read.file;
-                let start = start(read, process, descriptor, at, value)?;
-                Act::Read { file, bytes: start..start.saturating_add(value) }
-            }
+            Begun::Write { .. } if value == 0 => return None,
             Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, .. } => {
                 // A queue writes on after a close. The number may be of another file then.
                 let open = self.descriptors.get(process, descriptor).filter(|of| of.file == file);
@@ -214,7 +208,6 @@ mod tests {
     fn a_failed_write_back_is_a_failed_flush_and_one_that_was_refused_is_not() {
         let wanted = Wanted {
             ack: Sign::Exit,
-            reads: false,
             io_uring: false,
             data: false,
             daemons: false,

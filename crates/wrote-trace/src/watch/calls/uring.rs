@@ -200,9 +200,7 @@ impl Reader {
         let known = known.filter(|_| !waits).map(std::os::fd::AsRawFd::as_raw_fd);
         match known {
             Some(file) => (own, self.work_on(own, task, entry, file, tasks)),
-            None if may_change(entry.operation) || self.wanted.reads => {
-                (process, Work::Later(*entry))
-            }
+            None if may_change(entry.operation) => (process, Work::Later(*entry)),
             None => (process, Work::Nothing),
         }
     }
@@ -274,13 +272,6 @@ impl Reader {
             // SEND, SEND_ZC, SENDMSG, SENDMSG_ZC.
             26 | 47 => (libc::SYS_sendto, [folder, address, length, 0, 0]),
             9 | 48 => (libc::SYS_sendmsg, [folder, address, 0, 0, 0]),
-            // READ, READ_FIXED, READV, READV_FIXED.
-            1 | 4 | 22 | 60 if self.wanted.reads && offset == u64::MAX => {
-                (libc::SYS_read, [folder, address, length, 0, 0])
-            }
-            1 | 4 | 22 | 60 if self.wanted.reads => {
-                (libc::SYS_pread64, [folder, address, length, offset, 0])
-            }
             // MSG_RING, URING_CMD.
             40 if address == SEND_FILE => return Work::Unknown,
             46 if self.regular(owner, folder).is_some() => return Work::Unknown,
