@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
-pub mod awaited;
 pub mod bytes;
 pub mod caches;
 pub mod clock;

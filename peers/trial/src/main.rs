@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
 use trial::{
-    Result, awaited, bytes, caches, clock, data, lines, load, log, many, reader, save, stream,
+    Result, bytes, caches, clock, data, lines, load, log, many, reader, save, stream,
 };
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
@@ -105,15 +105,6 @@ enum Work {
         /// The folder, which must not exist.
         place: PathBuf,
     },
-    /// Read random pieces of a file by tasks of tokio.
-    AwaitedReads {
-        #[arg(long)]
-        by: awaited::By,
-        #[command(flatten)]
-        work: awaited::Work,
-        /// The file.
-        file: PathBuf,
-    },
     /// Make a file of random data that does not repeat, and sync it.
     Make {
         /// Bytes of the file.
@@ -164,7 +155,6 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Load(work) => load::load(&work),
         Work::DropCaches => caches::drop_all(),
         Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
-        Work::AwaitedReads { by, work, file } => awaited::awaited(by, work, &file),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),
     }
