@@ -98,9 +98,9 @@ fn folder_and_site(
 }
 
 fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
-    let measured = row.contests(site).and_then(|contests| {
-        contests.iter().map(|one| one.measure(site)).collect()
-    });
+    let measured = row
+        .contests(site)
+        .and_then(|contests| contests.iter().map(|one| one.measure(site)).collect());
     if !matches!(measured, Err(Failure::Skipped(_))) {
         clean_up(Command::new("sh").args(["-c", &row.cleanup]));
     }

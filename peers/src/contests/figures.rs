@@ -59,23 +59,16 @@ pub enum Condition {
     AtLeast(f64),
     /// The median is at most this.
     AtMost(f64),
-    /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds contains
-    /// the true median in 98 % of cases (`1 - 2 / 2^7`), because each round is on either side of it
-    /// with equal probability.
-    Level,
 }
 
 impl Condition {
     /// Writes "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
     pub fn verdict(self, figures: &Figures) -> String {
         let shown = |figure: f64| (figure * 100.0).round() / 100.0;
-        let (median, [_, high]) = (shown(figures.median()), figures.range());
+        let median = shown(figures.median());
         let (asked, is_met) = match self {
             Condition::AtLeast(least) => (format!("≥ {least:.2}"), median >= least),
             Condition::AtMost(most) => (format!("≤ {most:.2}"), median <= most),
-            Condition::Level => {
-                ("≥ 0.95 and some ≥ 1.00".to_owned(), median >= 0.95 && shown(high) >= 1.0)
-            }
         };
         format!("{asked}, {}", if is_met { "met" } else { "not met" })
     }
@@ -104,15 +97,6 @@ mod tests {
         assert_eq!(verdict(Condition::AtLeast(1.5), 1.49), "≥ 1.50, not met");
         assert_eq!(verdict(Condition::AtMost(0.7), 0.7), "≤ 0.70, met");
         assert_eq!(verdict(Condition::AtMost(0.5), 0.51), "≤ 0.50, not met");
-    }
-
-    #[test]
-    fn level_is_hardly_less_and_as_much_now_and_then() {
-        let verdict = |ratios: [f64; 3]| Condition::Level.verdict(&Figures::new(ratios));
-        assert_eq!(verdict([0.90, 0.96, 1.01]), "≥ 0.95 and some ≥ 1.00, met");
-        assert_eq!(verdict([0.95, 0.96, 0.99]), "≥ 0.95 and some ≥ 1.00, not met");
-        assert_eq!(verdict([0.90, 0.94, 1.10]), "≥ 0.95 and some ≥ 1.00, not met");
-        assert_eq!(verdict([1.10, 1.20, 1.30]), "≥ 0.95 and some ≥ 1.00, met");
     }
 
     #[test]

@@ -56,7 +56,6 @@ pub struct Row {
 struct Shape {
     what: String,
     unit: Unit,
-    rounds_max: Option<u32>,
     /// The contest is run once for each, or for each whose `disk` is the site's.
     #[serde(default)]
     each: Vec<Words>,
@@ -78,8 +77,6 @@ struct Ask {
     of: Comparison,
     least: Option<Figure>,
     most: Option<Figure>,
-    #[serde(default)]
-    level: bool,
     against: Option<usize>,
 }
 
@@ -175,7 +172,6 @@ impl Shape {
             unit: self.unit,
             contenders,
             requirements: self.asks.iter().map(|ask| ask.requirement(&outer)).collect(),
-            rounds_max: self.rounds_max.unwrap_or(u32::MAX),
         })
     }
 }
@@ -188,10 +184,8 @@ impl Ask {
         };
         let asked = match (&self.least, &self.most) {
             (Some(least), _) => Condition::AtLeast(figure(least)),
-            (_, Some(most)) => Condition::AtMost(figure(most)),
-            _ => Condition::Level,
+            (None, most) => Condition::AtMost(most.as_ref().map_or(f64::NAN, figure)),
         };
-        debug_assert!(self.level == (asked == Condition::Level));
         Requirement { of: self.of, asked, contender: self.against }
     }
 }
@@ -245,7 +239,7 @@ mod tests {
                 for ask in &shape.asks {
                     let figures = [&ask.least, &ask.most];
                     let count = figures.iter().filter(|figure| figure.is_some()).count();
-                    assert_eq!(count + usize::from(ask.level), 1, "{}", row.name);
+                    assert_eq!(count, 1, "{}", row.name);
                     assert!(ask.against.is_none_or(|number| number < shape.contenders.len()));
                 }
             }
@@ -299,7 +293,7 @@ mod tests {
         let (tables, calls) = measured("writer-durable");
         let ways = ["writer", "buf-writer", "buf-writer-mib", "file"];
         let lines = ways.map(|way| format!("trial stream --by {way} --bytes 4194304 file"));
-        let drop = "trial drop-caches";
+        let drop = "sysctl -q vm.drop_caches=1";
         let expected = lines.iter().flat_map(|line| [drop, line.as_str()]);
         assert_eq!(calls, expected.collect::<Vec<_>>());
         let head = "| 4m in pieces of 64 KiB, durable; caches dropped before each | MB/s |";
@@ -313,7 +307,6 @@ mod tests {
         assert!(tables[0].contains("\n| `cp`, `sync -d` | 4.19 (4.19–4.19) | "), "{}", tables[0]);
         assert!(tables[1].contains("durable, source not in the page cache"), "{}", tables[1]);
         for call in [
-            "trial make --bytes 4194304 source",
             "trial run -- sh -c wrote copy source copy",
             "rsync source copy",
             "dd if=source iflag=nocache count=0 status=none",

@@ -170,7 +170,7 @@ pub mod fake {
 
     /// Each script adds its name and arguments to the file `calls`. wrote takes half a second, a
     /// peer one second. A job has `operations` operations of `operation_bytes` each. `wrote copy`
-    /// and its peers leave a file `copy`, and `trial make` leaves its file.
+    /// and its peers leave a file `copy`.
     pub fn site(folder: &Path, operations: u64, operation_bytes: u64) -> Site {
         let bytes = operations * operation_bytes;
         let job = |runtime_ms: u32| {
@@ -188,9 +188,7 @@ pub mod fake {
              echo '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
              \"cpu_s\":0.5,\"memory_bytes\":2097152,\"device_bytes\":{bytes}'$waits'}}'\n"
         );
-        let trial = format!(
-            "case $1 in run) shift 2; \"$@\";; make) truncate -s $3 \"$4\";; esac\n{outcome}"
-        );
+        let trial = format!("case $1 in run) shift 2; \"$@\";; esac\n{outcome}");
         let own = "*'--format json'*) echo '{\"scenarios\": [{\"rows\": [{\"settings\": \
                    {\"fallbacks\": []}}]}]}';;";
         let wrote = format!("case \"$*\" in copy*) {copy};; {own} *)\n{};; esac\n", job(500));
@@ -198,6 +196,7 @@ pub mod fake {
             ("trial", trial.as_str()),
             ("rivals", &outcome),
             ("putc", &outcome),
+            ("sysctl", ""),
             ("wrote", &wrote),
             ("fio", &job(1000)),
             ("cp", &copy),

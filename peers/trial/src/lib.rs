@@ -4,7 +4,6 @@
 
 pub mod append;
 pub mod bytes;
-pub mod caches;
 pub mod clock;
 pub mod data;
 pub mod lines;

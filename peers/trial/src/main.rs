@@ -9,9 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
-use trial::{
-    Result, bytes, caches, clock, data, lines, load, log, many, reader, save, stream,
-};
+use trial::{Result, bytes, clock, lines, load, log, many, reader, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -105,14 +103,6 @@ enum Work {
         /// The folder, which must not exist.
         place: PathBuf,
     },
-    /// Make a file of random data that does not repeat, and sync it.
-    Make {
-        /// Bytes of the file.
-        #[arg(long, value_name = "N")]
-        bytes: u64,
-        /// The file, which must not exist.
-        file: PathBuf,
-    },
     /// Send lines of 500 bytes to a server that does not answer, until it has read them all.
     Lines {
         /// Connections at once.
@@ -126,8 +116,6 @@ enum Work {
     },
     /// Send lines of 500 bytes to a server for a time, and wait until it has read them all.
     Load(load::Work),
-    /// Flush every file, and drop the page cache; needs root.
-    DropCaches,
     /// Run a command, and print its output and then its figures, including its children's. The
     /// memory is the largest process's.
     Run {
@@ -153,9 +141,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Read { by, takes, file } => reader::read(by, takes, &file),
         Work::Lines { connections, bytes, port } => lines::lines(connections, bytes, port),
         Work::Load(work) => load::load(&work),
-        Work::DropCaches => caches::drop_all(),
         Work::ManyFiles { by, files, bytes, place } => many::many(by, files, bytes, &place),
-        Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => clock::run(&command),
     }
 }

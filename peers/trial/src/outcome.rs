@@ -37,8 +37,6 @@ pub struct Percentiles {
     pub p50: u64,
     /// The 99th percentile.
     pub p99: u64,
-    /// The longest.
-    pub max: u64,
 }
 
 impl Outcome {
@@ -69,7 +67,6 @@ impl Percentiles {
             count: histogram.len(),
             p50: histogram.value_at_quantile(0.5),
             p99: histogram.value_at_quantile(0.99),
-            max: histogram.max(),
         })
     }
 }
@@ -97,10 +94,10 @@ mod tests {
 
     #[test]
     fn one_line_holds_all_and_leaves_out_what_was_not_timed() {
-        let latency_ns = Some(Percentiles { count: 3, p50: 1, p99: 2, max: 4 });
+        let latency_ns = Some(Percentiles { count: 3, p50: 1, p99: 2 });
         let line = Outcome { operations: 3, latency_ns, ..OUTCOME }.json().expect("JSON");
         assert!(line.contains(r#""operations":3,"elapsed_s":0.5,"#), "{line}");
-        let latency = r#","latency_ns":{"count":3,"p50":1,"p99":2,"max":4}}"#;
+        let latency = r#","latency_ns":{"count":3,"p50":1,"p99":2}}"#;
         assert!(line.ends_with(latency), "{line}");
     }
 
@@ -109,7 +106,7 @@ mod tests {
         let mut histogram = Histogram::new(3).expect("three digits");
         assert_eq!(Percentiles::of(&histogram), None);
         (1..=100).for_each(|ns| histogram.record(ns).expect("it grows"));
-        let expected = Percentiles { count: 100, p50: 50, p99: 99, max: 100 };
+        let expected = Percentiles { count: 100, p50: 50, p99: 99 };
         assert_eq!(Percentiles::of(&histogram), Some(expected));
     }
 }
