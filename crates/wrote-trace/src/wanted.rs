@@ -1,6 +1,6 @@
 //! The things that a watch sees in addition to the calls that change files, such as the signs of a
-//! program that something is saved. It is small, and a room of its own because `watch` and the rooms
-//! below it need it alike.
+//! program that something is saved. It is small, and a room of its own because `watch` and the
+//! rooms below it need it alike.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;

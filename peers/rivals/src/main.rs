@@ -10,14 +10,14 @@ use trial::Result;
 use trial::append::{Messages, Work};
 use trial::outcome::{self, Outcome};
 
-/// Appends messages from several producers at once to raft-engine, prints the figures, and removes the
-/// file or folder.
+/// Appends messages from several producers at once to raft-engine, prints the figures, and removes
+/// the folder.
 #[derive(Parser)]
 #[command(name = "rivals")]
 struct Arguments {
     #[command(flatten)]
     work: Work,
-    /// The file or folder, which must not exist.
+    /// The folder, which must not exist.
     place: PathBuf,
 }
 

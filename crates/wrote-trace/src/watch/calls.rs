@@ -16,7 +16,7 @@ use crate::wanted::Wanted;
 use libc::pid_t;
 use queue::Operation;
 pub use queue::Work;
-pub use queued::{Ended, copied};
+pub use queued::Ended;
 use queued::{QueueId, Queues};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};

@@ -5,6 +5,8 @@
 
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
@@ -286,6 +288,20 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
     Some(Name { folder: FileId::of(&folder), path: path.to_owned() })
+}
+
+/// Returns a copy of a descriptor of a process.
+///
+/// # Errors
+///
+/// As `pidfd_getfd(2)`.
+pub fn copied(process: pid_t, descriptor: i32) -> rustix::io::Result<File> {
+    let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+    if descriptor < 0 {
+        return Err(Errno::BADF);
+    }
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?.into())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! anew. The descriptor must be made by the program, from which it is taken at once. Soft-dirty
 //! bits would slow down all of its memory, and `/proc/kpageflags` needs root.
 
-use super::calls::copied;
+use super::descriptors::copied;
 use super::ptrace;
 use crate::front::status;
 use libc::{Ioctl, pid_t};

@@ -7,8 +7,6 @@ use crate::watch::aio::Context;
 use crate::watch::descriptors::is_same;
 use crate::watch::ring::{Completion, Ring};
 use libc::pid_t;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -304,18 +302,4 @@ fn opened(path: &Path, flags: i32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(access != libc::O_WRONLY).write(access != libc::O_RDONLY);
     options.custom_flags(flags & KEPT_FLAGS).open(path)
-}
-
-/// Returns a copy of a descriptor of a process.
-///
-/// # Errors
-///
-/// As `pidfd_getfd(2)`.
-pub fn copied(process: pid_t, descriptor: i32) -> rustix::io::Result<File> {
-    let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
-    if descriptor < 0 {
-        return Err(Errno::BADF);
-    }
-    let process = pidfd_open(process, PidfdFlags::empty())?;
-    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?.into())
 }

@@ -2,9 +2,10 @@
 //! they are submitted.
 
 use super::queue::{Operation, Work};
-use super::queued::{ANY_PLACE, Kernel, QueueId, copied};
+use super::queued::{ANY_PLACE, Kernel, QueueId};
 use super::{At, Begin, Begun, IO_URING_UNSEEN, Reader};
 use crate::call::Act;
+use crate::watch::descriptors::copied;
 use crate::watch::maps::Tasks;
 use crate::watch::memory;
 use crate::watch::ring::{
