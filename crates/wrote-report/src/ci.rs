@@ -5,12 +5,13 @@ use crate::trace::{path, tested, verdict};
 use itertools::Itertools;
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::path::Path;
 use wrote_result::document::{Finding, Severity};
 use wrote_result::quoted;
 use wrote_result::trace::{CrashState, Trace};
 
-/// The id of a crash state in which the check fails.
-const CHECK_FAILED: &str = "check-failed";
+/// The id of a check that fails, in a crash state or without one.
+pub const CHECK_FAILED: &str = "check-failed";
 
 /// Returns the failed crash state, then the findings.
 fn messages(trace: &Trace) -> Vec<Finding> {
@@ -28,6 +29,14 @@ fn place(trace: &Trace, message: &Finding) -> Option<(String, u64)> {
     let mut calls = places.iter().filter_map(|place| place["calls"].as_array()).flatten();
     let (file, line) = calls.find_map(|call| call["place"].as_str()?.rsplit_once(':'))?;
     Some((path(trace, file).to_owned(), line.parse().ok()?))
+}
+
+/// Returns the program's script: the first argument that is a file, or else the program.
+fn script(trace: &Trace) -> &str {
+    let is_file = |word: &&String| Path::new(&trace.folder).join(word).is_file();
+    let words = || trace.command.iter();
+    let found = words().skip(1).find(is_file).or_else(|| words().next());
+    found.map_or("", |word| path(trace, word))
 }
 
 /// Describes a failed crash state in sentences.
@@ -73,13 +82,13 @@ pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         messages.iter().map(|of| &of.id).unique().map(|id| json!({ "id": id })).collect();
     let result = |of: &Finding| {
         let [_, level] = levels(of.severity);
-        let locations = place(trace, of).map(|(file, line)| {
-            let artifact = json!({ "uri": uri(&file) });
-            let region = json!({ "startLine": line });
-            json!({ "physicalLocation": { "artifactLocation": artifact, "region": region } })
-        });
-        let (locations, message) = (Vec::from_iter(locations), json!({ "text": of.text }));
-        json!({ "ruleId": of.id, "level": level, "message": message, "locations": locations })
+        // GitHub takes no result without a place.
+        let (file, line) = place(trace, of).unwrap_or_else(|| (script(trace).to_owned(), 1));
+        let (artifact, region) = (json!({ "uri": uri(&file) }), json!({ "startLine": line }));
+        let place =
+            json!({ "physicalLocation": { "artifactLocation": artifact, "region": region } });
+        let message = json!({ "text": of.text });
+        json!({ "ruleId": of.id, "level": level, "message": message, "locations": [place] })
     };
     let results: Vec<Value> = messages.iter().map(result).collect();
     let driver = json!({ "name": "wrote", "version": trace.wrote.version, "rules": rules });
@@ -120,21 +129,19 @@ pub fn write_junit(
     let (failures, errors, told) = match test.map(|of| (&of.failed, of.unchecked_states)) {
         Some((None, 0)) => (0, 0, format!("<system-out>{outcome}</system-out>")),
         Some((Some(state), _)) => {
-            let text = xml(&failure(state));
+            let place = state.place.as_ref().map_or(String::new(), |at| format!("{at}: "));
+            let text = xml(&(place + &failure(state)));
             let head = format!("<failure type=\"{CHECK_FAILED}\" message=\"{outcome}\">");
             (1, 0, format!("{head}{text}</failure>"))
         }
         _ => (0, 1, format!("<error type=\"not-checked\" message=\"{outcome}\"/>")),
     };
-    let place = messages(trace).first().filter(|_| failures > 0).and_then(|of| place(trace, of));
-    let place = place.map(|(file, line)| format!(" file=\"{}\" line=\"{line}\"", xml(&file)));
     let (program, check) = (xml(&quoted(&trace.command)), xml(check));
-    let place = place.unwrap_or_default();
     writeln!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites><testsuite name=\"wrote trace\" \
          tests=\"1\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{time:.3}\">\n\
-         <testcase classname=\"{program}\" name=\"{check}\"{place} time=\"{time:.3}\">{told}\
+         <testcase classname=\"{program}\" name=\"{check}\" time=\"{time:.3}\">{told}\
          </testcase></testsuite></testsuites>"
     )
 }

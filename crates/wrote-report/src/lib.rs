@@ -30,7 +30,7 @@ mod text;
 mod trace;
 mod tree;
 
-pub use ci::{write_junit, write_sarif};
+pub use ci::{CHECK_FAILED, write_junit, write_sarif};
 pub use content::{Content, write_crash_test, write_json};
 pub use figures::per_second;
 pub use html::{Named, write_html};

@@ -94,6 +94,10 @@ pub fn tested(test: &CrashTest) -> String {
         (Some(CrashState { number, .. }), _) => {
             format!("The check fails in crash state {number}, the smallest of {all} tried.")
         }
+        (_, 0) if test.is_limited => format!(
+            "The check passes in the first {all}, which stand for {crashes} crashes (wrote trace \
+             crash --moments tries more)."
+        ),
         (_, 0) => format!("The check passes in all of {all}, which stand for {crashes} crashes."),
         _ => format!("The check passes in {all}; there was no time for {unchecked} (--within)."),
     }

@@ -85,6 +85,9 @@ pub struct CrashTest {
     /// The crashes for which all states stand: one state stands for all that leave the same content
     /// of the same names.
     pub crashes: u64,
+    /// Whether there may be more states, beyond the number that was asked for.
+    #[serde(default)]
+    pub is_limited: bool,
     /// The time of the checks, in seconds.
     pub elapsed_s: f64,
     /// The state in which the check fails and that lacks the fewest changes.

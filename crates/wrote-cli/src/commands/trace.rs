@@ -15,8 +15,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
-use wrote_report::{Content, write_json, write_junit, write_sarif};
-use wrote_result::document::{Program, Severity};
+use wrote_report::{CHECK_FAILED, Content, write_json, write_junit, write_sarif};
+use wrote_result::document::{Finding, Program, Severity};
 use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
@@ -143,10 +143,12 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         }
     }
     let untested = match (&tested, &recorded) {
-        (Err(problem), _) => problem.to_string(),
-        (_, Err(problem)) => problem.to_string(),
+        (Err(problem), _) | (_, Err(problem)) => problem.to_string(),
         _ => "the program failed, so its check was not tried".into(),
     };
+    if matches!(tested, Err(Error::Usage(_))) {
+        trace.findings.insert(0, Finding::new(CHECK_FAILED, Severity::Critical, untested.clone()));
+    }
     let check = arguments.check.as_deref().unwrap_or_default();
     junit.map_or(Ok(()), |file| file.write(|out| write_junit(&trace, check, &untested, out)))?;
     sarif.map_or(Ok(()), |file| file.write(|out| write_sarif(&trace, out)))?;
@@ -219,6 +221,8 @@ fn not_joined(process: i32, error: &io::Error) -> Error {
 
 fn not_run(program: &Path, error: &io::Error) -> Error {
     let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-    crate::terminal::complain(&format!("{}: {error}", shown(program)));
+    let is_option = shown(program).starts_with('-');
+    let hint = if is_option { " (an option that wrote trace does not have?)" } else { "" };
+    crate::terminal::complain(&format!("{}: {error}{hint}", shown(program)));
     Error::Ended(code)
 }

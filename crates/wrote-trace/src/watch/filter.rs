@@ -34,6 +34,8 @@ const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TR
 /// `linux/fs.h`.
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
+/// `FS_IOC_ZERO_RANGE`, `XFS_IOC_UNRESVSP`, `XFS_IOC_UNRESVSP64`, `XFS_IOC_EXCHANGE_RANGE`.
+pub const SPACE_IOCTLS: [u32; 4] = [0x4030_5839, 0x4030_5829, 0x4030_582b, 0x4028_5881];
 
 /// Returns the calls at which a program is stopped.
 pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
@@ -50,7 +52,10 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
         (libc::SYS_fcntl, When::Is(1, libc::F_SETFL as u32)),
         (libc::SYS_ioctl, When::Is(1, FICLONE)),
         (libc::SYS_ioctl, When::Is(1, FICLONERANGE)),
+        (libc::SYS_madvise, When::Is(2, libc::MADV_REMOVE as u32)),
+        (libc::SYS_unshare, When::Has(0, libc::CLONE_FILES as u32)),
     ]);
+    calls.extend(SPACE_IOCTLS.map(|request| (libc::SYS_ioctl, When::Is(1, request))));
     if matches!(wanted.ack, Sign::Socket | Sign::Text(_)) {
         calls.extend(SENDS.iter().map(always));
     }

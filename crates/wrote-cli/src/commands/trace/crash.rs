@@ -109,6 +109,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
         states: found.checked,
         unchecked_states: found.unchecked,
         crashes,
+        is_limited: count >= arguments.moments,
         elapsed_s,
         failed: found.failed,
     })

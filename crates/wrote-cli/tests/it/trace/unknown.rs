@@ -1,7 +1,7 @@
 //! The verdict on a file that was changed unseen is `unknown`, with the reason.
 
 use super::mapped::MAPPED;
-use super::{document, file, installed, joined, traced};
+use super::{document, file, installed, joined, python, traced};
 use crate::support::wrote;
 use fixtures::{finish, folder, or_skip};
 use std::fs;
@@ -159,4 +159,29 @@ fn a_call_of_32_bits_in_a_program_of_64_is_noted_and_leaves_no_file_that_is_call
     let note = format!("32-bit calls of {} are not seen", place.path().join("program").display());
     assert_eq!(trace.unjudged, [note], "{trace:?}");
     assert_eq!(trace.verdict, Verdict::Unknown, "{trace:?}");
+}
+
+#[test]
+fn tables_of_descriptors_and_changes_of_space_that_are_not_followed_are_never_called_safe() {
+    or_skip!(installed("python3"));
+    let begins = "import ctypes, fcntl, mmap, os, threading\n\
+        libc = ctypes.CDLL(None)\n\
+        file = os.open('a', os.O_RDWR | os.O_CREAT)\n\
+        os.write(file, bytes(8192)); os.fsync(file); os.fsync(os.open('.', 0))\n";
+    let thread = "t = threading.Thread(target=lambda: libc.unshare(0x400)); t.start(); t.join()";
+    let space = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
+    let tables = "descriptors that a thread has for itself, or two processes share (CLONE_FILES), \
+                  are not followed";
+    for (rest, because) in [
+        (thread, Some(tables)),
+        // No thread has the table, too.
+        ("libc.unshare(0x400)", None),
+        ("mmap.mmap(file, 8192).madvise(9)", Some(space)),
+        // It fails on some file systems.
+        ("libc.ioctl(file, 0x40305839, bytes(48))", Some(space)),
+    ] {
+        let trace = python(&format!("{begins}{rest}\n"), &[]);
+        let told = trace.unjudged.first().map(String::as_str);
+        assert_eq!(told, because, "{rest}: {trace:?}");
+    }
 }

@@ -4,7 +4,7 @@ use super::{At, Begin, Begun, DATA_BYTES_MAX, Reader, pages, resize, size};
 use crate::call::{Act, FileId, How, Name};
 use crate::wanted::Sign;
 use crate::watch::descriptors::{self, Kind, name_of};
-use crate::watch::filter::newer;
+use crate::watch::filter::{SPACE_IOCTLS, newer};
 use crate::watch::maps::{self, Tasks};
 use crate::watch::memory;
 use crate::watch::ptrace::Entry;
@@ -12,6 +12,11 @@ use libc::{c_long, pid_t};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// Descriptors are known by process, so tables of another scope are not followed.
+const TABLES: &str = "descriptors that a thread has for itself, or two processes share (CLONE_FILES), \
+                      are not followed";
+const SPACE: &str = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
 
 /// The least bytes of a write that may prepare space.
 const SPACE_BYTES_MIN: u64 = 512;
@@ -42,7 +47,11 @@ impl Reader {
             libc::SYS_close_range => {
                 self.descriptors.forget_range(process, a as u32, b as u32);
                 let closed = a as u32..=b as u32;
-                let is_now = c as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
+                let flags = c as u32;
+                if flags & libc::CLOSE_RANGE_UNSHARE != 0 && has_threads(process) {
+                    return Some(Begin::Unseen(TABLES));
+                }
+                let is_now = flags & libc::CLOSE_RANGE_CLOEXEC == 0;
                 self.close_rings(process, |file| is_now && closed.contains(&(file as u32)));
                 return None;
             }
@@ -71,6 +80,18 @@ impl Reader {
                     address => At::Byte(memory::number(task, address)?),
                 };
                 self.write(process, c, e, at, 0)?
+            }
+            libc::SYS_ioctl if SPACE_IOCTLS.contains(&(b as u32)) => {
+                self.regular(process, a)?;
+                return Some(Begin::Unseen(SPACE));
+            }
+            libc::SYS_madvise => return Some(Begin::Unseen(SPACE)),
+            libc::SYS_unshare if has_threads(process) => return Some(Begin::Unseen(TABLES)),
+            libc::SYS_clone | libc::SYS_clone3 => {
+                let flags = if number == libc::SYS_clone { a } else { memory::number(task, a)? };
+                let has = |flag: i32| flags & flag as u64 != 0;
+                let is_usual = has(libc::CLONE_FILES) == has(libc::CLONE_THREAD);
+                return (!is_usual).then_some(Begin::Unseen(TABLES));
             }
             libc::SYS_ioctl => {
                 self.regular(process, a)?;
@@ -352,6 +373,11 @@ impl Reader {
 }
 
 /// Resolves a path as the task sees it, with symbolic links in its folder resolved.
+/// Returns whether a process has several threads, which share their descriptors.
+fn has_threads(process: pid_t) -> bool {
+    fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|tasks| tasks.count() > 1)
+}
+
 fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     let given = memory::path(task, address)?;
     let whole = match (given.strip_prefix("/proc/self"), folder) {

@@ -45,6 +45,8 @@ pub enum Kernel {
     Aio(Context),
 }
 
+const OTHER: &str = "an operation of io_uring was made whose effect on files is not followed";
+
 impl Kernel {
     /// Returns whether it is the context of kernel AIO with this address.
     pub fn is_context(&self, address: u64) -> bool {
@@ -56,8 +58,12 @@ impl Queue {
     /// Returns why not all is known of a queue.
     fn doubt(&self) -> &'static str {
         match self.kernel {
-            Kernel::Ring(..) => "not all operations of io_uring could be followed",
-            Kernel::Aio(_) => "not all operations of kernel AIO could be followed",
+            Kernel::Ring(..) => {
+                "operations of io_uring had one user_data at the same time, or ended unseen"
+            }
+            Kernel::Aio(_) => {
+                "operations of kernel AIO had one control block at the same time, or ended unseen"
+            }
         }
     }
 
@@ -228,7 +234,7 @@ impl Reader {
                 (own, begun, result)
             }
             (Work::Unknown, Ok(_)) => {
-                self.queues.doubt = Some(doubt);
+                self.queues.doubt = Some(OTHER);
                 return None;
             }
             _ => return None,

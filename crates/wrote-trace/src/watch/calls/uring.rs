@@ -20,6 +20,8 @@ const KIND_REFUSED: &str = "a kind of io_uring was refused that cannot be follow
                             SQPOLL, so that the program falls back to another";
 const LOST: &str = "not all operations of io_uring could be followed";
 
+const SILENT: &str = "operations of io_uring had no completion (IOSQE_CQE_SKIP_SUCCESS)";
+
 /// `IORING_ENTER_REGISTERED_RING`, `IORING_REGISTER_USE_REGISTERED_RING`.
 const ENTER_REGISTERED: u32 = 1 << 4;
 const REGISTER_REGISTERED: u32 = 1 << 31;
@@ -172,7 +174,7 @@ impl Reader {
                 match work {
                     Work::Nothing => {}
                     Work::Close(file) => self.descriptors.forget(owner, file),
-                    _ => self.queues.doubt = Some(LOST),
+                    _ => self.queues.doubt = Some(SILENT),
                 }
                 work = Work::Silent;
             }
@@ -273,6 +275,7 @@ impl Reader {
             // SEND, SEND_ZC, SENDMSG, SENDMSG_ZC.
             26 | 47 => (libc::SYS_sendto, [folder, address, length, 0, 0]),
             9 | 48 => (libc::SYS_sendmsg, [folder, address, 0, 0, 0]),
+            25 if more == libc::MADV_REMOVE as u32 => return Work::Unknown,
             // MSG_RING, URING_CMD.
             40 if address == SEND_FILE => return Work::Unknown,
             46 if self.regular(owner, folder).is_some() => return Work::Unknown,
