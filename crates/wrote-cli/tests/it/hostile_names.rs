@@ -69,7 +69,7 @@ fn no_verb_sends_a_name_to_the_terminal_that_the_terminal_would_obey() {
         "compare @/none @/result.json",
         "compare @ @/result.json",
         "bench @/result.json",
-        "bench @/none",
+        "bench --within 3s @/none",
         "bench --only @ .",
         "bench --output @/result.json .",
         "doctor @",
