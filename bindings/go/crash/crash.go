@@ -8,8 +8,12 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// The tests that have called Test.
+var used sync.Map
 
 // HasReturned tells a check whether save had returned before the power loss.
 func HasReturned() bool {
@@ -19,47 +23,56 @@ func HasReturned() bool {
 
 // Test runs save with the folder, and then check with each folder that a power loss during save
 // could have left. Each runs in a child: this test of this program, executed again up to this call.
-// The test fails with the smallest state for which check returns an error.
+// The test fails with the smallest state for which check returns an error. A test calls it once.
 func Test(t *testing.T, folder string, save, check func(folder string) error) {
 	t.Helper()
-	job, place, isChild := strings.Cut(os.Getenv("WROTE_CRASH"), ":")
-	if isChild {
+	mark := "/" + strings.ReplaceAll(t.Name(), "/", "-") + "-"
+	// In a child: the job, the place of the marks that show which test has done it, and its folder.
+	words := strings.SplitN(os.Getenv("WROTE_CRASH"), ":", 3)
+	if len(words) == 3 {
 		run := save
-		if job == "check" {
+		if words[0] == "check" {
 			run = check
 		}
-		if err := run(place); err != nil {
+		if err := run(words[2]); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
 		}
+		os.WriteFile(words[1]+mark+words[0], nil, 0o600)
 		os.Exit(0)
+	}
+	if _, isUsed := used.LoadOrStore(t, true); isUsed {
+		t.Fatal("crash.Test is called twice in this test: put each call into a subtest")
 	}
 	wrote := os.Getenv("WROTE")
 	if wrote == "" {
 		wrote = "wrote"
 	}
-	parts := strings.Split(t.Name(), "/")
-	for i, part := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
-	}
+	place := t.TempDir()
+	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
 	child := func(job string) []string {
-		return []string{"env", "WROTE_CRASH=" + job, os.Args[0], "-test.run", strings.Join(parts, "/")}
+		return []string{"env", "WROTE_CRASH=" + job, os.Args[0], "-test.run", pattern}
 	}
 	var quoted []string
-	for _, word := range child("check:DIR") {
+	for _, word := range child("check:" + place + ":DIR") {
 		quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
 	}
 	arguments := []string{"trace", "--under", folder, "--check", strings.Join(quoted, " "), "--"}
-	command := exec.Command(wrote, append(arguments, child("save:"+folder)...)...)
+	command := exec.Command(wrote, append(arguments, child("save:"+place+":"+folder)...)...)
 	said, err := command.CombinedOutput()
 	ended, hasEnded := err.(*exec.ExitError)
+	_, unsaved := os.Stat(place + mark + "save")
+	_, unchecked := os.Stat(place + mark + "check")
 	switch {
-	case err == nil:
-	case !hasEnded:
+	case err != nil && !hasEnded:
 		t.Fatalf("%v: install wrote, or set WROTE to its path (docs/ci.md)", err)
-	case ended.ExitCode() == 125 && job == "skip":
+	case err != nil && ended.ExitCode() == 125 && words[0] == "skip":
 		t.Skip(string(said))
-	default:
+	case unsaved != nil:
+		t.Fatalf("the child did not reach the end of the save:\n%s", said)
+	case err == nil && unchecked != nil:
+		t.Fatalf("the child did not reach the end of the check:\n%s", said)
+	case err != nil:
 		t.Fatal(string(said))
 	}
 }

@@ -1,7 +1,8 @@
 /**
  * Defines a test for `node --test`: runs `save`, and then `check` with each folder that a power
  * loss could have left; `hasReturned` tells whether `save` had returned before. The test fails with
- * the smallest state for which `check` throws.
+ * the smallest state for which `check` throws. It stands outside of other tests, and no other in the
+ * file has its name.
  */
 export function crash(
   name: string,

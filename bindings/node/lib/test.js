@@ -4,25 +4,35 @@
 // needs the program `wrote`, in PATH or by the variable WROTE. See docs/ci.md.
 
 const { execFile } = require('node:child_process')
-const { mkdtempSync, rmSync } = require('node:fs')
+const { existsSync, mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
-const { test } = require('node:test')
+const { describe, it, test } = require('node:test')
 
-const [job, path] = (process.env.WROTE_CRASH ?? '').split(/:(.*)/s)
+// In a child: the job, the place of the marks that show which jobs are done, and the job's folder.
+const [job, place, path] = (process.env.WROTE_CRASH ?? '').split(/:([^:]*):(.*)/s)
+const names = new Set()
 
 // Runs `save(folder)`, and then `check(folder, hasReturned)` with each folder that a power loss
 // could have left, each in a child: this file, run again for this test alone. `before(folder)`
 // fills the folder.
 function crash(name, save, check, { before, within = '30s' } = {}) {
+  const runners = [globalThis.it, globalThis.describe, process.env.VITEST]
+  const isForeign = runners.some((runner) => ![undefined, it, describe].includes(runner))
+  if (isForeign) throw new Error('crash() needs node --test: this is another test runner')
+  if (names.has(name)) throw new Error(`crash(): two tests have the name ${name}`)
+  names.add(name)
   if (path === undefined) return test(name, (t) => parent(t, name, before, within))
   if (process.env.WROTE_CRASH_TEST === name) setImmediate(child, save, check)
 }
 
 async function child(save, check) {
+  // The code that Node has for a promise that is never settled.
+  process.exitCode = 13
   try {
     if (job === 'save') await save(path)
     else await check(path, process.env.WROTE_ANSWERS !== '0')
+    writeFileSync(join(place, job), '')
     process.exit(0)
   } catch (error) {
     console.error(error)
@@ -31,28 +41,32 @@ async function child(save, check) {
 }
 
 async function parent(t, name, before, within) {
-  const folder = mkdtempSync(join(tmpdir(), 'wrote-crash-test-'))
+  const place = mkdtempSync(join(tmpdir(), 'wrote-crash-test-'))
+  const folder = mkdtempSync(join(place, 'folder-'))
   try {
     await before?.(folder)
     // Other tests of the file do not run in the child.
-    const again = ['--test-name-pattern=^$', ...process.execArgv, process.argv[1]]
+    const again = ['--test-name-pattern=^$', ...process.execArgv, ...process.argv.slice(1)]
     const words = (job) => ['env', `WROTE_CRASH=${job}`, process.execPath, ...again]
     const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`
-    const check = words('check:DIR').map(quoted).join(' ')
+    const check = words(`check:${place}:DIR`).map(quoted).join(' ')
     const options = ['trace', '--under', folder, '--within', within, '--check', check, '--']
     const env = { ...process.env, WROTE_CRASH_TEST: name, NODE_TEST_CONTEXT: undefined }
     const [error, said] = await new Promise((resolve) => {
       const program = process.env.WROTE ?? 'wrote'
       const done = (error, out, err) => resolve([error, out + err])
-      execFile(program, [...options, ...words(`save:${folder}`)], { env }, done)
+      execFile(program, [...options, ...words(`save:${place}:${folder}`)], { env }, done)
     })
     if (error?.code === 'ENOENT') {
       throw new Error(`${error.message}: install wrote, or set WROTE to its path (docs/ci.md)`)
     }
     if (error?.code === 125 && job === 'skip') return t.skip(said)
+    const jobs = error ? ['save'] : ['save', 'check']
+    const missed = jobs.find((job) => !existsSync(join(place, job)))
+    if (missed) throw new Error(`the child did not reach the end of the ${missed}:\n${said}`)
     if (error) throw new Error(said)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(place, { recursive: true, force: true })
   }
 }
 

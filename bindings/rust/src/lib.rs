@@ -18,21 +18,23 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::env;
 use std::path::Path;
 use std::process::{Command, exit};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, thread};
 
-/// The job of a child: `save:FOLDER` or `check:FOLDER`. The user's `skip` asks to skip the test
-/// where the kernel does not permit tracing.
+/// The job of a child: `save:PLACE:FOLDER` or `check:PLACE:FOLDER`. A job that is done leaves a
+/// mark of its name in the place. The user's `skip` asks to skip the test where the kernel does not
+/// permit tracing.
 const JOB: &str = "WROTE_CRASH";
 /// The exit code of `wrote trace` where the kernel does not permit tracing.
 const NOT_TRACED: i32 = 125;
 
 /// Runs `save` with an empty folder, and then `check` with each folder that a power loss during
 /// `save` could have left. Each runs in a child: this test of this program, executed again up to
-/// this call.
+/// this call, so a test has one such call.
 ///
 /// # Panics
 ///
@@ -51,11 +53,14 @@ pub fn test(save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
 #[track_caller]
 pub fn test_from(old: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     let job = env::var(JOB).unwrap_or_default();
-    match job.split_once(':') {
-        Some(("save", folder)) => save(Path::new(folder)),
-        Some((_, folder)) => check(Path::new(folder)),
-        None => return trace(old, job == "skip"),
+    let [job, place, folder] = job.splitn(3, ':').collect::<Vec<_>>()[..] else {
+        return trace(old, job == "skip");
+    };
+    match job {
+        "save" => save(Path::new(folder)),
+        _ => check(Path::new(folder)),
     }
+    fs::write(Path::new(place).join(job), "").expect("a mark that the job is done");
     exit(0);
 }
 
@@ -66,10 +71,14 @@ pub fn has_returned() -> bool {
 
 #[track_caller]
 fn trace(old: impl FnOnce(&Path), skips: bool) {
+    // Each test has a thread of its own.
+    thread_local!(static IS_USED: Cell<bool> = const { Cell::new(false) });
+    assert!(!IS_USED.replace(true), "a test can have one crash test only: write another test");
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder = env::temp_dir().join(format!("wrote-crash-test-{}-{number}", std::process::id()));
-    fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let place = env::temp_dir().join(format!("wrote-crash-test-{}-{number}", std::process::id()));
+    let folder = place.join("folder");
+    fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     old(&folder);
     let this = thread::current();
     let name = this.name().filter(|name| *name != "main").expect("a call in a function of #[test]");
@@ -80,20 +89,23 @@ fn trace(old: impl FnOnce(&Path), skips: bool) {
         ["env".to_owned()].into_iter().chain(words).chain(rest)
     };
     let quoted = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
-    let check: Vec<String> = child("check:DIR").map(quoted).collect();
+    let check: Vec<String> = child(&format!("check:{}:DIR", place.display())).map(quoted).collect();
     let wrote = env::var_os("WROTE").unwrap_or_else(|| "wrote".into());
     let mut command = Command::new(&wrote);
     command.args(["trace", "--check", &check.join(" "), "--under"]).arg(&folder).arg("--");
-    let ended = command.args(child(&format!("save:{}", folder.display()))).output();
+    let ended = command.args(child(&format!("save:{0}:{0}/folder", place.display()))).output();
     let ended = ended.unwrap_or_else(|error| {
         let wrote = wrote.display();
         panic!("{wrote}: {error}: install wrote, or set WROTE to its path (docs/ci.md)")
     });
-    fs::remove_dir_all(&folder).expect("the folder of the test can be removed");
-    let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    match ended.status.code() {
-        Some(0) => {}
-        Some(NOT_TRACED) if skips => eprintln!("skipped: {}", said[1]),
-        _ => panic!("{}{}", said[0], said[1]),
+    let jobs = if ended.status.success() { &["save", "check"][..] } else { &["save"] };
+    let missed = jobs.iter().find(|job| !place.join(job).exists());
+    fs::remove_dir_all(&place).expect("the folder of the test can be removed");
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    match (ended.status.code(), missed) {
+        (Some(NOT_TRACED), _) if skips => eprintln!("skipped: {said}"),
+        (_, Some(job)) => panic!("the child did not reach the end of the {job}:\n{said}"),
+        (Some(0), None) => {}
+        _ => panic!("{said}"),
     }
 }

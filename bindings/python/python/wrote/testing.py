@@ -32,19 +32,24 @@ class Crash:
     """Within a check: whether the save had returned before the power loss."""
 
     def __init__(self, request):
-        self._node, self._config = request.node.nodeid, request.config
+        self._node, self._config, self._is_used = request.node.nodeid, request.config, False
 
     def __call__(self, save, check, folder=None, within="30s"):
         """Fail with the smallest state for which `check(folder)` raises an exception.
 
         `save(folder)` runs in a child: this test, run again by pytest up to this call. It begins
-        with what `folder` has, or with an empty folder.
+        with what `folder` has, or with an empty folder. A test calls it once.
         """
-        job, _, path = os.environ.get("WROTE_CRASH", "").partition(":")
-        if path:
-            save(path)
+        # In a child: the job, the place of the mark that the save has returned, and its folder.
+        job, *of_child = os.environ.get("WROTE_CRASH", "").split(":", 2)
+        if of_child:
+            save(of_child[1])
+            open(f"{of_child[0]}/save", "w").close()
             sys.stdout.flush()
             os._exit(0)
+        if self._is_used:
+            pytest.fail("crash() is called twice in this test: write another test for each call")
+        self._is_used = True
         with contextlib.ExitStack() as stack:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="wrote-"))
             folder = os.path.realpath(folder or os.path.join(place, "folder"))
@@ -53,18 +58,21 @@ class Crash:
             client = [sys.executable, "-S", "-E", "-c", _CLIENT, name, "DIR"]
             command = [os.environ.get("WROTE", "wrote"), "trace", "--under", folder]
             command += ["--within", within, "--check", shlex.join(client), "--"]
-            command += [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]
-            command += ["-o", "addopts=", f"--basetemp={place}/pytest", self._node]
-            environment = {**os.environ, "WROTE_CRASH": f"save:{folder}", "PYTEST_ADDOPTS": ""}
+            # The options of this run, and this test alone.
+            ran, tests = self._config.invocation_params, self._config.option.file_or_dir
+            command += [sys.executable, "-m", "pytest", *(a for a in ran.args if a not in tests)]
+            command += ["-n0"] if self._config.pluginmanager.hasplugin("xdist") else []
+            command += ["-q", "-s", "-o", f"cache_dir={place}/cache", "-o", "addopts="]
+            command += [f"--basetemp={place}/pytest", f"{self._config.rootpath}/{self._node}"]
+            env = {**os.environ, "WROTE_CRASH": f"save:{place}:{folder}", "PYTEST_ADDOPTS": ""}
             said = stack.enter_context(tempfile.TemporaryFile())
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind("\0" + name)
             server.listen(256)
             server.settimeout(0.02)
-            root = self._config.rootpath
             try:
                 wrote = subprocess.Popen(
-                    command, cwd=root, env=environment, stdout=said, stderr=subprocess.STDOUT
+                    command, cwd=ran.dir, env=env, stdout=said, stderr=subprocess.STDOUT
                 )
             except FileNotFoundError as error:
                 told = f"{error}: install wrote, or set WROTE to its path (docs/ci.md)"
@@ -78,10 +86,12 @@ class Crash:
                         asked.sendall(self._told(check, asked.recv(1 << 16).decode()).encode())
             said.seek(0)
             text = said.read().decode(errors="replace")
+            is_saved = os.path.exists(f"{place}/save")
+            missed = "" if is_saved else "the child did not reach the end of the save:\n"
         if wrote.returncode == 125 and job == "skip":
             pytest.skip(text)
-        if wrote.returncode:
-            pytest.fail(text, pytrace=False)
+        if wrote.returncode or missed:
+            pytest.fail(missed + text, pytrace=False)
 
     def _told(self, check, asked):
         answers, _, folder = asked.partition(" ")

@@ -1,5 +1,6 @@
 //! The crash tests of `docs/ci.md` in the test programs of other languages: each passes as it
-//! stands there, and fails with the smallest state once its flush is taken away.
+//! stands there, and fails with the smallest state once its flush is taken away. A test whose save
+//! or check does not run in the child fails, too.
 
 use super::installed;
 use fixtures::{Finished, finish, folder, or_skip};
@@ -25,19 +26,31 @@ fn example(language: &str) -> (&'static str, &'static str) {
 fn both(place: &Path, language: &str, flush: &str, command: &[&str]) -> [Finished; 2] {
     let (name, block) = example(language);
     assert!(block.contains(flush), "{block}");
-    let temporary = place.join("tmp");
-    fs::create_dir_all(&temporary).unwrap();
-    [block.to_owned(), block.replace(flush, "")].map(|text| {
-        let file = place.join(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
-        let mut run = Command::new(command[0]);
-        run.args(&command[1..]).current_dir(place);
-        run.env("WROTE", env!("CARGO_BIN_EXE_wrote")).env("TMPDIR", &temporary);
-        run.env_remove("WROTE_CRASH").env_remove("PYTEST_ADDOPTS");
-        finish(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
-    })
+    [block.to_owned(), block.replace(flush, "")].map(|text| run(place, name, &text, command))
 }
+
+/// Runs a command in `place`, with this text as a file of this name.
+fn run(place: &Path, name: &str, text: &str, command: &[&str]) -> Finished {
+    let (file, temporary) = (place.join(name), place.join("tmp"));
+    fs::create_dir_all(&temporary).unwrap();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+    let mut run = Command::new(command[0]);
+    run.args(&command[1..]).current_dir(place);
+    run.env("WROTE", env!("CARGO_BIN_EXE_wrote")).env("TMPDIR", &temporary);
+    run.env_remove("WROTE_CRASH").env_remove("PYTEST_ADDOPTS");
+    finish(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// Checks that a test fails for each of these reasons.
+fn is_refused(finished: &Finished, reasons: &[&str]) {
+    assert_ne!(finished.code(), Some(0), "{finished:?}");
+    let said = finished.stdout.clone() + &finished.stderr;
+    reasons.iter().for_each(|reason| assert!(said.contains(reason), "{reason}: {finished:?}"));
+}
+
+const NO_SAVE: &str = "the child did not reach the end of the save:";
+const NO_CHECK: &str = "the child did not reach the end of the check:";
 
 /// Checks that the first passes, and that the second names the lost write, at `line` if the
 /// language has lines.
@@ -60,66 +73,173 @@ fn judge([good, bad]: [Finished; 2], language: &str, write: Option<&str>) {
     assert!(words.contains("command wrote trace crash "), "{bad:?}");
 }
 
-#[test]
-fn the_crash_test_of_the_page_runs_in_cargo_test() {
-    let place = folder();
+/// Makes a crate that has the helper.
+fn crate_in(place: &Path) {
     let helper = root().join("bindings/rust");
     let manifest = format!(
         "[package]\nname = \"settings\"\nedition = \"2021\"\n[workspace]\n[dev-dependencies]\n\
          wrote-crash = {{ path = {helper:?} }}\n[profile.dev]\ndebug = \"line-tables-only\"\n"
     );
-    fs::create_dir(place.path().join("src")).unwrap();
-    fs::write(place.path().join("src/lib.rs"), "").unwrap();
-    fs::write(place.path().join("Cargo.toml"), manifest).unwrap();
-    let target = place.path().join("target");
-    let command =
-        ["cargo", "test", "--offline", "--test", "crash", "--target-dir", target.to_str().unwrap()];
+    fs::create_dir(place.join("src")).unwrap();
+    fs::write(place.join("src/lib.rs"), "").unwrap();
+    fs::write(place.join("Cargo.toml"), manifest).unwrap();
+}
+
+const CARGO: [&str; 7] =
+    ["cargo", "test", "--offline", "--test", "crash", "--target-dir", "target"];
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_cargo_test() {
+    let place = folder();
+    crate_in(place.path());
     let flush = "    file.sync_all()?;\n";
-    judge(both(place.path(), "rust", flush, &command), "rust", Some("file.write_all("));
+    judge(both(place.path(), "rust", flush, &CARGO), "rust", Some("file.write_all("));
 }
 
 #[test]
-fn the_crash_test_of_the_page_runs_in_pytest() {
+fn a_test_that_the_child_does_not_run_fails_in_cargo_test() {
+    let place = folder();
+    crate_in(place.path());
+    let tests = "use std::path::Path;\n\
+        fn no(_: &Path) { panic!(\"no\") }\n\
+        #[test] fn save() { if std::env::var(\"WROTE_CRASH\").is_err() \
+            { wrote_crash::test(no, |_| ()) } }\n\
+        #[test] fn check() { wrote_crash::test(|_| (), |_| std::process::exit(0)) }\n\
+        #[test] fn twice() { wrote_crash::test(|_| (), |_| ()); wrote_crash::test(no, no) }\n";
+    let finished = run(place.path(), "tests/crash.rs", tests, &CARGO);
+    is_refused(&finished, &[NO_SAVE, NO_CHECK, "a test can have one crash test", "3 failed"]);
+}
+
+/// Puts the package's own module into `place`, without its library.
+fn pytest_in(place: &Path) -> Result<(), &'static str> {
     let has_pytest = Command::new("python3").args(["-c", "import pytest"]).output();
-    or_skip!(match has_pytest {
+    let helper = root().join("bindings/python/python/wrote/testing.py");
+    fs::copy(helper, place.join("testing.py")).unwrap();
+    match has_pytest {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err("pytest is not installed"),
-    });
+    }
+}
+
+const PYTEST: [&str; 7] = ["python3", "-m", "pytest", "-p", "no:cacheprovider", "-p", "testing"];
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_pytest() {
     let place = folder();
-    // The package's own module, without its library.
-    let helper = root().join("bindings/python/python/wrote/testing.py");
-    fs::copy(helper, place.path().join("testing.py")).unwrap();
-    fs::write(place.path().join("conftest.py"), "pytest_plugins = ['testing']\n").unwrap();
-    let command = ["python3", "-m", "pytest", "-p", "no:cacheprovider"];
+    or_skip!(pytest_in(place.path()));
     let flush = "        file.flush()\n        os.fsync(file.fileno())\n";
-    judge(both(place.path(), "python", flush, &command), "python", Some("with open(path"));
+    judge(both(place.path(), "python", flush, &PYTEST), "python", Some("with open(path"));
+}
+
+#[test]
+fn a_test_that_the_child_does_not_run_fails_in_pytest() {
+    let place = folder();
+    or_skip!(pytest_in(place.path()));
+    // An option of the run holds in the child, too.
+    let option = "import pytest\n\
+        def pytest_addoption(parser):\n    parser.addoption('--slow', action='store_true')\n\
+        @pytest.fixture\n\
+        def slow(request):\n    request.config.getoption('slow') or pytest.skip()\n";
+    fs::write(place.path().join("conftest.py"), option).unwrap();
+    let tests = "import os, pytest\n\
+        def fine(folder): pass\n\
+        def no(folder): raise ValueError('no')\n\
+        @pytest.mark.skipif('WROTE_CRASH' in os.environ, reason='of the child')\n\
+        def test_save(crash): crash(no, fine)\n\
+        def test_twice(crash): crash(fine, fine); crash(no, no)\n\
+        def test_slow(slow, crash): crash(fine, fine)\n\
+        def test_slow_save(slow, crash): crash(no, fine)\n";
+    let command = [&PYTEST[..], &["--slow", "test_crash.py"]].concat();
+    let finished = run(place.path(), "test_crash.py", tests, &command);
+    is_refused(&finished, &[NO_SAVE, "crash() is called twice", "3 failed, 1 passed"]);
+}
+
+/// Installs what the helper needs of the package.
+fn package_in(place: &Path) {
+    let package = place.join("node_modules/wrote");
+    fs::create_dir_all(package.join("lib")).unwrap();
+    for name in ["package.json", "lib/test.js"] {
+        fs::copy(root().join("bindings/node").join(name), package.join(name)).unwrap();
+    }
 }
 
 #[test]
 fn the_crash_test_of_the_page_runs_in_node() {
     or_skip!(installed("node"));
     let place = folder();
-    let package = place.path().join("node_modules/wrote");
-    fs::create_dir_all(package.join("lib")).unwrap();
-    for name in ["package.json", "lib/test.js"] {
-        fs::copy(root().join("bindings/node").join(name), package.join(name)).unwrap();
-    }
+    package_in(place.path());
     let flush = ", { flush: true }";
     judge(both(place.path(), "js", flush, &["node", "--test"]), "js", None);
 }
 
 #[test]
-fn the_crash_test_of_the_page_runs_in_go() {
-    or_skip!(installed("go"));
+fn a_test_that_the_child_does_not_run_fails_in_node() {
+    or_skip!(installed("node"));
     let place = folder();
+    package_in(place.path());
+    let test = |text: &str| {
+        let text = "import { crash } from 'wrote/test'\nimport { test } from 'node:test'\n\
+            const fine = () => {}, no = () => { throw 1 }, never = () => new Promise(fine)\n"
+            .to_owned()
+            + text;
+        run(place.path(), "a.test.mjs", &text, &["node", "--test"])
+    };
+    is_refused(&test("test('outer', async () => { await crash('x', no, no) })"), &[NO_SAVE]);
+    is_refused(&test("crash('x', never, fine)"), &[NO_SAVE]);
+    is_refused(&test("crash('x', fine, never)"), &["ended with exit code 13"]);
+    is_refused(&test("crash('x', fine, () => process.exit(0))"), &[NO_CHECK]);
+    let twice = test("crash('x', fine, fine)\ncrash('x', no, no)");
+    is_refused(&twice, &["crash(): two tests have the name x"]);
+    let foreign = test("globalThis.it = fine\ncrash('x', fine, fine)");
+    is_refused(&foreign, &["crash() needs node --test"]);
+}
+
+/// Makes a module that has the helper.
+fn module_in(place: &Path) {
     let helper = root().join("bindings/go");
     let module = format!(
         "module settings\n\ngo 1.21\n\nrequire wrote.example/go v0.0.0\n\n\
          replace wrote.example/go => {helper:?}\n"
     );
-    fs::write(place.path().join("go.mod"), module).unwrap();
-    let command = ["go", "test", "-count=1", "-gcflags=-dwarf=true", "-ldflags=-w=0", "./..."];
-    judge(both(place.path(), "go", "\tfile.Sync()\n", &command), "go", Some("file.WriteString("));
+    fs::write(place.join("go.mod"), module).unwrap();
+}
+
+const GO: [&str; 6] = ["go", "test", "-count=1", "-gcflags=-dwarf=true", "-ldflags=-w=0", "./..."];
+
+#[test]
+fn the_crash_test_of_the_page_runs_in_go() {
+    or_skip!(installed("go"));
+    let place = folder();
+    module_in(place.path());
+    judge(both(place.path(), "go", "\tfile.Sync()\n", &GO), "go", Some("file.WriteString("));
+}
+
+#[test]
+fn a_test_that_the_child_does_not_run_fails_in_go() {
+    or_skip!(installed("go"));
+    let place = folder();
+    module_in(place.path());
+    let tests = "package settings\n\
+        import (\"errors\"; \"testing\"; \"wrote.example/go/crash\")\n\
+        func no(string) error { return errors.New(\"no\") }\n\
+        func fine(string) error { return nil }\n\
+        func TestBoth(t *testing.T) {\n\
+            crash.Test(t, t.TempDir(), fine, fine)\n\
+            t.Run(\"save\", func(t *testing.T) { crash.Test(t, t.TempDir(), no, no) })\n\
+        }\n\
+        func TestCheck(t *testing.T) {\n\
+            skip := func(string) error { t.Skip(); return nil }\n\
+            crash.Test(t, t.TempDir(), fine, skip)\n\
+        }\n\
+        func TestTwice(t *testing.T) {\n\
+            crash.Test(t, t.TempDir(), fine, fine)\n\
+            crash.Test(t, t.TempDir(), no, no)\n\
+        }\n";
+    let finished = run(place.path(), "crash_test.go", tests, &GO);
+    let failed = ["TestBoth/save", "TestCheck", "TestTwice"];
+    let failed = failed.map(|test| format!("--- FAIL: {test} "));
+    is_refused(&finished, &failed.each_ref().map(String::as_str));
+    is_refused(&finished, &[NO_SAVE, NO_CHECK, "crash.Test is called twice in this test"]);
 }
 
 #[test]
