@@ -8,6 +8,7 @@ use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 use std::{io, process, thread};
 use wrote::Survives;
 use wrote_jobs::peers::Peers;
@@ -147,10 +148,14 @@ fn shown(path: &Path) -> String {
 /// The offset of exit codes that shells give to signals.
 const EXIT_SIGNAL_BASE: i32 = 128;
 
+/// A second signal counts from then on.
+const AGAIN_MIN: Duration = Duration::from_millis(300);
+
 /// Listens for the signals that end a run.
 ///
 /// The first raises a [`Stop`], so that the run removes what it made and returns. A second one ends
-/// the program at once, without cleaning up, for a user who will not wait.
+/// the program at once, without cleaning up, for a user who will not wait. One that follows the
+/// first closely is no user's: `timeout(1)` sends its signal to a program and to its group.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
     /// The first signal; 0 before any signal.
@@ -172,10 +177,14 @@ impl Signals {
         let mut coming = signal_hook::iterator::Signals::new(wanted)?;
         let first = signals.first.clone();
         thread::Builder::new().name("signals".into()).spawn(move || {
+            let mut since: Option<Instant> = None;
             for signal in coming.forever() {
-                if first.swap(signal, Ordering::Relaxed) != 0 {
-                    process::exit(EXIT_SIGNAL_BASE + signal);
+                match since {
+                    None => since = Some(Instant::now()),
+                    Some(since) if since.elapsed() < AGAIN_MIN => continue,
+                    Some(_) => process::exit(EXIT_SIGNAL_BASE + signal),
                 }
+                first.store(signal, Ordering::Relaxed);
                 stop.request();
             }
         })?;

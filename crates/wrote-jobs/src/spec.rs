@@ -65,7 +65,7 @@ pub struct JobSpec {
     pub pace: Part<Pacing>,
     /// Times each operation (not with `gtod_reduce`, `disable_lat` and `disable_clat`).
     pub latencies: bool,
-    /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
+    /// Samples the rates (not with `disable_bw_measurement`).
     pub samples: bool,
     /// Keeps the mean over this time, or with zero each operation, for log files (`write_lat_log`).
     pub log: Option<Duration>,

@@ -312,7 +312,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     // Without `lat` there is still `clat`.
     let reduces = job.is_on("gtod_reduce");
     job.latencies = !(reduces || job.is_on("disable_lat") && job.is_on("disable_clat"));
-    job.samples = !(reduces || job.is_on("disable_bw_measurement"));
+    job.samples = !job.is_on("disable_bw_measurement");
 
     (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
     job.order.cut = draft.as_fio;

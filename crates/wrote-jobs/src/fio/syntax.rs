@@ -142,10 +142,14 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
     if text.contains(',') {
         return Err("reads and writes have the same zones; write them once".into());
     }
+    let mut rest: u32 = 100;
     let zone = |text: &str| {
         let percent = |text: &str| text.trim().parse().ok().filter(|percent| *percent <= 100);
         let zone = text.split_once('/').and_then(|(ios, bytes)| {
-            Some(Zone { ios_percent: percent(ios)?, bytes_percent: percent(bytes)? })
+            // Without a percent it is the rest of the file.
+            let bytes = if bytes.trim().is_empty() { rest } else { percent(bytes)? };
+            rest = rest.saturating_sub(bytes);
+            Some(Zone { ios_percent: percent(ios)?, bytes_percent: bytes })
         });
         zone.ok_or_else(|| format!("{text} is not a zone; 60/10 is 60 % of operations in 10 %"))
     };

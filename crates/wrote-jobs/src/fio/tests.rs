@@ -382,7 +382,7 @@ fn arrivals_are_even_unless_they_are_asked_to_be_random() {
 fn latencies_are_taken_unless_nobody_wants_any() {
     let takes = |lines: &str| (job(lines).latencies, job(lines).samples);
     assert_eq!(takes(""), (true, true));
-    assert_eq!(takes("gtod_reduce=1"), (false, false));
+    assert_eq!(takes("gtod_reduce=1"), (false, true));
     assert_eq!(takes("disable_lat=1"), (true, true));
     assert_eq!(takes("disable_lat=1\ndisable_clat=1"), (false, true));
     assert_eq!(takes("disable_bw_measurement"), (true, false));
@@ -395,4 +395,6 @@ fn distributions_have_the_words_that_they_are_read_from() {
         assert_eq!(job.order.random_distribution.words().as_deref(), Some(words));
     }
     assert_eq!(job("random_distribution=random").order.random_distribution.words(), None);
+    let rest = job("rw=randread\nrandom_distribution=zoned:50/5:30/15:20/").order;
+    assert_eq!(rest.random_distribution.words().as_deref(), Some("zoned:50/5:30/15:20/80"));
 }

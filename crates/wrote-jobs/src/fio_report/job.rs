@@ -55,7 +55,7 @@ pub(super) struct Job {
     /// The jobs of the entry.
     #[serde(skip)]
     pub jobs: usize,
-    #[serde(skip)]
+    #[serde(rename = "desc", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     #[serde(skip)]
     pub percentiles: Arc<[f64]>,
@@ -219,8 +219,11 @@ pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
         ("iodepth", spec.io.iodepth.to_string()),
         ("numjobs", numjobs.to_string()),
     ];
+    // Sizes in another form are there in it alone, as in fio.
+    let has_sizes = ["bssplit", "bsrange"].iter().any(|key| spec.option(key).is_some());
     for (key, value) in looked_for {
-        if !options.iter().any(|(known, _)| known == key) {
+        let is_other = key == "bs" && has_sizes;
+        if !is_other && !options.iter().any(|(known, _)| known == key) {
             options.push((key.into(), value));
         }
     }
