@@ -63,7 +63,7 @@ mod shared;
 mod span;
 
 pub use buffer::DiskBuffer;
-pub use calibrate::calibrate;
+pub use calibrate::{Calibrated, calibrate};
 pub use disk::{Disk, Operation};
 
 use crate::device::{self, AtomicWrites};

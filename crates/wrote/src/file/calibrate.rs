@@ -1,6 +1,7 @@
-//! Measures the faster way to make a write durable.
+//! Measures the faster way to make a write durable, and tells which writes are never torn.
 
 use super::{BUFFER_BYTES, Disk, DiskBuffer};
+use crate::device::AtomicWrites;
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
 use crate::staged::beside;
@@ -9,6 +10,18 @@ use std::time::Instant;
 
 /// The most blocks of the measured file; each way writes to each in turn.
 const BLOCKS_MAX: u32 = 8;
+
+/// How to write durably to a folder's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calibrated {
+    /// Whether a write is durable sooner by RWF_DSYNC than by `fdatasync(2)`, for
+    /// [`DirectFile::set_dsync`](super::DirectFile::set_dsync).
+    pub dsync: bool,
+    /// The writes that a power loss leaves whole or not done, if files here have such, for
+    /// [`FileOptions::atomic`]. [`AtomicWrites::of`] tells why there are none.
+    pub atomic_writes: Option<AtomicWrites>,
+}
 
 /// Returns whether RWF_DSYNC took less time, by the medians; it does, as one call, if they are
 /// equal.
@@ -22,13 +35,12 @@ fn median(samples: &mut [u64]) -> u64 {
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Returns whether a write of `write_bytes` in the real folder `folder` is durable sooner by
-/// RWF_DSYNC than by `fdatasync(2)`. Each way makes `rounds` writes (at least one), in turn, over
-/// flushed blocks of a new file, directly if the file system can. The file is unlinked before the
-/// first write, so that it can't be left behind.
+/// Measures whether a write of `write_bytes` in the real folder `folder` is durable sooner by
+/// RWF_DSYNC than by `fdatasync(2)`, and asks for the atomic writes there. Each way makes `rounds`
+/// writes (at least one), in turn, over flushed blocks of a new file, directly if the file system
+/// can. The file is unlinked before the first write, so that it can't be left behind.
 ///
-/// The choice is for [`DirectFile::set_dsync`](super::DirectFile::set_dsync). The first write
-/// into a block costs more either way.
+/// The first write into a block costs more either way.
 ///
 /// # Errors
 ///
@@ -42,11 +54,12 @@ fn median(samples: &mut [u64]) -> u64 {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
-/// let dsync = calibrate(&disk, folder.path(), 4096, 16)?;
+/// let here = calibrate(&disk, folder.path(), 4096, 16)?;
+/// let is_atomic = here.atomic_writes.is_some_and(|of| of.bytes_min <= 4096);
 ///
-/// let options = FileOptions::new().create_new(true).write(true).direct(true);
+/// let options = FileOptions::new().create_new(true).write(true).direct(true).atomic(is_atomic);
 /// let file = disk.open_file(folder.path().join("data"), &options)?;
-/// file.set_dsync(dsync);
+/// file.set_dsync(here.dsync);
 /// let mut buffer = disk.lease()?;
 /// buffer.set_len(4096);
 /// file.write_durable(buffer, 0)?;
@@ -57,11 +70,13 @@ pub fn calibrate(
     folder: impl AsRef<Path>,
     write_bytes: usize,
     rounds: u32,
-) -> Result<bool, Error> {
+) -> Result<Calibrated, Error> {
     let (folder, write_bytes) = (folder.as_ref(), write_bytes.max(1));
     let options = FileOptions::new().create_new(true).write(true).direct(true);
     let place = folder.join("calibration");
     let (path, file) = beside(&place, |path| disk.open_file(path, &options))?;
+    // Its path is needed to examine the file, and gone in the next line.
+    let atomic_writes = file.atomic_writes().ok();
     std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.buffer_bytes();
     if write_bytes > len_max {
@@ -95,7 +110,7 @@ pub fn calibrate(
         }
     }
     file.close()?;
-    Ok(dsync_is_faster(times_ns))
+    Ok(Calibrated { dsync: dsync_is_faster(times_ns), atomic_writes })
 }
 
 /// Returns A B, then B A, so that neither way always follows the other.
@@ -155,6 +170,21 @@ mod tests {
         calibrate(&disk, folder.path(), 8192, 5).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert_eq!(disk.buffers_free(), 2);
+    }
+
+    #[test]
+    fn a_calibration_tells_the_atomic_writes_as_a_file_does() {
+        let told = |folder: &Path| {
+            let disk = Disk::open(&Options::new(Ioengine::Psync, 1, 4096)).unwrap();
+            let found = calibrate(&disk, folder, 4096, 1).unwrap().atomic_writes;
+            let file = folder.join("data");
+            std::fs::write(&file, "text").unwrap();
+            assert_eq!(found, AtomicWrites::of(&file).ok());
+            std::fs::remove_file(&file).unwrap();
+        };
+        told(tempfile::tempdir_in(".").unwrap().path());
+        let xfs = fixtures::or_skip!(fixtures::Mounted::image("xfs", 320 << 20));
+        told(xfs.path());
     }
 
     #[test]

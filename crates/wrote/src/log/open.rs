@@ -231,7 +231,8 @@ fn chosen_dsync(options: &Settings, system: &System, folder: &Folder) -> Result<
         Some(dsync) => Ok(dsync),
         None if options.sync == SyncPolicy::Always && system.has_time() => {
             let disk = Disk::open(&Options::new(Ioengine::IoUring, 1, BLOCK_BYTES as usize))?;
-            calibrate(&disk, folder.path(), BLOCK_BYTES as usize, CALIBRATION_ROUNDS)
+            let rounds = CALIBRATION_ROUNDS;
+            Ok(calibrate(&disk, folder.path(), BLOCK_BYTES as usize, rounds)?.dsync)
         }
         None => Ok(true),
     }
