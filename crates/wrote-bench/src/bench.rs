@@ -394,8 +394,7 @@ pub(crate) fn plan(
     for name in request.only.iter().filter(|_| request.common.rate.is_some()) {
         if scenarios.iter().any(|scenario| scenario.knows(name) && !scenario.takes_rate()) {
             return Err(Error::Usage(format!(
-                "--rate: {name} times whole files, and no single operation that could be due at a \
-                 time"
+                "--rate: {name} has no single operation that could be due at a time"
             )));
         }
     }

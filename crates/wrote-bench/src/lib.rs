@@ -20,6 +20,7 @@ pub mod scratch;
 mod settings;
 mod site;
 mod stream;
+mod transactions;
 pub mod versus;
 
 pub use bench::{Bench, report_leftovers};
@@ -31,7 +32,7 @@ pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::Request;
 pub use scenario::{Listed, Scenario};
 pub use scenarios::{
-    Append, Ladder, Latency, Load, Long, MessageSizes, Meta, Peak, Rand, Scenarios, Ways,
+    Append, Ladder, Latency, Load, Long, MessageSizes, Meta, Pages, Peak, Rand, Scenarios, Ways,
     catalogue, listed,
 };
 pub use settings::{Common, Wear, positive};

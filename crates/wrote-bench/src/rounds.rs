@@ -4,18 +4,23 @@ use crate::calibration::Calibration;
 use crate::plan::{Measured, Plan, RUNS_MIN, RowSpec, Turn, Within, in_turn};
 use crate::progress::Ticker;
 use crate::site::Site;
+use itertools::Itertools;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wrote_jobs::findings::Shortened;
 use wrote_jobs::machine::foreign::Between;
 use wrote_jobs::report::{Repeated, of_all_ranks};
+use wrote_result::Error;
 #[cfg(test)]
 use wrote_result::document::Row;
 use wrote_result::document::Run;
-use wrote_result::{Error, units};
+use wrote_result::units::{self, some_of};
 
 /// A row may take this multiple of its share of the time before it has fewer runs.
 const SHARE_TIMES: u32 = 2;
+
+/// A line about rows that are skipped has at most this many names.
+const SKIPPED_MAX: usize = 2;
 
 /// Orders a plan's runs within its time limit. It predicts no run: a row that had none is expected
 /// to take its slice, and any other as long as its last two runs.
@@ -301,9 +306,7 @@ fn run_all(
             let is_place = |place: &(usize, usize)| *place == (number, row);
             schedule.end_row(places.iter().position(is_place).expect("it is a row"));
         }
-        for (name, because) in &left_out {
-            ticker.note(&format!("{name} skipped: {because}"));
-        }
+        note_skipped(&left_out, ticker);
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
     // All ranks decide by rank 0's time when the last of them has come, and therefore alike. Rank 0
@@ -373,8 +376,11 @@ fn run_all(
         return Err(Error::Interrupted);
     }
     finish(plans, sites)?;
-    for (row, because) in schedule.left_out().filter(|_| !is_interrupted) {
-        ticker.note(&format!("{} skipped: {because}", names[row]));
+    let short = schedule.left_out().filter(|_| !is_interrupted);
+    let short: Vec<(usize, String)> = short.collect();
+    let named = short.iter().map(|(row, because)| (names[*row].clone(), because.clone()));
+    note_skipped(&named.collect::<Vec<_>>(), ticker);
+    for (row, because) in short {
         measured[places[row].0].left_out.push((names[row].clone(), because));
     }
     for ((plan, _), runs) in places.into_iter().zip(runs) {
@@ -390,6 +396,15 @@ fn run_all(
         (of.burst, of.is_interrupted) = (plan.work.burst(), is_interrupted);
     }
     Ok(measured)
+}
+
+/// Notes the rows that can't be measured, one line for each reason.
+fn note_skipped(left_out: &[(String, String)], ticker: &mut Ticker) {
+    for because in left_out.iter().map(|(_, because)| because).unique() {
+        let rows = left_out.iter().filter(|(_, of)| of == because);
+        let names: Vec<&str> = rows.map(|(name, _)| name.as_str()).collect();
+        ticker.note(&format!("{} skipped: {because}", some_of(&names, SKIPPED_MAX)));
+    }
 }
 
 /// Makes one run, and where it is to be judged and other programs disturbed it, another in its

@@ -6,6 +6,7 @@ pub(crate) mod ladder;
 pub(crate) mod latency;
 pub(crate) mod load;
 pub(crate) mod meta;
+pub(crate) mod pages;
 pub(crate) mod peak;
 pub(crate) mod rand;
 pub(crate) mod reads;
@@ -57,6 +58,7 @@ registry! {
     latency::Latency,
     peak::Peak,
     rand::Rand,
+    pages::Pages,
     load::Load,
     meta::Meta,
     // Last, because it leaves the device's cache full.
@@ -95,7 +97,6 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
         )));
     }
     let hint = match nearest(unknown, scenarios) {
-        _ if unknown == "pages" => "'wrote fit pages' measures them".into(),
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote bench --list' lists what there is".into(),
     };
@@ -164,6 +165,13 @@ mod tests {
     }
 
     #[test]
+    fn pages_may_be_named_by_their_way_and_by_size_and_clients() {
+        check(&["pages", "pages/atomic", "pages/doublewrite-16k-16", "pages/plain-4k-1"]).unwrap();
+        assert!(refused("pages/plain-5k-1").contains("no such"));
+        assert!(refused("page").ends_with("did you mean 'pages'?"));
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_near_one() {
         assert!(refused("laddr").ends_with("did you mean 'ladder'?"), "{}", refused("laddr"));
         assert!(refused("stream/cahced").ends_with("did you mean 'stream/cached'?"));
@@ -172,7 +180,6 @@ mod tests {
     #[test]
     fn a_name_like_nothing_is_answered_with_the_list() {
         assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
-        assert!(refused("pages").ends_with("'wrote fit pages' measures them"));
     }
 
     #[test]

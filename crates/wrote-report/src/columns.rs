@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::paint::{Mark, Tone};
 use crate::table::{Bars, Column, Keep, Table, Text};
 use std::ptr;
-use wrote_result::document::{CrashLeaves, Latency, Row, View};
+use wrote_result::document::{CrashLeaves, Latency, Row, Torn, View};
 use wrote_result::units;
 
 /// The part of the lowest latency's bar.
@@ -109,6 +109,18 @@ impl<'a> Of<'a> {
             Text { tone, ..text(row.survives).into() }
         };
         self.words("SURVIVES", Keep::Always, survives).titled("survives")
+    }
+
+    fn torn(self) -> Column {
+        let torn = |row: &Row| {
+            let tone = match row.torn {
+                Some(Torn::Never) => Tone::Green,
+                Some(Torn::Possible) => Tone::Yellow,
+                None => Tone::Plain,
+            };
+            Text { tone, ..text(row.torn).into() }
+        };
+        self.words("TORN", Keep::Always, torn).titled("torn")
     }
 }
 
@@ -261,6 +273,7 @@ fn operations(of: Of) -> Vec<Column> {
         group.is_counted().then_some(cost_of_operation),
         is_of_files.then(|| of.figures("MEMORY", Keep::Always, peak_memory).titled("peak memory")),
         Some(of.survives()),
+        group.rows.iter().any(|row| row.torn.is_some()).then(|| of.torn()),
     ]
     .into_iter()
     .flatten()

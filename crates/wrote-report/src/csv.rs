@@ -53,6 +53,7 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("workload", row.workload.clone()),
         ("way", row.way.clone()),
         ("survives", text(row.survives)),
+        ("torn", text(row.torn)),
         ("run", number.to_string()),
         ("bytes", run.bytes.to_string()),
         ("elapsed_s", run.elapsed_s.to_string()),

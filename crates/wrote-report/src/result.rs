@@ -29,6 +29,9 @@ const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of
 const OTHER_LANGUAGES: &str = "Code in other languages: --lang python, node, go, java or c; with \
     and without the library: docs/safe-writes.md";
 
+const TORN_LEGEND: &str = "TORN is whether a power loss in the middle of a page's write may leave \
+    some of the old page and some of the new one.";
+
 /// Returns the command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`,
 /// `wrote run jobs.fio`.
 pub fn title(document: &Document) -> String {
@@ -159,7 +162,9 @@ fn foot(document: &Document) -> Vec<Note> {
     let survives = document.rows().any(|row| row.survives.is_some()).then_some(survives);
     let has_leaves = document.rows().any(|row| row.crash_leaves.is_some());
     let leaves = has_leaves.then(|| CRASH_LEAVES_LEGEND.to_owned());
+    let has_torn = document.rows().any(|row| row.torn.is_some());
+    let torn = has_torn.then(|| TORN_LEGEND.to_owned());
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
-    let foot = survives.into_iter().chain(leaves).chain([made]);
+    let foot = survives.into_iter().chain(leaves).chain(torn).chain([made]);
     foot.map(|text| Note { on: On::Screen, ..text.into() }).collect()
 }

@@ -94,6 +94,11 @@ fn clause(answer: &Answer, row: &Row) -> String {
         }
         View::Messages => format!("{safety}messages"),
         View::Metadata => question.to_lowercase(),
+        _ if row.torn.is_some() => {
+            let clients = units::counted(settings.numjobs.into(), "client");
+            let size = units::block_size(settings.bs_bytes);
+            return format!("{figure} {safety}pages of {size} by {clients}");
+        }
         _ if row.workload.starts_with("langs/") => {
             format!("{} by {}", question.to_lowercase(), row.short_name())
         }
@@ -177,13 +182,16 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         let standing = answer.yardstick.as_ref()?;
         Some(Note::from(format!("{}: {}.", answer.question, standing.text)))
     });
+    let notes = found.iter().filter_map(|(answer, _)| {
+        Some(Note::from(format!("{}: {}", answer.question, answer.note.as_ref()?)))
+    });
     let warnings = warnings(&document.findings).into_iter().map(warning);
     let last = headline(document);
     let last = last.map(|text| Note { tone: Tone::Strong, on: On::Screen, ..text.into() });
     let blocks = vec![
         Block::Banner(place, done),
         Block::Table(table(&answers)),
-        Block::notes(Style::Apart, standing.chain(warnings).chain(faster)),
+        Block::notes(Style::Apart, notes.chain(standing).chain(warnings).chain(faster)),
         // For a reader who scrolls up from the prompt.
         Block::notes(Style::Apart, last),
     ];

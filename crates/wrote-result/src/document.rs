@@ -21,7 +21,7 @@ pub use row::{Cell, CpuBusy, Reached, Records, Row, Run, View, fastest};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
 pub(crate) use words::SurvivesWord;
-pub use words::{Blocks, CrashLeaves, Direction, Flush, Ioengine, Process, SourceCache};
+pub use words::{Blocks, CrashLeaves, Direction, Flush, Ioengine, Process, SourceCache, Torn};
 pub use wrote::Survives;
 
 /// The name and version of this format.
@@ -297,6 +297,8 @@ pub struct Answer {
     pub how: String,
     /// The rate to show instead of the row's: the sustained one, if the row has a burst or a limit.
     pub bytes_per_s: Option<f64>,
+    /// What the figure is beside others, in a sentence or two.
+    pub note: Option<String>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
     /// Where the figure stands among typical figures of classes of disks.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use wrote_jobs::steps::Steps;
-use wrote_result::document::FitRule;
+use wrote_result::document::{FitRule, Torn};
 use wrote_result::{Error, quoted};
 
 /// A file for each program. To add one, add its file, and its row in `docs/fit-programs.md`.
@@ -52,6 +52,8 @@ pub struct Pattern {
     pub label: String,
     /// The source of each part: a file and function of the program, or a trace.
     pub source: Vec<String>,
+    /// Whether a power loss may tear a page that it writes, for patterns of pages.
+    pub torn: Option<Torn>,
     /// The calls.
     pub job: Steps,
 }

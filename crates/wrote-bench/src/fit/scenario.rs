@@ -12,21 +12,17 @@ use crate::scratch::{self, Scratch};
 use crate::settings::Common;
 use crate::site::{Site, clear};
 use crate::stream::{self, Past, Sizes};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use crate::transactions;
+use std::path::PathBuf;
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_jobs::clock::clocked;
 use wrote_jobs::data::seed;
 use wrote_jobs::findings::{Burst, Evidence};
 use wrote_jobs::machine::foreign::SAMPLE;
-use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::steps::{FileSpec, Running, Start, Step, Steps};
-use wrote_result::document::{
-    Blocks, Direction, Finding, Flush, Ioengine, Row, Settings, SettingsPair, View,
-};
-use wrote_result::{Error, units};
+use wrote_jobs::steps::{Running, Steps};
+use wrote_result::Error;
+use wrote_result::document::{Direction, Finding, Row, Settings, SettingsPair, View};
 
 const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
@@ -65,10 +61,10 @@ impl Scenario for Suits {
             return Err(Error::Usage(format!("--runs {few}: a verdict needs {RUNS_MIN} or more")));
         }
         let runs = Runs::new(&self.0);
-        check_space(&self.0.path, runs.space_bytes(), call.target)?;
+        transactions::check_space(&self.0.path, runs.space_bytes(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
             scratch::check_writable(path)?;
-            check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
+            transactions::check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
         if self.0.sustained.is_some() {
@@ -159,14 +155,16 @@ impl Runs {
             1 => (program.name.clone(), String::new()),
             _ => ("programs".into(), format!("{}: ", program.name)),
         };
-        let settings = settings(job);
+        let settings = transactions::settings(job);
+        let survives = target.survives(wrote::Survives::of_write(job.is_durable(), false));
         let row = Row {
             name: row_name(program, pattern, neighbour),
             workload,
             way: format!("{of_program}{}{beside}", pattern.label),
             view: Some(View::Operations),
             direction: Direction::Write,
-            survives: Some(target.survives(wrote::Survives::of_write(job.is_durable(), false))),
+            survives: Some(survives),
+            torn: pattern.torn.map(|torn| transactions::torn(torn, survives)),
             settings: SettingsPair {
                 effective: Settings { bs_bytes: job.moved_bytes(), ..settings.clone() },
                 asked: settings,
@@ -239,29 +237,6 @@ impl Runs {
         self.run.max(Duration::from_secs_f64(least_s))
     }
 
-    /// Returns the rows with atomic writes that this disk does not make, with the reason.
-    fn torn(&self, site: &Site) -> Result<Vec<(usize, String)>, Error> {
-        let bytes_of = |row: usize| Some((row, self.pattern(row).job.atomic_bytes()?));
-        let asked: Vec<(usize, u64)> = (0..self.rows.len()).filter_map(bytes_of).collect();
-        if asked.is_empty() {
-            return Ok(Vec::new());
-        }
-        let path = site.scratch.lock_file();
-        let file = File::open(&path).map_err(Error::at(&path, "open"))?;
-        let units = device::atomic_writes(&file, &device::examine(&path)?);
-        let refused = |(row, bytes): (usize, u64)| {
-            let because = match &units {
-                Err(because) => format!("there are no atomic writes here: {because}"),
-                Ok(of) if bytes > u64::from(of.bytes_max) => {
-                    format!("atomic writes have at most {} here", units::bytes(of.bytes_max.into()))
-                }
-                Ok(_) => return None,
-            };
-            Some((row, because))
-        };
-        Ok(asked.into_iter().filter_map(refused).collect())
-    }
-
     /// Writes right before a run for as long as the run takes, to keep a drive's cache and a
     /// volume's credit used up. Returns the bytes written.
     fn drain(&self, site: &Site) -> Result<u64, Error> {
@@ -286,34 +261,27 @@ impl Work for Runs {
         if let Some(path) = &self.request.neighbour_path {
             self.elsewhere = Some(Scratch::make(path)?);
         }
-        Ok(Prepared { left_out: self.torn(site)?, ..Prepared::default() })
+        Ok(Prepared {
+            left_out: transactions::not_atomic(self.jobs(), site)?,
+            ..Prepared::default()
+        })
     }
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (pattern, neighbour) = (self.pattern(at.row).clone(), self.rows[at.row].2);
-        let job = &pattern.job;
-        let running = Running::new(job, &|name, set| site.file(name, set), seed())?;
+        let running = Running::new(&pattern.job, &|name, set| site.file(name, set), seed())?;
         let drained_bytes = self.drain(site)?;
         let time = self.time_of(at.row);
-        let work =
-            || clocked(&site.timer()?, Usage::now, || running.run(time, u64::MAX, site.stop));
-        let (done, mut run) = match neighbour {
+        let work = || transactions::timed(running, time, u64::MAX, site);
+        let timed = match neighbour {
             None => work()?,
             Some(neighbour) => {
                 let folder = self.elsewhere.as_ref().unwrap_or(site.scratch);
                 neighbour.beside(&|number| folder.file(NAME, "neighbour", number), work)?
             }
         };
-        run.bytes = done.counts.written_bytes;
-        run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
-        run.iops = done.transactions as f64 / run.elapsed_s;
-        run.iodepth_reached = job.clients;
-        run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
-        let mut run = Repeated::of_transactions(
-            row.clone().with_run(run),
-            done.latencies_ns,
-            done.flushes_ns,
-        );
+        let bytes = timed.0.counts.written_bytes;
+        let mut run = transactions::row_of(row, timed, bytes);
         run.written_bytes += drained_bytes;
         let (before_bytes, bytes_per_s) = (self.written_bytes, run.rows[0].throughput());
         self.past.push(Past { row: at.row, before_bytes, bytes_per_s });
@@ -335,65 +303,5 @@ impl Work for Runs {
 
     fn burst(&self) -> Option<Burst> {
         stream::dropped(&self.past)
-    }
-}
-
-/// Refuses a folder on a disk with too little space, if that is known (some FUSE report a capacity
-/// of 0).
-fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
-    if target.capacity_bytes == 0 || needs <= target.free_bytes {
-        return Ok(());
-    }
-    let [needs, free] = [needs, target.free_bytes].map(units::bytes);
-    Err(Error::Failed(format!("{}: needs {needs}, and {free} are free", path.display())))
-}
-
-/// Returns the settings of a job of steps, as far as one operation can describe them.
-fn settings(job: &Steps) -> Settings {
-    let is = |file: fn(&FileSpec) -> bool| job.files.iter().any(file);
-    let flushes = |step: fn(&Step) -> bool| job.each.iter().any(step);
-    let sync = if is(|file| file.dsync) {
-        Flush::ODsyncEach
-    } else if flushes(|step| matches!(step, Step::Fdatasync { .. })) {
-        Flush::FdatasyncEach
-    } else if flushes(|step| matches!(step, Step::Fsync { .. })) {
-        Flush::FsyncEach
-    } else {
-        Flush::None
-    };
-    let blocks = match job.files[0].start {
-        Start::Empty | Start::Absent => Blocks::New,
-        Start::Allocated => Blocks::Allocated,
-        Start::Zeros | Start::Written => Blocks::Written,
-    };
-    Settings {
-        rw: "write".into(),
-        ioengine: Ioengine::Psync,
-        bs_bytes: job.transaction_bytes(),
-        size_bytes: job.space_bytes(),
-        iodepth: 1,
-        numjobs: job.clients,
-        direct: is(|file| file.direct),
-        sync,
-        blocks,
-        ..Settings::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn too_little_space_is_refused_where_a_file_system_tells_its_size() {
-        let mut target = device::examine(".").unwrap();
-        target.free_bytes = 10;
-        let mut check = |capacity_bytes, needs| {
-            target.capacity_bytes = capacity_bytes;
-            check_space(Path::new("/data"), needs, &target)
-        };
-        assert!(check(20, 10).is_ok() && check(0, 11).is_ok());
-        let refused = check(20, 11).unwrap_err().to_string();
-        assert_eq!(refused, "/data: needs 11 B, and 10 B are free");
     }
 }

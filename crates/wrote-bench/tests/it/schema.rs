@@ -63,7 +63,7 @@ fn sample() -> Value {
         "view": "operations", "cell": { "title": "T", "side": "s", "head": "h" },
         "direction": "write",
         "survives": "process-crash", "bytes_per_run": 1000000000,
-        "crash_leaves": "torn",
+        "crash_leaves": "torn", "torn": "never",
         "settings": {
             "asked": settings, "effective": settings,
             "fallbacks": [{ "wanted": "a", "got": "b", "because": "c" }],
@@ -158,7 +158,7 @@ fn least() -> Value {
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
-    remove(row, &["survives", "crash_leaves", "latency_ns", "sustained"]);
+    remove(row, &["survives", "crash_leaves", "torn", "latency_ns", "sustained"]);
     remove(
         &format!("{row}/runs/0"),
         &["device_written_bytes", "device_read_bytes", "max_rss_bytes", "records"],

@@ -96,13 +96,18 @@ impl Calls {
     /// Brings the files into the state in which a run begins, and flushes it.
     pub fn lay_out(&mut self) -> Result<(), Error> {
         for number in 0..self.files.len() {
-            let file = &self.files[number];
-            match file.spec.start {
+            let spec = self.files[number].spec.clone();
+            let is_there = |of: &File| of.metadata().is_ok_and(|of| of.len() == spec.bytes);
+            // The content is written by longer writes than may be atomic.
+            self.files[number].spec.atomic = false;
+            match spec.start {
                 Start::Empty | Start::Absent => {}
                 Start::Allocated => self.allocate(number, false)?,
                 Start::Zeros => self.zeros(number, None)?,
-                Start::Written => self.put(number, 0, file.spec.bytes, u64::MAX)?,
+                Start::Kept if self.files[number].open.as_ref().is_some_and(is_there) => {}
+                Start::Written | Start::Kept => self.put(number, 0, spec.bytes, u64::MAX)?,
             }
+            self.files[number].spec.atomic = spec.atomic;
             if let Some(open) = &self.files[number].open {
                 open.sync_all().map_err(self.failed(number, "fsync"))?;
             }

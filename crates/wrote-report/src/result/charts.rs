@@ -338,25 +338,40 @@ fn course(label: &str, of: &Sustained) -> Picture {
 
 /// Returns the heat map of a group whose rows are cells of a grid.
 fn grid(group: &Group) -> Option<Figure> {
-    let Grid { title: of_sides, sides, heads, cells, best, .. } = Grid::of(group)?;
+    let grid = Grid::of(group)?;
+    let Grid { title: of_sides, sides, heads, cells, best, is_of_pages, .. } = &grid;
     let cell = |(place, row): &(&Place, &Row)| {
         let side = sides.iter().position(|side| *side == place.side)?;
         let head = heads.iter().position(|head| *head == place.head)?;
         Some(Cell {
             side,
             head,
-            value: row.throughput(),
-            figure: throughput(row),
-            short: units::significant(row.throughput() / 1e9),
+            value: if *is_of_pages { row.iops() } else { row.throughput() },
+            figure: grid.figure(row),
+            short: match is_of_pages {
+                true => units::significant(row.iops() / 1e3),
+                false => units::significant(row.throughput() / 1e9),
+            },
             title: title(group, row),
-            is_best: std::ptr::eq(*row, best),
+            is_best: grid.best_of(&place.side).is_some_and(|best| std::ptr::eq(*row, best)),
         })
     };
     let cells: Vec<Cell> = cells.iter().filter_map(cell).collect();
     let label = format!("Throughput of each cell of {}", group.workload);
+    if *is_of_pages {
+        return Some(Figure {
+            question: "Which way is fastest, and which is never torn by a power loss?".into(),
+            picture: heat(&label, of_sides, sides, heads, &cells),
+            legend: Vec::new(),
+            note:
+                "The border marks the fastest of a line that is never torn. Figures are pages per \
+                   second; without a unit they are thousands."
+                    .into(),
+        });
+    }
     Some(Figure {
         question: "Which size and which way are fastest?".into(),
-        picture: heat(&label, of_sides, &sides, &heads, &cells),
+        picture: heat(&label, of_sides, sides, heads, &cells),
         legend: Vec::new(),
         note: format!(
             "The border marks the fastest: {}, {}. Figures without a unit are GB/s.",

@@ -1,12 +1,18 @@
 //! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use crate::figures::{cpu_s_per_gb, fell_back, p99, peak_memory, range, text, throughput};
+use crate::figures::{
+    cpu_s_per_gb, fell_back, operations_per_s, p99, peak_memory, range, text, throughput,
+};
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
 use crate::table::{Column, Keep, Table, Text};
 use crate::tree::{Note, On};
 use itertools::Itertools;
-use wrote_result::document::{Cell, Row, View, fastest};
+use wrote_result::document::{Cell, Row, Torn, View, fastest};
+
+/// The last lines of a grid of pages.
+const SURVIVES: &str = "SURVIVES";
+const TORN: &str = "TORN";
 
 /// A workload's cells in their places.
 pub struct Grid<'a> {
@@ -18,6 +24,8 @@ pub struct Grid<'a> {
     pub heads: Vec<&'a str>,
     pub cells: Vec<(&'a Cell, &'a Row)>,
     pub best: &'a Row,
+    /// Whether the rows are pages of a database: the fastest of a line that is never torn counts.
+    pub is_of_pages: bool,
 }
 
 impl<'a> Grid<'a> {
@@ -34,38 +42,83 @@ impl<'a> Grid<'a> {
         };
         let (sides, heads) = (unique(|cell| &cell.side), unique(|cell| &cell.head));
         let best = fastest(group.rows.iter().copied())?;
-        Some(Grid { group, title: &cells[0].0.title, sides, heads, cells, best })
+        let is_of_pages = group.rows.iter().any(|row| row.torn.is_some());
+        Some(Grid { group, title: &cells[0].0.title, sides, heads, cells, best, is_of_pages })
+    }
+
+    /// Returns the best row of a line: of all lines, but for pages, whose lines are other work.
+    pub fn best_of(&self, side: &str) -> Option<&'a Row> {
+        if !self.is_of_pages {
+            return Some(self.best);
+        }
+        let line = self.cells.iter().filter(|(cell, _)| cell.side == side).map(|(_, row)| *row);
+        fastest(line.filter(|row| row.torn == Some(Torn::Never)))
     }
 
     /// Returns the table of the cells.
     pub fn table(&self) -> Table {
-        let sides = Column::words(self.title, Keep::Always, &self.sides, |side| *side);
+        let words = self.is_of_pages.then_some([SURVIVES, TORN]);
+        let lines: Vec<&str> =
+            self.sides.iter().copied().chain(words.into_iter().flatten()).collect();
+        let sides = Column::words(self.title, Keep::Always, &lines, |side| *side);
         let column = |head: &&str| {
             // The mark takes two columns.
             let heading = format!("{head}  ");
-            Column::figures(heading, Keep::Always, &self.sides, |side| self.text(side, head))
+            Column::figures(heading, Keep::Always, &lines, |side| self.text(side, head))
         };
         let columns = [sides].into_iter().chain(self.heads.iter().map(column)).collect();
         Table { columns, on: On::Screen, ..Table::default() }
     }
 
     fn text(&self, side: &str, head: &str) -> Text {
-        let is_here = |(cell, _): &&(&Cell, &Row)| cell.side == side && cell.head == head;
+        let is_of = |cell: &Cell| [SURVIVES, TORN, cell.side.as_str()].contains(&side);
+        let is_here = |(cell, _): &&(&Cell, &Row)| is_of(cell) && cell.head == head;
         let Some((_, row)) = self.cells.iter().find(is_here) else {
             return Text { mark: Some(Mark::None), ..Text::default() };
         };
-        let mark = match *row {
-            row if std::ptr::eq(row, self.best) => Mark::Best,
-            row if row.is_tied_with(self.best) => Mark::Level,
+        let word = |word: String| Text { mark: Some(Mark::None), ..word.into() };
+        match side {
+            SURVIVES => return word(text(row.survives)),
+            TORN => return word(text(row.torn)),
+            _ => {}
+        }
+        let mark = match self.best_of(side) {
+            Some(best) if std::ptr::eq(*row, best) => Mark::Best,
+            Some(best) if self.is_level(row, best) => Mark::Level,
             _ => Mark::None,
         };
         let before = if fell_back(row) { "* " } else { "" };
-        Text { before, mark: Some(mark), ..throughput(row).into() }
+        Text { before, mark: Some(mark), ..self.figure(row).into() }
+    }
+
+    /// Returns the figure that counts.
+    pub fn figure(&self, row: &Row) -> String {
+        if self.is_of_pages { operations_per_s(row) } else { throughput(row) }
+    }
+
+    /// Returns whether a row is as good as the best.
+    fn is_level(&self, row: &Row, best: &Row) -> bool {
+        row.is_tied_with(best) && row.torn == best.torn
     }
 
     /// Returns the best cell in full, and the meaning of the marks.
     pub fn notes(&self) -> Vec<Note> {
         let best = self.best;
+        if self.is_of_pages {
+            let of_lines =
+                self.sides.iter().filter_map(|side| self.best_of(side)).collect::<Vec<_>>();
+            let line = "the fastest of its line that is never torn";
+            let line = (!of_lines.is_empty()).then(|| Note::of_mark(Mark::Best, line));
+            let is_level = |row: &Row| {
+                let is_best = |best: &&Row| std::ptr::eq(row, *best);
+                let is_of_line = |best: &&Row| {
+                    best.cell.as_ref().map(|of| &of.side) == row.cell.as_ref().map(|of| &of.side)
+                };
+                !of_lines.iter().any(is_best)
+                    && of_lines.iter().any(|best| is_of_line(best) && self.is_level(row, best))
+            };
+            return line.into_iter().chain(self.group.marks(best, is_level)).collect();
+        }
         let labelled = |label: &str, figure: String| match figure.is_empty() {
             true => figure,
             false => format!("{label}{figure}"),

@@ -2,7 +2,7 @@
 
 use super::{
     CrashLeaves, Direction, Flush, Interval, Latency, Process, SettingsPair, Spread, Survives,
-    SurvivesWord, Sustained,
+    SurvivesWord, Sustained, Torn,
 };
 use crate::stats::{ROUGH_WIDTH, distinguishable, interval, median, relative_width};
 use crate::units::{rounded, significant};
@@ -42,6 +42,9 @@ pub struct Row {
     /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of
     /// the old, and a part of the appended).
     pub crash_leaves: Option<CrashLeaves>,
+    /// Whether a power loss may leave a part of a page, where pages of a database are written:
+    /// `possible` or `never`.
+    pub torn: Option<Torn>,
     /// The requested settings, those in effect, and the reason for each difference.
     pub settings: SettingsPair,
     /// Each run, in order.

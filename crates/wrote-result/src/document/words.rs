@@ -21,6 +21,17 @@ pub enum CrashLeaves {
     OldAndPart,
 }
 
+/// Whether a power loss in the middle of a page's write may leave some of the old page and some of
+/// the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Torn {
+    /// It may: nothing promises more than whole sectors.
+    Possible,
+    /// Never: by the way of writing, or by the kernel's promise (`RWF_ATOMIC`).
+    Never,
+}
+
 /// The state of a file's blocks when the clock starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -199,7 +210,7 @@ impl From<&str> for Ioengine {
     }
 }
 
-word!(CrashLeaves, Blocks, SourceCache, Ioengine, Process, Direction);
+word!(CrashLeaves, Torn, Blocks, SourceCache, Ioengine, Process, Direction);
 
 #[cfg(test)]
 mod tests {

@@ -89,7 +89,7 @@ fn why_not(target: &Target, release: &str) -> String {
         Err(because) => return because.clone(),
         Ok(device) => &device.name,
     };
-    let none = format!("the device {device} promises none (atomic_write_unit_max_bytes is 0)");
+    let none = format!("the device {device} promises none");
     match filesystem {
         "xfs" if version(release) < Some((6, 16)) => {
             format!("{none}, and XFS makes them by itself since Linux 6.16")

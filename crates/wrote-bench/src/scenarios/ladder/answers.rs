@@ -53,13 +53,13 @@ fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer
         question: question.into(),
         row: simplest.name.clone(),
         how: how(simplest),
-        bytes_per_s: None,
         yardstick: yardstick(evidence, simplest),
         faster: faster.map(|faster| Faster {
             row: faster.name.clone(),
             how: how(faster),
             times: ratio(faster, simplest),
         }),
+        ..Answer::default()
     })
 }
 
