@@ -33,8 +33,9 @@ pub(crate) fn row_of(row: &Row, (done, run): (Done, Run), bytes: u64) -> Repeate
         ..run
     };
     let row = row.clone().with_run(run);
-    let run = Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns);
-    Repeated { written_bytes: done.counts.written_bytes, ..run }
+    let mut run = Repeated::of_transactions(row, done.latencies_ns, done.flushes_ns);
+    run.written_bytes = done.counts.written_bytes;
+    run
 }
 
 /// Returns the numbers of the jobs with atomic writes that this disk does not make, with reasons.

@@ -97,7 +97,8 @@ fn clause(answer: &Answer, row: &Row) -> String {
         _ if row.torn.is_some() => {
             let clients = units::counted(settings.numjobs.into(), "client");
             let size = units::block_size(settings.bs_bytes);
-            return format!("{figure} {safety}pages of {size} by {clients}");
+            let number = figure.strip_suffix("/s").unwrap_or(&figure).trim_end();
+            return format!("{number} {safety}pages of {size} per second by {clients}");
         }
         _ if row.workload.starts_with("langs/") => {
             format!("{} by {}", question.to_lowercase(), row.short_name())

@@ -75,11 +75,11 @@ const fn way(kind: Kind, name: &'static str, head: &'static str, words: &'static
 }
 
 const WAYS: [Way; 5] = [
-    way(Plain, "pages/plain", "plain", "write, flush: may be torn"),
-    way(DoubleWrite, "pages/doublewrite", "double write", "journal, then its place"),
+    way(Plain, "pages/plain", "plain", "plain write"),
+    way(DoubleWrite, "pages/doublewrite", "double write", "double write"),
     way(Image, "pages/log-image", "log image", "image in a log"),
-    way(NewPlace, "pages/new-place", "new place", "new place, then pointer"),
-    way(Atomic, ATOMIC, "RWF_ATOMIC", "RWF_ATOMIC, flush"),
+    way(NewPlace, "pages/new-place", "new place", "new place and pointer"),
+    way(Atomic, ATOMIC, "RWF_ATOMIC", "RWF_ATOMIC"),
 ];
 
 /// A row.
@@ -221,7 +221,7 @@ impl Page {
         Row {
             name: self.name(),
             workload: NAME.into(),
-            way: format!("{side}, {}", self.way.head),
+            way: format!("{side}, {}", self.way.words),
             view: Some(View::Operations),
             cell: Some(Cell { title: "PAGE x CLIENTS".into(), side, head: self.way.head.into() }),
             survives: Some(survives),

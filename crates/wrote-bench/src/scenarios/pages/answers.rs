@@ -3,7 +3,6 @@
 use super::{
     ATOMIC, Atomic, CLIENTS, DoubleWrite, Image, Kind, NewPlace, Page, Plain, SIZES_BYTES, WAYS,
 };
-use crate::choice::per_s;
 use itertools::Itertools;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Row, Torn, fastest};
@@ -20,9 +19,10 @@ pub(super) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let is_atomic = |(row, _): &&(String, String)| row.starts_with(ATOMIC);
     let because = evidence.left_out.iter().find(is_atomic).map(|(_, because)| because);
     if let (Some(because), Some(first)) = (because, answers.first_mut()) {
-        let sentence = format!("{}.", capital(because));
-        first.note = Some(first.note.take().into_iter().chain([sentence]).join(" "));
+        first.note = sentences(first.note.take().into_iter().chain([because.clone()]));
     }
+    let ended = |note: String| note + ".";
+    answers.iter_mut().for_each(|of| of.note = of.note.take().map(ended));
     answers
 }
 
@@ -30,7 +30,7 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let row = |kind: Kind| {
         let way = WAYS.iter().find(|way| way.kind == kind)?;
         let name = Page { way, bytes, clients }.name();
-        Some((way.head, evidence.rows.iter().find(|row| row.name == name)?))
+        Some((way.words, evidence.rows.iter().find(|row| row.name == name)?))
     };
     let safe: Vec<(&str, &Row)> = SAFE.into_iter().filter_map(row).collect();
     let safe = safe.into_iter().filter(|(_, row)| row.torn == Some(Torn::Never));
@@ -38,33 +38,32 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let is_best = |row: &Row| row.name == best.name || row.is_tied_with(best);
     let mut level = safe.filter(|(_, row)| is_best(row));
     let (how, chosen) = level.next()?;
-    let others = level.map(|(head, _)| head).join(", ");
-    let tied = (!others.is_empty()).then(|| format!("No difference found from {others}."));
+    let others = level.map(|(words, _)| words).join(", ");
+    let tied = (!others.is_empty()).then(|| format!("no difference found from {others}"));
+    let beside = |words: &str, row: &Row, other: &Row| match row.is_tied_with(other) {
+        true => format!("{words}no difference found from"),
+        false => format!("{words}{} times", row.times(other)),
+    };
     let plain = row(Plain).map(|(_, plain)| {
-        let times = match chosen.is_tied_with(plain) {
-            true => "No difference found from".to_owned(),
-            false => format!("{} times", capital(&chosen.times(plain))),
-        };
-        format!("{times} a plain write ({} /s), which a power loss may tear.", per_s(plain))
+        let (figure, unit) = units::alike(&[plain.iops()], &units::COUNTS);
+        let (beside, figure) = (beside("", chosen, plain), &figure[0]);
+        format!("{beside} a plain write ({figure} {unit}), which a power loss may tear")
     });
-    let atomic = row(Atomic).zip(row(DoubleWrite)).map(|((_, atomic), (_, double))| {
-        match atomic.is_tied_with(double) {
-            true => "RWF_ATOMIC: no difference found from a double write.".to_owned(),
-            false => format!("RWF_ATOMIC: {} times a double write.", atomic.times(double)),
-        }
+    let atomic = row(Atomic).zip(row(DoubleWrite)).map(|((words, atomic), (_, double))| {
+        format!("{} a double write", beside(&format!("{words}: "), atomic, double))
     });
-    let sentences: Vec<String> = tied.into_iter().chain(plain).chain(atomic).collect();
     let clients = units::counted(clients.into(), "client");
     Some(Answer {
         question: format!("Never torn, {}, {clients}", units::block_size(bytes)),
         row: chosen.name.clone(),
         how: how.into(),
-        note: (!sentences.is_empty()).then(|| sentences.join(" ")),
+        note: sentences(tied.into_iter().chain(plain).chain(atomic)),
         ..Answer::default()
     })
 }
 
-/// Returns the text as the beginning of a sentence.
-fn capital(text: &str) -> String {
-    text[..1].to_ascii_uppercase() + &text[1..]
+/// Joins sentences, which begin small; `None` without one.
+fn sentences(all: impl Iterator<Item = String>) -> Option<String> {
+    let capital = |text: String| text[..1].to_ascii_uppercase() + &text[1..];
+    all.reduce(|text, next| format!("{text}. {}", capital(next)))
 }
