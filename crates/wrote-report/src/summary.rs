@@ -98,7 +98,7 @@ fn clause(answer: &Answer, row: &Row) -> String {
             let clients = units::counted(settings.numjobs.into(), "client");
             let size = units::block_size(settings.bs_bytes);
             let number = figure.strip_suffix("/s").unwrap_or(&figure).trim_end();
-            return format!("{number} {safety}pages of {size} per second by {clients}");
+            return format!("{number} never torn pages of {size} per second by {clients}");
         }
         _ if row.workload.starts_with("langs/") => {
             format!("{} by {}", question.to_lowercase(), row.short_name())

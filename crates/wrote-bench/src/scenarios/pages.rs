@@ -11,6 +11,7 @@ use crate::scenario::{Listed, Scenario};
 use crate::site::Site;
 use crate::transactions;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
 use wrote::device::Target;
@@ -76,7 +77,7 @@ const fn way(kind: Kind, name: &'static str, head: &'static str, words: &'static
 
 const WAYS: [Way; 5] = [
     way(Plain, "pages/plain", "plain", "plain write"),
-    way(DoubleWrite, "pages/doublewrite", "double write", "double write"),
+    way(DoubleWrite, "pages/doublewrite", "doublewrite", "double write"),
     way(Image, "pages/log-image", "log image", "image in a log"),
     way(NewPlace, "pages/new-place", "new place", "new place and pointer"),
     way(Atomic, ATOMIC, "RWF_ATOMIC", "RWF_ATOMIC"),
@@ -125,7 +126,7 @@ impl Scenario for Pages {
             return Ok(Vec::new());
         }
         let runs = Runs::new(pages, call);
-        transactions::check_space(&call.target.path, runs.space_bytes(), call.target)?;
+        transactions::check_space(&call.target.path, space_bytes(&runs.pages), call.target)?;
         Ok(vec![runs.plan(call)])
     }
 
@@ -145,12 +146,16 @@ impl Page {
         name == NAME || name == self.way.name || name == self.name()
     }
 
-    /// Returns the name of its files. Rows share them, but for atomic writes, which may move a
-    /// file's blocks about.
-    fn part(&self, file: &str) -> String {
-        match self.way.kind {
-            Atomic => format!("{file}-{}k-of-{}", self.bytes >> 10, self.clients),
-            _ => format!("{file}-of-{}", self.clients),
+    /// Returns the path of a client's file. Rows share their files, but for atomic writes, which may
+    /// move a file's blocks about.
+    fn path(&self, file: &str, client: u32, site: &Site) -> PathBuf {
+        let (is_atomic, are_many) = (self.way.kind == Atomic, self.clients > 1);
+        let part = format!("{file}{}", if are_many { "-of_many" } else { "" });
+        // A file of a run is named by words and one number.
+        let size = (self.bytes >> 12) as u32;
+        match is_atomic {
+            true => site.file(&format!("atomic-{part}"), size * CLIENTS[1] + client),
+            false => site.file(&part, client),
         }
     }
 
@@ -223,7 +228,7 @@ impl Page {
             workload: NAME.into(),
             way: format!("{side}, {}", self.way.words),
             view: Some(View::Operations),
-            cell: Some(Cell { title: "PAGE x CLIENTS".into(), side, head: self.way.head.into() }),
+            cell: Some(Cell { title: "BS x CLIENTS".into(), side, head: self.way.head.into() }),
             survives: Some(survives),
             torn: Some(transactions::torn(torn, survives)),
             settings: SettingsPair {
@@ -255,7 +260,7 @@ impl Runs {
         let bytes_max = call.common.written_bytes_max(call.target);
         if bytes_max < u64::MAX {
             let round: u64 = of.pages.iter().map(|page| page.job().transaction_bytes()).sum();
-            of.most = bytes_max.saturating_sub(of.space_bytes()) / (round * u64::from(runs));
+            of.most = bytes_max.saturating_sub(space_bytes(&of.pages)) / (round * u64::from(runs));
         }
         of
     }
@@ -277,7 +282,7 @@ impl Runs {
                 ..RowSpec::default()
             }
         });
-        let (rows, runs, space_bytes) = (rows.collect(), self.runs, self.space_bytes());
+        let (rows, runs, space_bytes) = (rows.collect(), self.runs, space_bytes(&self.pages));
         Plan {
             runs,
             within: call.within.map(|within| Within::new(within, Duration::ZERO, true)),
@@ -286,20 +291,20 @@ impl Runs {
             ..Plan::new(NAME, QUESTION, rows, self)
         }
     }
+}
 
-    /// Returns the files of all rows, each once: the bytes of each, and the number of its sets.
-    fn files(&self) -> BTreeMap<String, (u64, u32)> {
-        let of_page = |page: &Page| {
-            let job = page.job();
-            let of = |file: &FileSpec| (page.part(&file.name), (file.bytes, job.sets()));
-            job.files.iter().map(of).collect::<Vec<_>>()
-        };
-        self.pages.iter().flat_map(of_page).collect()
+/// Returns the bytes of all files of these rows: of atomic writes each size has its own.
+fn space_bytes<'a>(pages: impl IntoIterator<Item = &'a Page>) -> u64 {
+    let mut files = BTreeMap::new();
+    for page in pages {
+        let job = page.job();
+        let own_bytes = if page.way.kind == Atomic { page.bytes } else { 0 };
+        for file in &job.files {
+            let key = (file.name.clone(), page.clients, own_bytes);
+            files.insert(key, file.bytes * u64::from(job.sets()));
+        }
     }
-
-    fn space_bytes(&self) -> u64 {
-        self.files().values().map(|(bytes, sets)| bytes * u64::from(*sets)).sum()
-    }
+    files.values().sum()
 }
 
 impl Work for Runs {
@@ -307,19 +312,20 @@ impl Work for Runs {
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         let jobs: Vec<Steps> = self.pages.iter().map(Page::job).collect();
         let left_out = transactions::not_atomic(jobs.iter(), site)?;
-        for (number, (page, job)) in self.pages.iter().zip(&jobs).enumerate() {
-            if left_out.iter().all(|(of, _)| *of != number) {
-                Running::new(job, &|name, set| site.file(&page.part(name), set), seed())?;
-            }
+        let is_measured = |number: &usize| left_out.iter().all(|(of, _)| of != number);
+        let measured: Vec<usize> = (0..jobs.len()).filter(is_measured).collect();
+        for number in &measured {
+            let page = &self.pages[*number];
+            Running::new(&jobs[*number], &|name, set| page.path(name, set, site), seed())?;
         }
-        Ok(Prepared { written_bytes: self.space_bytes(), left_out })
+        let written_bytes = space_bytes(measured.iter().map(|number| &self.pages[*number]));
+        Ok(Prepared { written_bytes, left_out })
     }
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let page = self.pages[at.row];
         let job = page.job();
-        let path = |name: &str, set| site.file(&page.part(name), set);
-        let running = Running::new(&job, &path, seed())?;
+        let running = Running::new(&job, &|name, set| page.path(name, set, site), seed())?;
         let timed = transactions::timed(running, self.time, self.most_of(&page), site)?;
         // A page counts once, however often it is written: rows are compared by their pages.
         let bytes = timed.0.transactions * page.bytes;
@@ -327,8 +333,11 @@ impl Work for Runs {
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        let files = self.files();
-        let paths = files.iter().flat_map(|(part, (_, sets))| site.files(part, *sets));
-        site.clear_shared(&paths.collect::<Vec<_>>())
+        let of_page = |page: &Page| -> Vec<PathBuf> {
+            let (job, page) = (page.job(), *page);
+            let files = |client| job.files.iter().map(move |of| page.path(&of.name, client, site));
+            (0..job.sets()).flat_map(files).collect()
+        };
+        site.clear_shared(&self.pages.iter().flat_map(of_page).collect::<Vec<_>>())
     }
 }

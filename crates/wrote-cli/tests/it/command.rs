@@ -5,6 +5,7 @@ use crate::support::{
     bench, document, findings, job_files, row, run_folders, survived, terminal, until_it_writes,
     wrote,
 };
+use crate::text::screen::assert_lines_fit;
 use fixtures::{Running, finish, folder, names, skip, skip_here};
 use rustix::process::Signal;
 use std::fs;
@@ -79,6 +80,28 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
         assert_eq!(row.latency_ns.unwrap().count, operations(row), "{}", row.name);
     }
     assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn pages_are_measured_with_whether_they_may_be_torn_and_an_answer() {
+    let folder = folder();
+    let only = "pages/plain-16k-16,pages/doublewrite-16k-1,pages/doublewrite-16k-16,pages/atomic";
+    let arguments = format!("--only {only} --time 50ms --runs 2");
+    let finished = finish(bench(folder.path(), &arguments).env("COLUMNS", "80"));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let text = &finished.stdout;
+    assert_lines_fit(text, 80);
+    for words in ["BS x CLIENTS", "\nTORN ", "possible", "never", "Never torn, 16 KiB, 16 clients"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Where there are no atomic writes, one line says so.
+    let skipped = finished.stderr.lines().filter(|line| line.contains("skipped")).count();
+    assert!(skipped <= 1, "{}", finished.stderr);
+    assert_eq!(text.contains("no atomic writes here"), skipped == 1, "{text}");
+    assert_eq!(names(folder.path()), [""; 0]);
+    let list = finish(&mut wrote(&["bench", "--list", "--only", "pages"])).stdout;
+    assert!(list.contains("pages/doublewrite") && list.contains("pages/atomic"), "{list}");
 }
 
 /// Returns the number of operations of all runs, by their bytes.

@@ -89,6 +89,8 @@ fn reaches_device(row: &Row) -> bool {
         && row.view() == View::Operations
         && settings.bs_bytes > 0
         && settings.direct
+        // A page of a database is several writes.
+        && row.torn.is_none()
 }
 
 /// Returns the block size that the device prefers to the row's, and whether the row is slower for

@@ -76,10 +76,10 @@ impl<'a> Grid<'a> {
         let Some((_, row)) = self.cells.iter().find(is_here) else {
             return Text { mark: Some(Mark::None), ..Text::default() };
         };
-        let word = |word: String| Text { mark: Some(Mark::None), ..word.into() };
         match side {
-            SURVIVES => return word(text(row.survives)),
-            TORN => return word(text(row.torn)),
+            // The word is wider than a figure, and takes the columns of its mark.
+            SURVIVES => return text(row.survives).into(),
+            TORN => return Text { mark: Some(Mark::None), ..text(row.torn).into() },
             _ => {}
         }
         let mark = match self.best_of(side) {
