@@ -69,8 +69,6 @@ struct Way {
     words: &'static str,
 }
 
-const ATOMIC: &str = "pages/atomic";
-
 const fn way(kind: Kind, name: &'static str, head: &'static str, words: &'static str) -> Way {
     Way { kind, name, head, words }
 }
@@ -80,7 +78,7 @@ const WAYS: [Way; 5] = [
     way(DoubleWrite, "pages/doublewrite", "doublewrite", "double write"),
     way(Image, "pages/log-image", "log image", "image in a log"),
     way(NewPlace, "pages/new-place", "new place", "new place and pointer"),
-    way(Atomic, ATOMIC, "RWF_ATOMIC", "RWF_ATOMIC"),
+    way(Atomic, "pages/atomic", "RWF_ATOMIC", "RWF_ATOMIC"),
 ];
 
 /// A row.

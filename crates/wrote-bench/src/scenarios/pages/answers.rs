@@ -1,8 +1,6 @@
 //! The answers: the fastest way that is never torn, and what it costs.
 
-use super::{
-    ATOMIC, Atomic, CLIENTS, DoubleWrite, Image, Kind, NewPlace, Page, Plain, SIZES_BYTES, WAYS,
-};
+use super::{Atomic, CLIENTS, DoubleWrite, Image, Kind, NewPlace, Page, Plain, SIZES_BYTES, WAYS};
 use itertools::Itertools;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Row, Torn, fastest};
@@ -14,19 +12,17 @@ const SAFE: [Kind; 4] = [Atomic, DoubleWrite, Image, NewPlace];
 
 /// Answers for each number of clients, for the most common of the sizes that were measured.
 pub(super) fn answers(evidence: &Evidence) -> Vec<Answer> {
-    let of = |clients| SIZES_BYTES.iter().find_map(|bytes| answer(evidence, *bytes, clients));
-    let mut answers: Vec<Answer> = CLIENTS.into_iter().filter_map(of).collect();
-    let is_atomic = |(row, _): &&(String, String)| row.starts_with(ATOMIC);
-    let because = evidence.left_out.iter().find(is_atomic).map(|(_, because)| because);
-    if let (Some(because), Some(first)) = (because, answers.first_mut()) {
-        first.note = sentences(first.note.take().into_iter().chain([because.clone()]));
+    let mut answers: Vec<Answer> = Vec::new();
+    for clients in CLIENTS {
+        let is_first = answers.is_empty();
+        let of = |bytes: &u64| answer(evidence, *bytes, clients, is_first);
+        answers.extend(SIZES_BYTES.iter().find_map(of));
     }
-    let ended = |note: String| note + ".";
-    answers.iter_mut().for_each(|of| of.note = of.note.take().map(ended));
     answers
 }
 
-fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
+/// Returns the answer for pages of a size. The first one says why there are no atomic writes.
+fn answer(evidence: &Evidence, bytes: u64, clients: u32, is_first: bool) -> Option<Answer> {
     let row = |kind: Kind| {
         let way = WAYS.iter().find(|way| way.kind == kind)?;
         let name = Page { way, bytes, clients }.name();
@@ -49,15 +45,25 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
         let (beside, figure) = (beside("", chosen, plain), &figure[0]);
         format!("{beside} a plain write ({figure} {unit}), which a power loss may tear")
     });
-    let atomic = row(Atomic).zip(row(DoubleWrite)).map(|((words, atomic), (_, double))| {
+    let atomic = row(Atomic).zip(row(DoubleWrite));
+    // Where both are as fast as the fastest, the first sentence says so.
+    let atomic = atomic.filter(|((_, atomic), (_, double))| !is_best(atomic) || !is_best(double));
+    let atomic = atomic.map(|((words, atomic), (_, double))| {
         format!("{} a double write", beside(&format!("{words}: "), atomic, double))
     });
+    let way = WAYS.iter().find(|way| way.kind == Atomic)?;
+    let name = Page { way, bytes, clients }.name();
+    let is_why = |(row, because): &&(String, String)| *row == name && because.contains("atomic");
+    let because = evidence.left_out.iter().filter(|_| is_first).find(is_why);
+    let because = because.map(|(_, because)| because.clone());
+    let all = tied.into_iter().chain(plain).chain(atomic).chain(because);
+    let note = sentences(all).map(|note| note + ".");
     let clients = units::counted(clients.into(), "client");
     Some(Answer {
         question: format!("Never torn, {}, {clients}", units::block_size(bytes)),
         row: chosen.name.clone(),
         how: how.into(),
-        note: sentences(tied.into_iter().chain(plain).chain(atomic)),
+        note,
         ..Answer::default()
     })
 }
