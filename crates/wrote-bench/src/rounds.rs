@@ -306,7 +306,11 @@ fn run_all(
             let is_place = |place: &(usize, usize)| *place == (number, row);
             schedule.end_row(places.iter().position(is_place).expect("it is a row"));
         }
-        note_skipped(&left_out, ticker);
+        for because in left_out.iter().map(|(_, because)| because).unique() {
+            let rows = left_out.iter().filter(|(_, of)| of == because);
+            let rows: Vec<&str> = rows.map(|(name, _)| name.as_str()).collect();
+            ticker.note(&format!("{} skipped: {because}", some_of(&rows, SKIPPED_MAX)));
+        }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
     // All ranks decide by rank 0's time when the last of them has come, and therefore alike. Rank 0
@@ -376,11 +380,8 @@ fn run_all(
         return Err(Error::Interrupted);
     }
     finish(plans, sites)?;
-    let short = schedule.left_out().filter(|_| !is_interrupted);
-    let short: Vec<(usize, String)> = short.collect();
-    let named = short.iter().map(|(row, because)| (names[*row].clone(), because.clone()));
-    note_skipped(&named.collect::<Vec<_>>(), ticker);
-    for (row, because) in short {
+    for (row, because) in schedule.left_out().filter(|_| !is_interrupted) {
+        ticker.note(&format!("{} skipped: {because}", names[row]));
         measured[places[row].0].left_out.push((names[row].clone(), because));
     }
     for ((plan, _), runs) in places.into_iter().zip(runs) {
@@ -396,15 +397,6 @@ fn run_all(
         (of.burst, of.is_interrupted) = (plan.work.burst(), is_interrupted);
     }
     Ok(measured)
-}
-
-/// Notes the rows that can't be measured, one line for each reason.
-fn note_skipped(left_out: &[(String, String)], ticker: &mut Ticker) {
-    for because in left_out.iter().map(|(_, because)| because).unique() {
-        let rows = left_out.iter().filter(|(_, of)| of == because);
-        let names: Vec<&str> = rows.map(|(name, _)| name.as_str()).collect();
-        ticker.note(&format!("{} skipped: {because}", some_of(&names, SKIPPED_MAX)));
-    }
 }
 
 /// Makes one run, and where it is to be judged and other programs disturbed it, another in its

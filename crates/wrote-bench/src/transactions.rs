@@ -2,24 +2,26 @@
 
 use crate::site::Site;
 use std::fs::File;
-use std::path::Path;
-use std::time::Duration;
+use std::path::PathBuf;
 use wrote::device::{self, Target};
-use wrote_jobs::clock::clocked;
+use wrote_jobs::data::seed;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::{Done, FileSpec, Running, Start, Step, Steps};
-use wrote_result::document::{Blocks, Flush, Ioengine, Row, Run, Settings, Survives, Torn};
+use wrote_result::document::{
+    Blocks, Flush, Ioengine, Row, Run, Settings, SettingsPair, Survives, Torn, View,
+};
 use wrote_result::{Error, units};
 
-/// Runs transactions for a time, or `most` of them on each set of files.
-pub(crate) fn timed(
-    running: Running,
-    time: Duration,
-    most: u64,
-    site: &Site,
-) -> Result<(Done, Run), Error> {
-    clocked(&site.timer()?, Usage::now, || running.run(time, most, site.stop))
+/// Prepares the files of a job, whose sets are numbered from `first`.
+pub(crate) fn ready<'a>(job: &'a Steps, first: u32, site: &Site) -> Result<Running<'a>, Error> {
+    Running::new(job, &|name, set| site.file(name, first + set), seed())
+}
+
+/// Returns the paths of these files.
+pub(crate) fn files(job: &Steps, first: u32, site: &Site) -> Vec<PathBuf> {
+    let of = |set| job.files.iter().map(move |file| site.file(&file.name, first + set));
+    (0..job.sets()).flat_map(of).collect()
 }
 
 /// Composes the row of a run whose transactions count as `bytes`.
@@ -68,24 +70,24 @@ pub(crate) fn not_atomic<'a>(
     })
 }
 
-/// Returns whether a power loss may tear a page, whose way of writing makes it `torn`. A way relies
+/// Composes the row of a job on this disk, without names. A way of writing that is never torn relies
 /// on flushes: where they don't reach a disk, nothing keeps its order.
-pub(crate) fn torn(torn: Torn, survives: Survives) -> Torn {
-    if survives < Survives::PowerLoss { Torn::Possible } else { torn }
-}
-
-/// Refuses a folder on a disk with too little space, if that is known (some FUSE report a capacity
-/// of 0).
-pub(crate) fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
-    if target.capacity_bytes == 0 || needs <= target.free_bytes {
-        return Ok(());
+pub(crate) fn composed(job: &Steps, torn: Option<Torn>, target: &Target) -> Row {
+    let survives = target.survives(Survives::of_write(job.is_durable(), false));
+    let asked = settings(job);
+    let effective = Settings { bs_bytes: job.moved_bytes(), ..asked.clone() };
+    let is_lost = survives < Survives::PowerLoss;
+    Row {
+        view: Some(View::Operations),
+        survives: Some(survives),
+        torn: torn.map(|torn| if is_lost { Torn::Possible } else { torn }),
+        settings: SettingsPair { asked, effective, fallbacks: Vec::new() },
+        ..Row::default()
     }
-    let [needs, free] = [needs, target.free_bytes].map(units::bytes);
-    Err(Error::Failed(format!("{}: needs {needs}, and {free} are free", path.display())))
 }
 
 /// Returns the settings of a job of steps, as far as one operation can describe them.
-pub(crate) fn settings(job: &Steps) -> Settings {
+fn settings(job: &Steps) -> Settings {
     let is = |file: fn(&FileSpec) -> bool| job.files.iter().any(file);
     let flushes = |step: fn(&Step) -> bool| job.each.iter().any(step);
     let sync = if is(|file| file.dsync) {
@@ -113,23 +115,5 @@ pub(crate) fn settings(job: &Steps) -> Settings {
         sync,
         blocks,
         ..Settings::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn too_little_space_is_refused_where_a_file_system_tells_its_size() {
-        let mut target = device::examine(".").unwrap();
-        target.free_bytes = 10;
-        let mut check = |capacity_bytes, needs| {
-            target.capacity_bytes = capacity_bytes;
-            check_space(Path::new("/data"), needs, &target)
-        };
-        assert!(check(20, 10).is_ok() && check(0, 11).is_ok());
-        let refused = check(20, 11).unwrap_err().to_string();
-        assert_eq!(refused, "/data: needs 11 B, and 10 B are free");
     }
 }

@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::paint::{Mark, Tone};
 use crate::table::{Bars, Column, Keep, Table, Text};
 use std::ptr;
-use wrote_result::document::{CrashLeaves, Latency, Row, Torn, View};
+use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
 /// The part of the lowest latency's bar.
@@ -109,18 +109,6 @@ impl<'a> Of<'a> {
             Text { tone, ..text(row.survives).into() }
         };
         self.words("SURVIVES", Keep::Always, survives).titled("survives")
-    }
-
-    fn torn(self) -> Column {
-        let torn = |row: &Row| {
-            let tone = match row.torn {
-                Some(Torn::Never) => Tone::Green,
-                Some(Torn::Possible) => Tone::Yellow,
-                None => Tone::Plain,
-            };
-            Text { tone, ..text(row.torn).into() }
-        };
-        self.words("TORN", Keep::Always, torn).titled("torn")
     }
 }
 
@@ -234,6 +222,7 @@ fn operations(of: Of) -> Vec<Column> {
     let (is_of_files, best) = (group.view() == View::Files, group.best());
     let mixes_rw = group.common(|row| row.settings.effective.rw.clone()).is_none();
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
+    let has_torn = group.rows.iter().any(|row| row.torn.is_some());
     let mixes_bytes = is_of_files && group.common(|row| row.bytes_per_run).is_none();
     // For small operations their rate matters more than their bytes or its interval.
     let (keep, spread) = match group.is_counted() {
@@ -273,7 +262,7 @@ fn operations(of: Of) -> Vec<Column> {
         group.is_counted().then_some(cost_of_operation),
         is_of_files.then(|| of.figures("MEMORY", Keep::Always, peak_memory).titled("peak memory")),
         Some(of.survives()),
-        group.rows.iter().any(|row| row.torn.is_some()).then(|| of.torn()),
+        has_torn.then(|| of.words("TORN", Keep::Always, |row| text(row.torn)).titled("torn")),
     ]
     .into_iter()
     .flatten()

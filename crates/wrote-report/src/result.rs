@@ -162,8 +162,7 @@ fn foot(document: &Document) -> Vec<Note> {
     let survives = document.rows().any(|row| row.survives.is_some()).then_some(survives);
     let has_leaves = document.rows().any(|row| row.crash_leaves.is_some());
     let leaves = has_leaves.then(|| CRASH_LEAVES_LEGEND.to_owned());
-    let has_torn = document.rows().any(|row| row.torn.is_some());
-    let torn = has_torn.then(|| TORN_LEGEND.to_owned());
+    let torn = document.rows().any(|row| row.torn.is_some()).then(|| TORN_LEGEND.to_owned());
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     let foot = survives.into_iter().chain(leaves).chain(torn).chain([made]);
     foot.map(|text| Note { on: On::Screen, ..text.into() }).collect()

@@ -184,7 +184,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Some(Note::from(format!("{}: {}.", answer.question, standing.text)))
     });
     let notes = found.iter().filter_map(|(answer, _)| {
-        Some(Note::from(format!("{}: {}", answer.question, answer.note.as_ref()?)))
+        Some(Note::from(format!("{}: {}.", answer.question, answer.note.as_ref()?)))
     });
     let warnings = warnings(&document.findings).into_iter().map(warning);
     let last = headline(document);

@@ -13,16 +13,17 @@ use crate::settings::Common;
 use crate::site::{Site, clear};
 use crate::stream::{self, Past, Sizes};
 use crate::transactions;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_jobs::data::seed;
+use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::{Burst, Evidence};
 use wrote_jobs::machine::foreign::SAMPLE;
+use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::steps::{Running, Steps};
-use wrote_result::Error;
-use wrote_result::document::{Direction, Finding, Row, Settings, SettingsPair, View};
+use wrote_jobs::steps::Steps;
+use wrote_result::document::{Finding, Row};
+use wrote_result::{Error, units};
 
 const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
@@ -61,10 +62,10 @@ impl Scenario for Suits {
             return Err(Error::Usage(format!("--runs {few}: a verdict needs {RUNS_MIN} or more")));
         }
         let runs = Runs::new(&self.0);
-        transactions::check_space(&self.0.path, runs.space_bytes(), call.target)?;
+        check_space(&self.0.path, runs.space_bytes(), call.target)?;
         if let Some(path) = &self.0.neighbour_path {
             scratch::check_writable(path)?;
-            transactions::check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
+            check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
         if self.0.sustained.is_some() {
@@ -155,22 +156,11 @@ impl Runs {
             1 => (program.name.clone(), String::new()),
             _ => ("programs".into(), format!("{}: ", program.name)),
         };
-        let settings = transactions::settings(job);
-        let survives = target.survives(wrote::Survives::of_write(job.is_durable(), false));
         let row = Row {
             name: row_name(program, pattern, neighbour),
             workload,
             way: format!("{of_program}{}{beside}", pattern.label),
-            view: Some(View::Operations),
-            direction: Direction::Write,
-            survives: Some(survives),
-            torn: pattern.torn.map(|torn| transactions::torn(torn, survives)),
-            settings: SettingsPair {
-                effective: Settings { bs_bytes: job.moved_bytes(), ..settings.clone() },
-                asked: settings,
-                fallbacks: Vec::new(),
-            },
-            ..Row::default()
+            ..transactions::composed(job, pattern.torn, target)
         };
         // Rows alone are the most important, then those with the first neighbour.
         let place = self.request.neighbours.iter().position(|of| Some(*of) == neighbour);
@@ -269,10 +259,11 @@ impl Work for Runs {
 
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (pattern, neighbour) = (self.pattern(at.row).clone(), self.rows[at.row].2);
-        let running = Running::new(&pattern.job, &|name, set| site.file(name, set), seed())?;
+        let running = transactions::ready(&pattern.job, 0, site)?;
         let drained_bytes = self.drain(site)?;
         let time = self.time_of(at.row);
-        let work = || transactions::timed(running, time, u64::MAX, site);
+        let work =
+            || clocked(&site.timer()?, Usage::now, || running.run(time, u64::MAX, site.stop));
         let timed = match neighbour {
             None => work()?,
             Some(neighbour) => {
@@ -290,10 +281,7 @@ impl Work for Runs {
     }
 
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
-        let job = &self.pattern(row).job;
-        let set = |set| job.files.iter().map(move |file| site.file(&file.name, set));
-        let files: Vec<PathBuf> = (0..job.sets()).flat_map(set).collect();
-        clear(&files, site.scratch.path())
+        clear(&transactions::files(&self.pattern(row).job, 0, site), site.scratch.path())
     }
 
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
@@ -303,5 +291,33 @@ impl Work for Runs {
 
     fn burst(&self) -> Option<Burst> {
         stream::dropped(&self.past)
+    }
+}
+
+/// Refuses a folder on a disk with too little space, if that is known (some FUSE report a capacity
+/// of 0).
+fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
+    if target.capacity_bytes == 0 || needs <= target.free_bytes {
+        return Ok(());
+    }
+    let [needs, free] = [needs, target.free_bytes].map(units::bytes);
+    Err(Error::Failed(format!("{}: needs {needs}, and {free} are free", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_space_is_refused_where_a_file_system_tells_its_size() {
+        let mut target = device::examine(".").unwrap();
+        target.free_bytes = 10;
+        let mut check = |capacity_bytes, needs| {
+            target.capacity_bytes = capacity_bytes;
+            check_space(Path::new("/data"), needs, &target)
+        };
+        assert!(check(20, 10).is_ok() && check(0, 11).is_ok());
+        let refused = check(20, 11).unwrap_err().to_string();
+        assert_eq!(refused, "/data: needs 11 B, and 10 B are free");
     }
 }

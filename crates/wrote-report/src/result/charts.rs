@@ -340,44 +340,34 @@ fn course(label: &str, of: &Sustained) -> Picture {
 fn grid(group: &Group) -> Option<Figure> {
     let grid = Grid::of(group)?;
     let Grid { title: of_sides, sides, heads, cells, best, is_of_pages, .. } = &grid;
+    let value = |row: &Row| if *is_of_pages { row.iops() / 1e3 } else { row.throughput() / 1e9 };
     let cell = |(place, row): &(&Place, &Row)| {
         let side = sides.iter().position(|side| *side == place.side)?;
         let head = heads.iter().position(|head| *head == place.head)?;
         Some(Cell {
             side,
             head,
-            value: if *is_of_pages { row.iops() } else { row.throughput() },
+            value: value(row),
             figure: grid.figure(row),
-            short: match is_of_pages {
-                true => units::significant(row.iops() / 1e3),
-                false => units::significant(row.throughput() / 1e9),
-            },
+            short: units::significant(value(row)),
             title: title(group, row),
             is_best: grid.best_of(&place.side).is_some_and(|best| std::ptr::eq(*row, best)),
         })
     };
     let cells: Vec<Cell> = cells.iter().filter_map(cell).collect();
     let label = format!("Throughput of each cell of {}", group.workload);
-    if *is_of_pages {
-        return Some(Figure {
-            question: "Which way is fastest, and which is never torn by a power loss?".into(),
-            picture: heat(&label, of_sides, sides, heads, &cells),
-            legend: Vec::new(),
-            note:
-                "The border marks the fastest of a line that is never torn. Figures are pages per \
-                   second; without a unit they are thousands."
-                    .into(),
-        });
-    }
+    let (question, best, unit) = match is_of_pages {
+        true => ("Which way is fastest?", " of a line that is never torn".to_owned(), "k/s"),
+        false => {
+            let best = format!(": {}, {}", best.way, throughput(best));
+            ("Which size and which way are fastest?", best, "GB/s")
+        }
+    };
     Some(Figure {
-        question: "Which size and which way are fastest?".into(),
+        question: question.into(),
         picture: heat(&label, of_sides, sides, heads, &cells),
         legend: Vec::new(),
-        note: format!(
-            "The border marks the fastest: {}, {}. Figures without a unit are GB/s.",
-            best.way,
-            throughput(best)
-        ),
+        note: format!("The border marks the fastest{best}. Figures without a unit are {unit}."),
     })
 }
 

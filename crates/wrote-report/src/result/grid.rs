@@ -57,9 +57,8 @@ impl<'a> Grid<'a> {
 
     /// Returns the table of the cells.
     pub fn table(&self) -> Table {
-        let words = self.is_of_pages.then_some([SURVIVES, TORN]);
-        let lines: Vec<&str> =
-            self.sides.iter().copied().chain(words.into_iter().flatten()).collect();
+        let words = [SURVIVES, TORN].into_iter().filter(|_| self.is_of_pages);
+        let lines: Vec<&str> = self.sides.iter().copied().chain(words).collect();
         let sides = Column::words(self.title, Keep::Always, &lines, |side| *side);
         let column = |head: &&str| {
             // The mark takes two columns.
@@ -105,19 +104,13 @@ impl<'a> Grid<'a> {
     pub fn notes(&self) -> Vec<Note> {
         let best = self.best;
         if self.is_of_pages {
-            let of_lines =
-                self.sides.iter().filter_map(|side| self.best_of(side)).collect::<Vec<_>>();
             let line = "the fastest of its line that is never torn";
-            let line = (!of_lines.is_empty()).then(|| Note::of_mark(Mark::Best, line));
             let is_level = |row: &Row| {
-                let is_best = |best: &&Row| std::ptr::eq(row, *best);
-                let is_of_line = |best: &&Row| {
-                    best.cell.as_ref().map(|of| &of.side) == row.cell.as_ref().map(|of| &of.side)
-                };
-                !of_lines.iter().any(is_best)
-                    && of_lines.iter().any(|best| is_of_line(best) && self.is_level(row, best))
+                let of_line = row.cell.as_ref().and_then(|cell| self.best_of(&cell.side));
+                of_line.is_some_and(|best| row.name != best.name && self.is_level(row, best))
             };
-            return line.into_iter().chain(self.group.marks(best, is_level)).collect();
+            let marks = self.group.marks(best, is_level);
+            return [Note::of_mark(Mark::Best, line)].into_iter().chain(marks).collect();
         }
         let labelled = |label: &str, figure: String| match figure.is_empty() {
             true => figure,
