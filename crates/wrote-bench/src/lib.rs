@@ -25,9 +25,7 @@ pub mod versus;
 
 pub use bench::{Bench, report_leftovers};
 pub use calibration::{Calibration, Wanted};
-pub use plan::{
-    Call, Measured, OneRun, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work, in_turn,
-};
+pub use plan::{Call, Measured, OneRun, Plan, Prepared, RUNS_MIN, RowSpec, Turn, Within, Work};
 pub use progress::{Announcement, Answering, Observer, Progress, Ticker};
 pub use request::Request;
 pub use scenario::{Listed, Scenario};

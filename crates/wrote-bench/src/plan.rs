@@ -31,7 +31,7 @@ pub struct Turn {
 ///
 /// Every second round runs backwards. Thus no row always follows the same other row, and a steady
 /// drift affects all rows alike (M8).
-pub fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
+pub(crate) fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
     let of_round = move |round: u32| {
         (0..rows).map(move |row| Turn {
             row: if round.is_multiple_of(2) { row } else { rows - 1 - row },

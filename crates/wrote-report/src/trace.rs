@@ -6,9 +6,8 @@ use crate::tree::{Block, Card, Code, Note, Remark, Remarks, Role, Section, Style
 use itertools::Itertools;
 use wrote_result::doctor::State;
 use wrote_result::document::{Severity, Survives};
-use wrote_result::stats::distinguishable;
 use wrote_result::trace::{Advice, CrashState, CrashTest, End, File, How, Moment};
-use wrote_result::trace::{Replay, Trace, Verdict};
+use wrote_result::trace::{Trace, Verdict};
 use wrote_result::{quoted, units};
 
 /// The maximum number of files that a screen shows.
@@ -60,7 +59,6 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         notes.push(format!("{files} written and removed").into());
     }
     notes.extend(slowest(trace).map(|file| Note::from(time_of(trace, file))));
-    notes.extend(trace.replays.iter().map(|replay| Note::from(replayed(trace, replay))));
     let listed = if shown.is_empty() && notes.is_empty() { Role::Page } else { Role::Part };
     let files = vec![Block::Table(table(trace, &shown)), Block::notes(Style::Close, notes)];
     let remarks: Vec<Remark> = trace.findings.iter().map(remark).collect();
@@ -239,39 +237,6 @@ fn time_of(trace: &Trace, file: &File) -> String {
         units::seconds(file.span_s),
         units::seconds(file.flush_s),
         file.flushes
-    )
-}
-
-/// Returns how much faster the advised way is.
-fn replayed(trace: &Trace, replay: &Replay) -> String {
-    let (traced_s, advised_s) = (replay.as_traced_s.median, replay.advised_s.median);
-    let flushed = match replay.advised_writes_per_flush {
-        Some(writes) => format!("one flush for each {writes} writes"),
-        None => "one flush at the end".into(),
-    };
-    let way = match replay.advised_write_bytes {
-        Some(bytes) => format!("writes of {} and {flushed}", units::bytes(bytes)),
-        None => flushed,
-    };
-    // The advised way always flushes.
-    let is_flushed = trace.files.iter().any(|file| file.path == replay.path && file.flushes > 0);
-    let durable = if is_flushed { "" } else { ", but durable" };
-    let times = match distinguishable(&replay.as_traced_s, &replay.advised_s) {
-        false => "no difference found".into(),
-        true if advised_s < traced_s => {
-            format!("{} times faster", units::significant(traced_s / advised_s))
-        }
-        true => format!("{} times slower", units::significant(advised_s / traced_s)),
-    };
-    format!(
-        "{}, replayed on its disk: {} ({}) take {} as traced, and {} with {way} ({times}{durable}; \
-         median of {} runs in turn)",
-        path(trace, &replay.path),
-        units::counted(replay.writes, "write"),
-        units::bytes(replay.bytes),
-        units::seconds(traced_s),
-        units::seconds(advised_s),
-        replay.runs,
     )
 }
 

@@ -1,6 +1,6 @@
 //! The document of a traced program: one JSON document, `wrote.trace/1`.
 
-use crate::document::{Finding, Host, Interval, Program, Severity, Survives, SurvivesWord};
+use crate::document::{Finding, Host, Program, Severity, Survives, SurvivesWord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{As, DisplayFromStr, skip_serializing_none};
@@ -49,9 +49,6 @@ pub struct Trace {
     /// When the calls were made.
     #[serde(default)]
     pub timeline: Timeline,
-    /// Writes of files replayed beside the advised way (`--replay`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub replays: Vec<Replay>,
     /// Calls that could not be seen, ready to be shown.
     pub unseen: Vec<String>,
     /// Whether all that was written survives a power loss, as the worst of the files has it.
@@ -370,29 +367,6 @@ pub enum CallKind {
     FlushFolder,
     /// The program answered.
     Answer,
-}
-
-/// A file's writes run again on its disk, and the same bytes written as advised, in turn.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Replay {
-    /// The traced file.
-    pub path: String,
-    /// The bytes of each run: the file's, or as many as were written in a second.
-    pub bytes: u64,
-    /// The writes of each run as traced.
-    pub writes: u64,
-    /// The runs of each way.
-    pub runs: u32,
-    /// The time of a run with sizes, places, pauses and flushes as traced, in seconds.
-    pub as_traced_s: Interval,
-    /// The time of a run as advised, in seconds.
-    pub advised_s: Interval,
-    /// The writes that share a flush as advised; `None` where one flush at the end covers all.
-    pub advised_writes_per_flush: Option<u32>,
-    /// The size of the writes as advised; `None` where they have the sizes traced.
-    pub advised_write_bytes: Option<u64>,
 }
 
 /// How a file was produced.

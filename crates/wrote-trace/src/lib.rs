@@ -34,7 +34,6 @@ mod watch;
 
 pub use front::{Front, attended};
 pub use judge::kinds::{KINDS, Kind};
-pub use pattern::Jobs;
 pub use record::Record;
 pub use states::{State, states, without_loss};
 pub use tree::{Bytes, Entry, Tree};
@@ -99,7 +98,7 @@ pub struct Traced {
     /// Why the requested record was not made.
     pub record: Result<(), String>,
     /// The program's writes as jobs; `None` if it wrote nothing.
-    pub jobs: Option<Jobs>,
+    pub jobs: Option<String>,
 }
 
 /// Why a program could not be traced.
@@ -220,7 +219,7 @@ impl Desk {
         surplus
     }
 
-    fn jobs(&self, request: &TraceRequest) -> Option<Jobs> {
+    fn jobs(&self, request: &TraceRequest) -> Option<String> {
         let paths = self.disk.files().map(|(file, _)| (file, self.disk.path(file)));
         let files = paths.filter(|(_, path)| is_under(&self.under, path));
         let files = files.filter_map(|(file, path)| Some((path, self.accounts.of(file)?)));
@@ -269,7 +268,6 @@ impl Desk {
             more_files,
             removed_files: self.accounts.removed,
             timeline,
-            replays: Vec::new(),
             unseen: watched.unseen.into_iter().collect(),
             verdict,
             unjudged,

@@ -19,18 +19,9 @@ const BUFFER_BYTES: u64 = 64 << 10;
 /// A shorter pause between writes is due to the tracing.
 const PAUSE_MIN_US: u64 = 200;
 
-/// The writes of a program as jobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Jobs {
-    /// The job file: for each file a job as traced, then one as advised.
-    pub text: String,
-    /// The files.
-    pub files: Vec<PathBuf>,
-}
-
-/// Returns the jobs of the files with the most writes: for each its writes, then the same bytes
-/// as they should be written. `None` without a write.
-pub fn jobs(mut files: Vec<(PathBuf, &Account)>, command: &str) -> Option<Jobs> {
+/// Returns the job file of the files with the most writes: for each a job as traced, then one that
+/// writes the same bytes as advised. `None` without a write.
+pub fn jobs(mut files: Vec<(PathBuf, &Account)>, command: &str) -> Option<String> {
     files.retain(|(_, account)| account.bytes > 0);
     files.sort_by_cached_key(|(path, account)| (Reverse(account.writes), path.clone()));
     files.truncate(FILES_MAX);
@@ -47,7 +38,7 @@ pub fn jobs(mut files: Vec<(PathBuf, &Account)>, command: &str) -> Option<Jobs> 
         section(&mut text, &format!("{}-as-traced", number + 1), account, &traced(account));
         section(&mut text, &format!("{}-advised", number + 1), account, &advised(account));
     }
-    Some(Jobs { text, files: files.into_iter().map(|(path, _)| path).collect() })
+    Some(text)
 }
 
 fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
@@ -142,7 +133,7 @@ mod tests {
     }
 
     fn text(account: &Account) -> String {
-        jobs(vec![("/data/log".into(), account)], "./app").unwrap().text
+        jobs(vec![("/data/log".into(), account)], "./app").unwrap()
     }
 
     #[test]

@@ -43,12 +43,6 @@ pub struct TraceArgs {
     #[arg(long)]
     pub time: bool,
 
-    /// Afterwards, replay its writes and the advised method: how much faster could it be?
-    ///
-    /// Both in turn, in a new folder next to each file.
-    #[arg(long, conflicts_with = "process")]
-    pub replay: bool,
-
     /// The sign that data is saved: exit, stdout, socket, or /REGEX/ in standard output, standard
     /// error or a socket. Each is judged
     #[arg(long, value_name = "WHEN", default_value = "exit")]

@@ -3,8 +3,6 @@
 mod load;
 mod plan;
 
-pub(crate) use load::parse;
-
 use crate::args::{RunArgs, RunFormat};
 use crate::output::{self, ResultFiles};
 use crate::progress::JobReporter;

@@ -1,7 +1,6 @@
 //! `wrote trace`: reports which of a program's writes would survive.
 
 mod crash;
-mod replay;
 
 use super::{outcome, shown};
 use crate::args::{TraceArgs, TraceCrashArgs, TraceVerb};
@@ -111,9 +110,6 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     if arguments.time {
         trace.watching.alone_s = time(&arguments.command, stop)?;
     }
-    if let Some(jobs) = traced.jobs.as_ref().filter(|_| arguments.replay) {
-        trace.replays = replay::replays(jobs, stop)?;
-    }
     // Warnings too may be missing where something was not seen, or lies in memory.
     let is_judged = trace.files.is_empty()
         || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
@@ -154,7 +150,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     sarif.map_or(Ok(()), |file| file.write(|out| write_sarif(&trace, out)))?;
     files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     match (job, traced.jobs) {
-        (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.text.as_bytes()))?,
+        (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.as_bytes()))?,
         (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
         (None, _) => {}
     }

@@ -80,13 +80,6 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
     Ok(files)
 }
 
-/// Parses the jobs in a text made by the program itself.
-pub(crate) fn parse(text: &str) -> Result<Vec<JobSpec>, Error> {
-    let parse = |surroundings: &fio::Surroundings| fio::parse(text, surroundings);
-    let parsed = parsed(&[], &RunArgs::default(), &no_file, parse);
-    parsed.map(|parsed| parsed.jobs).map_err(|errors| Error::Failed(errors[0].to_string()))
-}
-
 /// The most errors of job files that are shown.
 const REFUSED_MAX: usize = 20;
 

@@ -2,7 +2,7 @@
 
 use super::{document, file, installed, own, traced};
 use crate::support::{terminal, wrote};
-use fixtures::{Running, finish, folder, names, or_skip};
+use fixtures::{Running, finish, folder, or_skip};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -213,22 +213,4 @@ fn a_program_that_ends_before_its_front_looks_ends_the_trace() {
         let finished = finish(&mut wrote(&["trace", "true"]));
         assert_eq!(finished.code(), Some(0), "{finished:?}");
     }
-}
-
-#[test]
-fn a_signal_ends_a_replay_and_the_report_still_comes() {
-    let place = folder();
-    let path = |name: &str| place.path().join(name);
-    // The pauses make the replay last for seconds.
-    let script = "for i in 1 2 3 4 5 6 7 8; do echo x; sleep 0.1; done > b; exit 3";
-    let mut command = wrote(&["trace", "--replay", "--format", "json", "-o", "trace.json"]);
-    command.args(["sh", "-c", script]).current_dir(&place);
-    let mut run = Running::start(command.stderr(File::create(path("said")).unwrap()));
-    let said = || fs::read_to_string(path("said")).unwrap();
-    run.until("the replay", || said().contains("replay of ").then_some(()));
-    run.send(Signal::TERM);
-    let finished = run.finish();
-    assert_eq!(finished.code(), Some(3), "{}", said());
-    assert_eq!(file(&document(&path("trace.json")), "b").bytes, 16);
-    assert_eq!(names(place.path()), ["b", "said", "trace.json"]);
 }
