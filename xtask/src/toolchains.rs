@@ -1,6 +1,7 @@
 //! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs, by
 //! the registries' ordinary clients and this machine's settings.
 
+use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::packages;
 use lab::tools::report::Report;
@@ -94,23 +95,19 @@ impl Toolchain {
     /// Fetches it into the new `folder`; a failure leaves no folder.
     fn fetch(&self, folder: &Path) -> Result<(), Failure> {
         let Toolchain { client, package, version, .. } = self;
-        let parent = folder.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(parent).tried(parent.display())?;
-        let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
-        let work = work.tried(parent.display())?;
-        let whole = work.path().join("whole");
-        let mut command = match package.split_once(':') {
-            Some((group, artifact)) => {
-                let project = work.path().join("pom.xml");
-                fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
-                maven(&project, &whole.join("lib"))
-            }
-            None => pip(&format!("{package}=={version}"), &whole),
-        };
-        let mut finished = run(&mut command, HANG, Show::Live)?;
-        first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
-        finished.success(&format!("{client}, {package} {version}"))?;
-        fs::rename(&whole, folder).tried(folder.display())
+        clients::installed(folder, true, Path::is_dir, |whole| {
+            let mut command = match package.split_once(':') {
+                Some((group, artifact)) => {
+                    let project = whole.join("pom.xml");
+                    fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
+                    maven(&project, &whole.join("lib"))
+                }
+                None => clients::pip(&format!("{package}=={version}"), whole),
+            };
+            let mut finished = run(&mut command, HANG, Show::Live)?;
+            first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
+            finished.success(&format!("{client}, {package} {version}")).map(drop)
+        })
     }
 
     fn folder(&self, places: &Places) -> PathBuf {
@@ -212,16 +209,6 @@ fn maven(project: &Path, folder: &Path) -> Command {
     command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
     command.args(["-DincludeScope=runtime", "-Dmdep.stripVersion=true"]);
     command.arg(format!("-DoutputDirectory={}", folder.display()));
-    command
-}
-
-/// Installs a package into its own folder, without a virtual environment.
-fn pip(wanted: &str, folder: &Path) -> Command {
-    let mut command = Command::new("pip3");
-    command.args(["install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
-    command.arg("--target").arg(folder).arg(wanted);
-    // The folder is the user's, so pip's warning to root does not apply.
-    command.env("PIP_ROOT_USER_ACTION", "ignore");
     command
 }
 

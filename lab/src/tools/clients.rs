@@ -52,30 +52,39 @@ pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("modules for pages", || pages(install))
 }
 
-/// Makes the folder `name` of `target` by `make`, unless it is there. It appears as a whole, and
-/// replaces one that `is_there` refuses.
-fn installed(
-    name: &str,
+/// Makes the folder `whole` by `make`, unless it is there. It appears as a whole, and replaces one
+/// that `is_there` refuses; a failure leaves nothing.
+pub fn installed(
+    whole: &Path,
     install: bool,
     is_there: impl Fn(&Path) -> bool,
     make: impl FnOnce(&Path) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let whole = target().join(name);
-    if is_there(&whole) {
+    if is_there(whole) {
         return Ok(());
     }
     if !install {
         return Err(Failure::Skipped(format!("{} is missing or old", whole.display())));
     }
-    std::fs::create_dir_all(target()).tried(target().display())?;
-    let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
-    let made = unfinished.path().join(name);
+    let parent = whole.parent().unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(parent).tried(parent.display())?;
+    let unfinished = tempfile::tempdir_in(parent).tried(parent.display())?;
+    let made = unfinished.path().join("made");
     std::fs::create_dir(&made).tried(made.display())?;
     make(&made)?;
     if whole.is_dir() {
-        std::fs::remove_dir_all(&whole).tried(whole.display())?;
+        std::fs::remove_dir_all(whole).tried(whole.display())?;
     }
-    std::fs::rename(&made, &whole).tried(whole.display())
+    std::fs::rename(&made, whole).tried(whole.display())
+}
+
+/// Returns the command that installs a package of Python into a folder of its own.
+pub fn pip(package: &str, folder: &Path) -> Command {
+    let mut command = Command::new("pip3");
+    command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
+    // The folder is the user's, so pip's warning to root does not apply.
+    command.arg(folder).env("PIP_ROOT_USER_ACTION", "ignore");
+    command
 }
 
 /// Installs the modules that look at pages into `target/pages`, unless installed.
@@ -83,7 +92,7 @@ pub fn pages(install: bool) -> Result<(), Failure> {
     let from = root().join(PAGES);
     let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
     let is_there = |whole: &Path| lock(&from).is_some() && lock(&from) == lock(whole);
-    installed("pages", install, is_there, |folder| {
+    installed(&target().join("pages"), install, is_there, |folder| {
         packages::install(&["node", "npm"])?;
         for file in PAGES_FILES {
             std::fs::copy(from.join(file), folder.join(file)).tried(file)?;
@@ -115,7 +124,7 @@ pub fn typescript(install: bool) -> Result<(), Failure> {
 
 /// Installs packages of Node.js into a folder of `target`, unless installed.
 fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure> {
-    installed(name, install, Path::is_dir, |folder| {
+    installed(&target().join(name), install, Path::is_dir, |folder| {
         packages::install(&["node", "npm"])?;
         fetched(|| {
             let mut command = Command::new("npm");
@@ -128,14 +137,9 @@ fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure
 
 /// Installs a package of Python into a folder of `target`, unless installed.
 fn python(package: &str, name: &str, install: bool) -> Result<(), Failure> {
-    installed(name, install, Path::is_dir, |folder| {
+    installed(&target().join(name), install, Path::is_dir, |folder| {
         packages::install(&["pip3"])?;
-        fetched(|| {
-            let mut command = Command::new("pip3");
-            command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
-            command.arg(folder).env("PIP_ROOT_USER_ACTION", "ignore");
-            command
-        })
+        fetched(|| pip(package, folder))
     })
 }
 
@@ -176,7 +180,7 @@ fn unpacked(name: &str, wanted: &[&str], install: bool) -> Result<(), Failure> {
     let is_there = |whole: &Path| {
         std::fs::read_to_string(whole.join(LIST)).is_ok_and(|unpacked| unpacked == list)
     };
-    installed(name, install, is_there, |root| {
+    installed(&target().join(name), install, is_there, |root| {
         let unfinished = tempfile::tempdir_in(target()).tried(target().display())?;
         let unfinished = unfinished.path();
         let names = || Ok(wanted.iter().map(|&name| name.to_owned()).collect());
