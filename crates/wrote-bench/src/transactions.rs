@@ -1,4 +1,4 @@
-//! What `fit` and `pages` share: jobs of steps, run as rows.
+//! Jobs of steps as rows, for `fit` and `pages`.
 
 use crate::site::Site;
 use std::fs::File;
@@ -70,8 +70,8 @@ pub(crate) fn not_atomic<'a>(
     })
 }
 
-/// Composes the row of a job on this disk, without names. A way of writing that is never torn relies
-/// on flushes: where they don't reach a disk, nothing keeps its order.
+/// Composes the row of a job on this disk, without names. A way that is never torn relies on
+/// flushes: where they don't reach a disk, nothing keeps its order.
 pub(crate) fn composed(job: &Steps, torn: Option<Torn>, target: &Target) -> Row {
     let survives = target.survives(Survives::of_write(job.is_durable(), false));
     let asked = settings(job);

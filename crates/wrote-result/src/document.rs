@@ -297,7 +297,7 @@ pub struct Answer {
     pub how: String,
     /// The rate to show instead of the row's: the sustained one, if the row has a burst or a limit.
     pub bytes_per_s: Option<f64>,
-    /// What the figure is beside others, in a sentence or two.
+    /// The figure compared with others, in words.
     pub note: Option<String>,
     /// A way that is measurably faster and takes more care to program.
     pub faster: Option<Faster>,
