@@ -27,7 +27,7 @@ const OF_NOW: [(&str, &str); 3] = [
 /// Charts of results that are kept for tests: the result's name, and the chart's question.
 const KEPT: [(&str, &str); 8] = [
     ("peak", "Which size and which way are fastest?"),
-    ("rand", "Throughput against P99 latency"),
+    ("rand", "How fast is each way?"),
     ("load", "How does the latency rise with the load, and where does it bend?"),
     ("sustained", "How does the speed hold as more is written?"),
     ("latency", "How long does a save take, with and without sync?"),

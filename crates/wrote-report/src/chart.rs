@@ -7,11 +7,9 @@ mod heat;
 mod lanes;
 mod lines;
 mod plot;
-mod scatter;
 
 pub use axis::{Axis, bytes, nanoseconds, per_second, rate, ratio};
 pub use heat::{Cell, heat};
 pub use lanes::{Dot, Frame, Mark, READING, Spread, dots, ranges, saved, spreads, timeline};
 pub use lines::{Bar, Line, Lines, Spot, lines};
 pub use plot::{Layout, Picture, Reference};
-pub use scatter::{Point, scatter};

@@ -161,10 +161,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
         tasks => format!("{tasks} processes and threads"),
     };
     let stopped = units::seconds(watching.stopped_s);
-    let mut watched = vec![tasks, format!("stopped at {calls} for {stopped}")];
-    if let Some(alone_s) = watching.alone_s {
-        watched.push(format!("without watching it takes {}", units::seconds(alone_s)));
-    }
+    let watched = vec![tasks, format!("stopped at {calls} for {stopped}")];
     let mut facts = vec![
         ("command", vec![quoted(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),

@@ -245,8 +245,6 @@ pub struct Watching {
     /// The time for which the stops were examined, in seconds, without the kernel's own.
     #[serde(default)]
     pub stopped_s: f64,
-    /// The time of a second run that was not watched, in seconds.
-    pub alone_s: Option<f64>,
 }
 
 /// A file that a program wrote.

@@ -32,16 +32,12 @@ pub struct TraceArgs {
 
     /// Attach to this process until it ends or Ctrl-C
     #[arg(short, long = "pid", value_name = "PID",
-        conflicts_with_all = ["command", "record", "time"])]
+        conflicts_with_all = ["command", "record"])]
     pub process: Option<i32>,
 
     /// Save its writes as jobs for `wrote run`, as they were and as advised
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
     pub job: Option<PathBuf>,
-
-    /// Run the program a second time, unwatched and without its output, and show both times
-    #[arg(long)]
-    pub time: bool,
 
     /// The sign that data is saved: exit, stdout, socket, or /REGEX/ in standard output, standard
     /// error or a socket. Each is judged

@@ -6,13 +6,9 @@ use super::{outcome, shown};
 use crate::args::{TraceArgs, TraceCrashArgs, TraceVerb};
 use crate::commands::Signals;
 use crate::output::{self, ResultFile, ResultFiles};
-use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 use tempfile::TempDir;
-use wrote_bench::child::{Limits, supervise};
 use wrote_jobs::machine::host::host;
 use wrote_report::{CHECK_FAILED, Content, write_json, write_junit, write_sarif};
 use wrote_result::document::{Finding, Program, Severity};
@@ -107,9 +103,6 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let mut trace = traced.trace;
-    if arguments.time {
-        trace.watching.alone_s = time(&arguments.command, stop)?;
-    }
     // Warnings too may be missing where something was not seen, or lies in memory.
     let is_judged = trace.files.is_empty()
         || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
@@ -174,19 +167,6 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             }
             Err(Error::Ended(code))
         }
-    }
-}
-
-/// Runs a program unwatched, without its output. Returns its time in seconds; `None` if it fails or
-/// `stop` is raised.
-fn time(command: &[OsString], stop: &Stop) -> Result<Option<f64>, Error> {
-    let limits =
-        Limits { timeout: Duration::MAX, stdout_bytes_max: 0, stderr_bytes_max: 0, is_kept: true };
-    let mut program = Command::new(&command[0]);
-    match supervise(program.args(&command[1..]), limits, stop, &mut |_| {}) {
-        Ok(ended) => Ok(ended.status.failure().is_none().then_some(ended.elapsed_s)),
-        Err(Error::Interrupted) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::grid::Grid;
 use super::latencies;
 use crate::chart::{
-    Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, Point, READING, Reference, Spot,
-    bytes, dots, heat, lines, nanoseconds, per_second, rate, saved, scatter,
+    Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, READING, Reference, Spot, bytes,
+    dots, heat, lines, nanoseconds, per_second, rate, saved,
 };
 use crate::figures::{operations_per_s, p50_p99, p99, range, text, throughput};
 use crate::group::Group;
@@ -42,13 +42,8 @@ pub fn figures(group: &Group) -> Vec<Figure> {
         View::Saves => vec![saves(group)],
         View::Long => long(group),
         View::Files => vec![ladder(group)],
-        View::Messages => with_latencies(group, against(group).into_iter().collect()),
         View::Metadata => with_latencies(group, Vec::new()),
-        View::Operations => {
-            let is_of_depths = group.rows.len() > 1 && group.rows.iter().all(|row| row.is_random());
-            let main = is_of_depths.then(|| against(group)).flatten();
-            with_latencies(group, vec![main.unwrap_or_else(|| ladder(group))])
-        }
+        View::Messages | View::Operations => with_latencies(group, vec![ladder(group)]),
     }
 }
 
@@ -147,37 +142,6 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
     let titles = lanes.iter().map(|(group, row)| title(group, row)).collect();
     let question = "How fast is each way, by the level that an acknowledged write survives?".into();
     Some(Figure { question, ..throughputs("Throughput by level of safety", &rows, &names, titles) })
-}
-
-/// Draws the rows that have a P99; `None` where no row has one.
-fn against(group: &Group) -> Option<Figure> {
-    let (mut rows, note) = shown(group);
-    let p99_ns = |row: &Row| row.latency().and_then(Latency::known_p99);
-    rows.retain(|row| p99_ns(row).is_some());
-    let dot = |(number, row): (usize, &&Row)| {
-        let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
-        Point {
-            number: number + 1,
-            class: if row.direction == Direction::Read { "read".into() } else { class(row) },
-            iops: row.iops(),
-            interval: interval(row).map(|(low, high)| (low * scale, high * scale)),
-            p99_ns: p99_ns(row).unwrap_or(1),
-            title: format!("{}. {}", number + 1, title(group, row)),
-        }
-    };
-    if rows.is_empty() {
-        return None;
-    }
-    let points: Vec<Point> = rows.iter().enumerate().map(dot).collect();
-    let numbered = points.iter().zip(&rows);
-    let numbered = numbered
-        .map(|(dot, row)| (dot.class.clone(), format!("{}. {}", dot.number, name(group, row))));
-    Some(Figure {
-        question: "Throughput against P99 latency".into(),
-        picture: scatter(&format!("Throughput and P99 of {}", group.workload), &points),
-        legend: numbered.chain(survived(&rows)).collect(),
-        note,
-    })
 }
 
 fn curve(group: &Group) -> Figure {

@@ -149,21 +149,6 @@ fn nothing_is_left_of_a_program_whose_front_or_tracer_is_killed() {
 }
 
 #[test]
-fn a_signal_ends_the_second_run_of_time_and_the_report_still_comes() {
-    let place = folder();
-    let path = |name: &str| place.path().join(name);
-    let script = "test -e once || { : > once; exit 0; }; echo $$ > t; mv t ready; exec sleep 1000";
-    let mut command = wrote(&["trace", "--time", "--format", "json", "-o", "trace.json"]);
-    let mut run = Running::start(command.args(["sh", "-c", script]).current_dir(&place));
-    let program = run.until("the second run", || fs::read_to_string(path("ready")).ok());
-    run.send(Signal::TERM);
-    let finished = run.finish();
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert_eq!(document(&path("trace.json")).watching.alone_s, None);
-    until("the end of the second run", || !exists(program.trim()));
-}
-
-#[test]
 fn a_program_that_is_stopped_at_a_terminal_is_a_job_that_continues() {
     or_skip!(installed("setsid").and(installed("python3")));
     let place = folder();
