@@ -84,7 +84,9 @@ fn trace(old: impl FnOnce(&Path), skips: bool) {
     let name = this.name().filter(|name| *name != "main").expect("a call in a function of #[test]");
     let program = env::current_exe().expect("the path of this test");
     let child = |job: &str| {
-        let words = [format!("{JOB}={job}"), program.display().to_string()];
+        // What a child leaves in folders of its own ends with this test.
+        let folders = format!("TMPDIR={}", place.display());
+        let words = [folders, format!("{JOB}={job}"), program.display().to_string()];
         let rest = ["--exact", name, "--include-ignored", "--nocapture"].map(str::to_owned);
         ["env".to_owned()].into_iter().chain(words).chain(rest)
     };
