@@ -21,7 +21,7 @@ const THINK_US_MAX: u32 = 1_000_000;
 const FILES_MAX: usize = 16;
 
 /// A job of steps. Each transaction makes the steps of `each` in order.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
     /// Clients that wait for their transactions at once. Several commit in groups: one of them
@@ -62,7 +62,7 @@ pub struct Steps {
 }
 
 /// A file of a job.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
     /// Its name in steps: lower-case letters.
@@ -102,8 +102,8 @@ pub enum Start {
     Zeros,
     /// Its room is full of random bytes, which are flushed.
     Written,
-    /// The same, by an earlier run if the file is there. Only jobs that share their files ask for
-    /// it.
+    /// The same, by an earlier run if the file is there. Only rows whose files stay between their
+    /// runs ask for it.
     #[serde(skip)]
     Kept,
 }

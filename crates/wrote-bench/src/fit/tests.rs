@@ -7,7 +7,7 @@ use fixtures::folder;
 use std::path::Path;
 use std::time::Duration;
 use wrote_jobs::steps::{Counts, Running, Steps};
-use wrote_result::document::FitVerdict;
+use wrote_result::document::{FitVerdict, Torn};
 use wrote_result::{Error, Stop};
 
 #[test]
@@ -25,6 +25,16 @@ fn every_rule_has_its_kind_an_address_and_the_month_in_which_it_was_read() {
         assert!(rule.source.starts_with("https://"), "{rule:?}");
         assert!(rule.date.as_ref().is_some_and(|date| date.starts_with("20")), "{rule:?}");
     }
+}
+
+#[test]
+fn pages_of_innodb_are_never_torn_by_a_double_write_or_by_atomic_writes() {
+    let torn = |name: &str| {
+        let pattern = find("mysql").unwrap().patterns.into_iter().find(|of| of.name == name);
+        pattern.unwrap().torn
+    };
+    assert_eq!(["doublewrite", "no-doublewrite"].map(torn), [Some(Torn::Never); 2]);
+    assert_eq!(torn("redo-1"), None);
 }
 
 #[test]

@@ -267,7 +267,7 @@ mod tests {
             "ladder-stream_written-3.data",
             "ways-output-0.data",
             "ladder-new-rank12-0.data",
-            "pages-atomic-table-of_many-79.data",
+            "pages-table-639.data",
         ] {
             let temporary = temporary_name(name.as_ref(), 123, 4);
             assert!(is_a_runs(&temporary), "{temporary:?}");

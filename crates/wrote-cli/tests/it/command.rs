@@ -100,6 +100,11 @@ fn pages_are_measured_with_whether_they_may_be_torn_and_an_answer() {
     assert!(skipped <= 1, "{}", finished.stderr);
     assert_eq!(text.contains("no atomic writes here"), skipped == 1, "{text}");
     assert_eq!(names(folder.path()), [""; 0]);
+    for (format, heading) in [("csv", ",survives,torn,"), ("markdown", "torn")] {
+        let one = format!("--only pages/plain-4k-1 --time 20ms --runs 1 --format {format}");
+        let text = finish(&mut bench(folder.path(), &one)).stdout;
+        assert!(text.contains(heading) && text.contains("possible"), "{text}");
+    }
     let list = finish(&mut wrote(&["bench", "--list", "--only", "pages"])).stdout;
     assert!(list.contains("pages/doublewrite") && list.contains("pages/atomic"), "{list}");
 }
