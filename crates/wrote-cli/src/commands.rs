@@ -155,7 +155,7 @@ const AGAIN_MIN: Duration = Duration::from_millis(300);
 ///
 /// The first raises a [`Stop`], so that the run removes what it made and returns. A second one ends
 /// the program at once, without cleaning up, for a user who will not wait. One that follows the
-/// first closely is no user's: `timeout(1)` sends its signal to a program and to its group.
+/// first closely does not count: `timeout(1)` sends its signal to a program and to its group.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
     /// The first signal; 0 before any signal.

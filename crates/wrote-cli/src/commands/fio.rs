@@ -8,6 +8,7 @@ use super::run as jobs_of;
 use crate::output::to_stdout;
 use crate::terminal;
 use options::Asked;
+use rustix::thread::disable_transparent_huge_pages;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -67,6 +68,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
+    // fio's buffers lie in small pages, which cost large transfers time.
+    let _ = disable_transparent_huge_pages(true);
     let cpus = asked.idle_prof.then(CpuTimes::now);
     let done =
         jobs_of::measure(arguments, &plan, permissions, Peers::ALONE, stop, command, &mut Quiet)?;

@@ -315,7 +315,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     job.samples = !job.is_on("disable_bw_measurement");
 
     (job.order.read_bs, job.order.write_bs) = (blocks.read.clone(), blocks.write.clone());
-    job.order.cut = draft.as_fio;
+    job.order.as_fio = draft.as_fio;
 
     let io = &mut *job.io;
     // fio's mapping goes through the page cache, whatever `direct` says.

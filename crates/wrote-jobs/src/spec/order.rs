@@ -15,9 +15,9 @@ pub struct Order {
     pub write_bs: BlockSizes,
     /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
-    /// Operations of several sizes end where a block was used before, as fio's do, so that each
-    /// block of the smallest size is used once.
-    pub cut: bool,
+    /// As fio itself does: operations go to the kernel one at a time, and those of several sizes
+    /// end where a block was used before, so that each block of the smallest size is used once.
+    pub as_fio: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
     /// The percentages of a random job's reads and writes that are at a random offset; the others

@@ -45,7 +45,7 @@ impl Outline {
         self.spec.order.rw.random
             && !self.spec.order.norandommap
             && self.spec.order.percentage_random.is_none()
-            && (self.spec.one_size().is_some() || self.spec.order.cut)
+            && (self.spec.one_size().is_some() || self.spec.order.as_fio)
             && self.spec.order.random_distribution == Distribution::Uniform
     }
 

@@ -246,7 +246,7 @@ proptest! {
 fn cut_operations_use_each_block_once_and_are_as_many_more_as_fios() {
     let sizes = split(&[(4096, 50), (65_536, 50)]);
     let spec = job(random(WRITE)).with(|job| {
-        (job.order.write_bs, job.order.cut) = (sizes.clone(), true);
+        (job.order.write_bs, job.order.as_fio) = (sizes.clone(), true);
     });
     let all = operations(outline(spec.clone(), &[0..64 << 20]));
     let mut blocks: Vec<u64> = all
@@ -255,7 +255,7 @@ fn cut_operations_use_each_block_once_and_are_as_many_more_as_fios() {
         .collect();
     blocks.sort_unstable();
     assert_eq!(blocks, (0..64 << 20).step_by(4096).collect::<Vec<u64>>());
-    let whole = operations(outline(spec.with(|job| job.order.cut = false), &[0..64 << 20]));
+    let whole = operations(outline(spec.with(|job| job.order.as_fio = false), &[0..64 << 20]));
     let more = all.len() as f64 / whole.len() as f64;
     assert!((1.3..2.0).contains(&more), "{more}");
 }
