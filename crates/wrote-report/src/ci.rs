@@ -1,7 +1,7 @@
 //! The report of a traced program for build machines: GitHub's annotations, SARIF and JUnit's XML.
 
 use crate::text::plain;
-use crate::trace::{path, tested, verdict};
+use crate::trace::{CHECK_FAILED, path, tested, verdict};
 use itertools::Itertools;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -9,9 +9,6 @@ use std::path::Path;
 use wrote_result::document::{Finding, Severity};
 use wrote_result::quoted;
 use wrote_result::trace::{CrashState, Trace};
-
-/// The id of a check that fails, in a crash state or without one.
-pub const CHECK_FAILED: &str = "check-failed";
 
 /// Returns the failed crash state, then the findings.
 fn messages(trace: &Trace) -> Vec<Finding> {

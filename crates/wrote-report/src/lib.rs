@@ -30,7 +30,7 @@ mod text;
 mod trace;
 mod tree;
 
-pub use ci::{CHECK_FAILED, write_junit, write_sarif};
+pub use ci::{write_junit, write_sarif};
 pub use content::{Content, write_crash_test, write_json};
 pub use figures::per_second;
 pub use html::{Named, write_html};
@@ -38,6 +38,7 @@ pub use languages::write_languages;
 pub use summary::so_far;
 pub use table::write_list;
 pub use text::{plain, wrapped};
+pub use trace::CHECK_FAILED;
 
 use tree::{Role, Section};
 

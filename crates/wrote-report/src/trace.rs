@@ -5,10 +5,13 @@ use crate::table::{Column, Keep, Table, Text};
 use crate::tree::{Block, Card, Code, Note, Remark, Remarks, Role, Section, Style, Weight, remark};
 use itertools::Itertools;
 use wrote_result::doctor::State;
-use wrote_result::document::{Severity, Survives};
+use wrote_result::document::{Finding, Severity, Survives};
 use wrote_result::trace::{Advice, CrashState, CrashTest, End, File, How, Moment};
 use wrote_result::trace::{Trace, Verdict};
 use wrote_result::{quoted, units};
+
+/// The id of a check that fails, in a crash state or without one.
+pub const CHECK_FAILED: &str = "check-failed";
 
 /// The maximum number of files that a screen shows.
 pub const FILES_MAX: usize = 20;
@@ -178,7 +181,9 @@ pub fn verdict(trace: &Trace) -> String {
     let count = trace.files.len() as u64 + more.count();
     let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count();
     let safe = safe as u64 + more.survives;
-    let warnings = trace.findings.iter().filter(|of| of.severity >= Severity::Warning).count();
+    // A check that fails by itself says nothing of the program's writes.
+    let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != CHECK_FAILED;
+    let warnings = trace.findings.iter().filter(warns).count();
     let warnings = units::counted(warnings as u64, "warning");
     let because = trace.files.iter().filter_map(|file| file.because.as_deref()).unique().join("; ");
     let because = if because.is_empty() { because } else { format!(" ({because})") };

@@ -148,12 +148,14 @@ impl Run<'_> {
     /// itself, or the program is without any crash.
     fn try_without_loss(&self, record: &Record) -> Result<(), Error> {
         let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
-        match self.check(&without_loss(record), &kept)? {
-            Some(Err(problem)) => Err(Error::Usage(format!(
-                "the check fails without a power loss, on the folder as the program left it: \
-                 {problem}"
+        match self.check(&without_loss(record), &kept) {
+            Ok(Some(Err(problem))) => Err(Error::Usage(format!(
+                "no crash state was tried: the check fails without a power loss, on the folder as \
+                 the program left it: {problem}"
             ))),
-            _ => Ok(()),
+            // It cannot be started.
+            Err(Error::Failed(problem)) => Err(Error::Usage(format!("the check: {problem}"))),
+            other => other.map(drop),
         }
     }
 

@@ -239,7 +239,7 @@ fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     let hangs = run("sh -c 'sleep 1000'", &["--timeout", "0.2s", "--moments", "1"]);
     assert_eq!(hangs.code(), Some(2), "{hangs:?}");
     assert!(hangs.stderr.contains("left it: did not end within 200 ms"), "{hangs:?}");
-    is_one_line(&run("/no/such/check", &[]), 1, "/no/such/check");
+    is_one_line(&run("/no/such/check", &[]), 2, "/no/such/check");
     is_one_line(&run("'", &[]), 2, "--check");
     is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
