@@ -168,9 +168,8 @@ impl<'a> Worker<'a> {
         }
         let depth = engine.effective().iodepth as usize;
         let paces = Paces::new(spec);
-        // 1 is fio's default, and leaves the choice to the job, unless fio was called.
+        // 1 is fio's default, and leaves the choice to the job.
         let submit_together = match spec.io.iodepth_batch {
-            1 if spec.order.as_fio => 1,
             0 | 1 => TOGETHER_MAX,
             batch => batch as usize,
         };

@@ -440,9 +440,9 @@ fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
             "leave out --runs, or give more --time".into(),
         ),
         (
-            "Not measured (-), as the time was used up",
+            "Not measured (-), for the reasons among the findings",
             unmeasured,
-            "give more --time, or fewer patterns and --beside".into(),
+            "give more --time, or fewer patterns and --beside, if time is the reason".into(),
         ),
     ];
     let told = told.into_iter().filter(|(_, names, _)| !names.is_empty());
@@ -548,7 +548,9 @@ mod tests {
         (close.name, close.decided_after_s) = ("close".into(), None);
         let lines = undecided(&[Fit { rules: vec![unmeasured, close], ..fit.clone() }], &document);
         assert!(lines[0].starts_with("Undecided, and too close to the limit"), "{lines:?}");
-        assert!(lines[1].starts_with("Not measured (-), as the time was used up: late."));
+        assert!(
+            lines[1].starts_with("Not measured (-), for the reasons among the findings: late.")
+        );
         let none = Fit { rules: Vec::new(), ..fit };
         assert!(undecided(&[none], &document).is_empty());
     }

@@ -64,13 +64,16 @@ pub fn headline(document: &Document) -> Option<String> {
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
     let is_busy = document.findings.iter().any(|of| of.id == BUSY);
-    let beside = if is_busy { ", while other programs used the disk or the CPUs" } else { "" };
+    let beside = match is_busy {
+        true => " Other programs used the disk or the CPUs: do not rely on these figures.",
+        false => "",
+    };
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
         // The rate was asked for. Whether the disk could do more was not seen.
         true => {
-            format!("{path} was asked for {} and did {figures}{beside}.", asked_rate(found[0].1))
+            format!("{path} was asked for {} and did {figures}.{beside}", asked_rate(found[0].1))
         }
-        false => format!("{path} {verb} {figures}{stands}{beside}."),
+        false => format!("{path} {verb} {figures}{stands}.{beside}"),
     })
 }
 

@@ -234,6 +234,9 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let others = level.map(|(way, _)| &way.words).join(", ");
     let tied = (!others.is_empty()).then(|| format!("no difference found from {others}"));
     let beside = |row: &Row, other: &Row| match row.is_tied_with(other) {
+        true if row.is_rough() || other.is_rough() => {
+            "the runs vary too much to compare it with".into()
+        }
         true => "no difference found from".into(),
         false => format!("{} times", row.times(other)),
     };

@@ -15,8 +15,8 @@ pub struct Order {
     pub write_bs: BlockSizes,
     /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
-    /// As fio itself does: operations go to the kernel one at a time. Operations of several sizes
-    /// end where a block was used before, so that each block of the smallest size is used once.
+    /// As fio itself does, operations of several sizes end where a block was used before, so that
+    /// each block of the smallest size is used once.
     pub as_fio: bool,
     /// The blocks that a random job uses more than others.
     pub random_distribution: Distribution,
