@@ -97,9 +97,11 @@ fn conditions(fit: &Fit) -> String {
         // The first of the worst.
         let worst = rules.into_iter().rev().max_by_key(|of| of.1);
         let Some((rule, verdict, here)) = worst else { return };
-        let here = match is_measured(here) {
-            true => format!("{} here", in_short(&rule.of, here)),
-            false => "not measured".into(),
+        // Where nothing is decided, the interval shows why.
+        let here = match verdict {
+            _ if !is_measured(here) => "not measured".into(),
+            FitVerdict::DoesNotFit => format!("{} here", in_short(&rule.of, here)),
+            _ => format!("{} here", with_ends(&rule.of, here)),
         };
         let why = format!("({}: {here})", rule.name);
         let why = if verdict == FitVerdict::Fits { String::new() } else { why };

@@ -323,7 +323,9 @@ fn shortened(of: &Finding) -> String {
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
-    let all: Vec<&Finding> = findings.iter().filter(warns).collect();
+    // How far all figures can be relied on comes first.
+    let all = findings.iter().filter(warns).sorted_by_key(|of| of.id != "noisy");
+    let all: Vec<&Finding> = all.collect();
     let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(|of| shortened(of)).collect();
     if all.len() > WARNINGS_MAX {
         lines.push(format!("and {} more among the findings", all.len() - WARNINGS_MAX));
