@@ -102,7 +102,11 @@ impl Toolchain {
                     fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
                     maven(&project, &whole.join("lib"))
                 }
-                None => clients::pip(&format!("{package}=={version}"), whole),
+                None => {
+                    let mut pip = clients::pip(&format!("{package}=={version}"), whole);
+                    pip.args(["--no-deps", "--no-compile"]);
+                    pip
+                }
             };
             let mut finished = run(&mut command, HANG, Show::Live)?;
             first_error(&finished).inspect(|error| finished.stderr.clone_from(error));

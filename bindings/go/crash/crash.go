@@ -51,7 +51,7 @@ func Test(t *testing.T, folder string, save, check func(folder string) error) {
 	place := t.TempDir()
 	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
 	child := func(job string) []string {
-		// What a child leaves in folders of its own ends with this test.
+		// Temporary folders that a child leaves are removed with the folders of this test.
 		return []string{"env", "TMPDIR=" + place, "WROTE_CRASH=" + job, os.Args[0], "-test.run", pattern}
 	}
 	var quoted []string

@@ -47,7 +47,7 @@ async function parent(t, name, before, within) {
     await before?.(folder)
     // Other tests of the file do not run in the child.
     const again = ['--test-name-pattern=^$', ...process.execArgv, ...process.argv.slice(1)]
-    // What a child leaves in folders of its own ends with this test.
+    // Temporary folders that a child leaves are removed with the folders of this test.
     const words = (job) => ['env', `TMPDIR=${place}`, `WROTE_CRASH=${job}`, process.execPath, ...again]
     const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`
     const check = words(`check:${place}:DIR`).map(quoted).join(' ')

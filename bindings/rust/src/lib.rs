@@ -71,7 +71,7 @@ pub fn has_returned() -> bool {
 
 #[track_caller]
 fn trace(old: impl FnOnce(&Path), skips: bool) {
-    // Each test has a thread of its own.
+    // Each test runs in its own thread.
     thread_local!(static IS_USED: Cell<bool> = const { Cell::new(false) });
     assert!(!IS_USED.replace(true), "a test can have one crash test only: write another test");
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -84,7 +84,7 @@ fn trace(old: impl FnOnce(&Path), skips: bool) {
     let name = this.name().filter(|name| *name != "main").expect("a call in a function of #[test]");
     let program = env::current_exe().expect("the path of this test");
     let child = |job: &str| {
-        // What a child leaves in folders of its own ends with this test.
+        // Temporary folders that a child leaves are removed with the folders of this test.
         let folders = format!("TMPDIR={}", place.display());
         let words = [folders, format!("{JOB}={job}"), program.display().to_string()];
         let rest = ["--exact", name, "--include-ignored", "--nocapture"].map(str::to_owned);

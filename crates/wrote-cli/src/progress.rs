@@ -224,8 +224,8 @@ mod tests {
         };
         assert_eq!(
             line(4_000_000_000),
-            "Measuring for at most 45 s: up to 42 runs, writes at most 4.00 GB, uses up to 1.10 GB of \
-             space in /data/.wrote-x1y2"
+            "Measuring for at most 45 s: up to 42 runs, writes at most 4.00 GB, uses up to 1.10 GB \
+             of space in /data/.wrote-x1y2"
         );
         assert!(
             line(u64::MAX).starts_with("Measuring for about 45 s: up to 42 runs, writes as fast")

@@ -108,8 +108,8 @@ fn uri(path: &str) -> String {
     path.bytes().map(escaped).collect()
 }
 
-/// Writes the outcome of a crash test by `check` as one test case of JUnit. `untested` tells why
-/// there was no test.
+/// Writes the outcome of a crash test by `check` as one test case of JUnit. `untested` is the
+/// reason why there was none.
 ///
 /// # Errors
 ///

@@ -181,7 +181,7 @@ pub fn verdict(trace: &Trace) -> String {
     let count = trace.files.len() as u64 + more.count();
     let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count();
     let safe = safe as u64 + more.survives;
-    // A check that fails by itself says nothing of the program's writes.
+    // A check that fails by itself proves nothing about the program's writes.
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != CHECK_FAILED;
     let warnings = trace.findings.iter().filter(warns).count();
     let warnings = units::counted(warnings as u64, "warning");

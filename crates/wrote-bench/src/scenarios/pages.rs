@@ -67,7 +67,9 @@ struct Page {
 
 /// Returns all rows, in the order of the table.
 fn pages() -> impl Iterator<Item = Page> {
-    let of_size = |clients| [4 << 10, 8 << 10, 16 << 10, 64 << 10].map(|bytes| (clients, bytes));
+    let mut sizes_bytes = SIZES_BYTES;
+    sizes_bytes.sort_unstable();
+    let of_size = move |clients| sizes_bytes.map(|bytes| (clients, bytes));
     let of_way = |(clients, bytes)| WAYS.iter().map(move |way| Page { way, bytes, clients });
     CLIENTS.into_iter().flat_map(of_size).flat_map(of_way)
 }
@@ -164,7 +166,9 @@ fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     };
     let row = |(number, (page, job)): (usize, (&Page, &Steps))| RowSpec {
         row: page.composed(call.target),
-        importance: SIZES_BYTES.iter().position(|of| *of == page.bytes).unwrap_or(0) * 100 + number,
+        // A size has all its rows before the next one has any.
+        importance: SIZES_BYTES.iter().position(|of| *of == page.bytes).unwrap_or(0) * pages.len()
+            + number,
         time,
         bytes_max: most.saturating_mul(job.transaction_bytes()),
         ..RowSpec::default()
@@ -217,7 +221,7 @@ impl Work for Runs {
     }
 }
 
-/// Names the fastest way that is never torn, and tells what it costs.
+/// Returns the fastest way that is never torn, and its cost beside a plain write.
 fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let measured = |way: &'static Way| {
         let name = Page { way, bytes, clients }.name();

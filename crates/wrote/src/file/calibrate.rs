@@ -1,4 +1,4 @@
-//! Measures the faster way to make a write durable, and tells which writes are never torn.
+//! Measures the faster way to make a write durable, and reports which writes are never torn.
 
 use super::{BUFFER_BYTES, Disk, DiskBuffer};
 use crate::device::AtomicWrites;

@@ -148,14 +148,12 @@ impl Run<'_> {
     /// itself, or the program is without any crash.
     fn try_without_loss(&self, record: &Record) -> Result<(), Error> {
         let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
-        match self.check(&without_loss(record), &kept) {
-            Ok(Some(Err(problem))) => Err(Error::Usage(format!(
+        match self.check(&without_loss(record), &kept)? {
+            Some(Err(problem)) => Err(Error::Usage(format!(
                 "no crash state was tried: the check fails without a power loss, on the folder as \
                  the program left it: {problem}"
             ))),
-            // It cannot be started.
-            Err(Error::Failed(problem)) => Err(Error::Usage(format!("the check: {problem}"))),
-            other => other.map(drop),
+            _ => Ok(()),
         }
     }
 
@@ -245,7 +243,12 @@ impl Run<'_> {
             stderr_bytes_max: STREAM_BYTES_MAX,
             is_kept: true,
         };
-        let ended = supervise(&mut command, limits, self.stop, &mut |_| {})?;
+        let ended = supervise(&mut command, limits, self.stop, &mut |_| {});
+        let ended = ended.map_err(|error| match error {
+            // It cannot be started.
+            Error::Failed(problem) => Error::Usage(format!("the check: {problem}")),
+            other => other,
+        })?;
         kept.take(place.0.path(), state);
         let Some(failure) = ended.status.failure() else { return Ok(Some(Ok(()))) };
         let failure = match ended.status {

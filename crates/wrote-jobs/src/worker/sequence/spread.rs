@@ -19,7 +19,7 @@ pub(super) enum Spread {
 #[derive(Clone, Debug)]
 pub(super) struct Ranked {
     ranks: Ranks,
-    /// The block of each rank, before all are moved by `moved`.
+    /// The block of each rank.
     scattered: Permutation,
 }
 

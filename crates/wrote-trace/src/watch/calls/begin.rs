@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Descriptors are known by process, so tables of another scope are not followed.
-const TABLES: &str = "descriptors that a thread has for itself, or two processes share (CLONE_FILES), \
-                      are not followed";
+const TABLES: &str = "descriptors that a thread has for itself, or two processes share \
+                      (CLONE_FILES), are not followed";
 const SPACE: &str = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
 
 /// The least bytes of a write that may prepare space.
@@ -372,12 +372,12 @@ impl Reader {
     }
 }
 
-/// Resolves a path as the task sees it, with symbolic links in its folder resolved.
 /// Returns whether a process has several threads, which share their descriptors.
 fn has_threads(process: pid_t) -> bool {
     fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }
 
+/// Resolves a path as the task sees it, with symbolic links in its folder resolved.
 fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     let given = memory::path(task, address)?;
     let whole = match (given.strip_prefix("/proc/self"), folder) {
