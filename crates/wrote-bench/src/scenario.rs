@@ -17,7 +17,8 @@ pub trait Scenario {
     }
     /// Returns whether `name` is the scenario, one of its workloads, or one of its rows.
     fn knows(&self, name: &str) -> bool {
-        name == self.name() || self.catalogue().iter().any(|listed| listed.is_called(name))
+        let is_called = |of: &Listed| name == of.scenario || of.is_called(name);
+        self.catalogue().iter().any(is_called)
     }
     /// Returns whether its operations support a rate (M5).
     fn takes_rate(&self) -> bool {

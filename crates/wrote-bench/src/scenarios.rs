@@ -15,7 +15,7 @@ pub(crate) mod ways;
 
 pub use append::MessageSizes;
 
-use crate::names::{self, is_below};
+use crate::names;
 use crate::scenario::{Listed, Scenario};
 use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
@@ -89,15 +89,9 @@ pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
-    if is_below(unknown, "serve") {
-        return Err(Error::Usage(format!(
-            "--only {unknown:?}: a server is no longer measured here; send it load by a program of \
-             its protocol, as redis-benchmark, or by 'cargo xtask peers --only serve-lines' in a \
-             checkout"
-        )));
-    }
     let hint = match nearest(unknown, scenarios) {
         Some(near) => format!("did you mean '{near}'?"),
+        None if unknown == load::NAME => "for latency at rising rates, use --load-curve".into(),
         None => "'wrote bench --list' lists what there is".into(),
     };
     Err(Error::Usage(format!(
@@ -183,11 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_refused_with_the_programs_that_measure_one() {
-        for name in ["serve", "serve/relp"] {
-            let problem = refused(name);
-            assert!(problem.contains("redis-benchmark") && problem.lines().count() == 1);
-        }
+    fn rising_rates_are_an_option_and_not_a_scenario_that_measures_nothing() {
+        assert!(refused("load").ends_with("use --load-curve"));
     }
 
     #[test]

@@ -26,6 +26,19 @@ pub fn load_percent(row: &Row) -> String {
     text(row.settings.asked.load_share.map(|share| format!("{:.0} %", share * 100.0)))
 }
 
+/// Returns a row's speed in operations or in bytes, its interval if it has several runs, and the
+/// speed in words.
+pub fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
+    let of = &row.throughput_bytes_per_s;
+    let interval = (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high));
+    if !is_counted {
+        return (row.throughput(), interval, throughput(row));
+    }
+    let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
+    let interval = interval.map(|(low, high)| (low * scale, high * scale));
+    (row.iops(), interval, operations_per_s(row))
+}
+
 /// Returns the throughput: `2.41 GB/s`.
 pub fn throughput(row: &Row) -> String {
     units::rate(row.throughput())

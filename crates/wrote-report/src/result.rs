@@ -6,7 +6,7 @@ mod grid;
 mod latencies;
 mod saves;
 
-pub use charts::{interval, overview};
+pub use charts::{overview, scale};
 pub use latencies::LINES_MAX;
 
 use crate::figures::is_reached;

@@ -60,13 +60,17 @@ pub fn headline(document: &Document) -> Option<String> {
     let figures = figures.dedup().join(" and ");
     let stands = found.last().and_then(|(answer, _)| answer.yardstick.as_ref());
     let stands = stands.and_then(|of| of.text.split(';').next());
-    let stands = stands.map_or(String::new(), |text| format!(", {text}"));
+    let stands = stands.map_or(String::new(), |text| format!(": {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
-    let is_busy = document.findings.iter().any(|of| of.id == BUSY);
-    let beside = match is_busy {
-        true => " Other programs used the disk or the CPUs: do not rely on these figures.",
-        false => "",
+    let disturbed = |row: &Row| row.runs.iter().filter(|run| run.is_disturbed()).count();
+    let is_mostly_quiet = found.iter().all(|(_, row)| 2 * disturbed(row) <= row.runs.len());
+    let beside = match document.findings.iter().find(|of| of.id == BUSY) {
+        None => "",
+        Some(of) if is_mostly_quiet && of.evidence.contains_key("disturbed_runs") => {
+            " Other programs used the disk or the CPUs during some of the runs."
+        }
+        Some(_) => " Other programs used the disk or the CPUs: do not rely on these figures.",
     };
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
         // The rate was asked for. Whether the disk could do more was not seen.
@@ -387,8 +391,16 @@ mod tests {
         assert_eq!(
             headline(&document).unwrap(),
             "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
-             writes of 4 KiB per second, consistent with enterprise SSDs (7 k to 40 k)."
+             writes of 4 KiB per second: consistent with enterprise SSDs (7 k to 40 k)."
         );
+        let busy = Finding::warning(BUSY, "Other programs used the disk");
+        document.findings.push(busy.with("disturbed_runs", 1));
+        for (disturbed, told) in [(1, "during some of the runs."), (2, "do not rely on")] {
+            for run in &mut document.scenarios[0].rows[1].runs[..disturbed] {
+                run.foreign_share = Some(0.9);
+            }
+            assert!(headline(&document).unwrap().contains(told), "{disturbed}");
+        }
         for row in &mut document.scenarios[0].rows {
             row.settings.asked.rate_iops = Some(100.0);
         }

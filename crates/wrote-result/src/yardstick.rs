@@ -17,7 +17,16 @@ pub enum Figure {
 #[serde(deny_unknown_fields)]
 struct Yardstick {
     collected: String,
+    grades: Vec<Grade>,
     class: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grade {
+    word: String,
+    durable: f64,
+    stream: f64,
 }
 
 #[derive(Deserialize)]
@@ -42,9 +51,6 @@ enum Kind {
 static YARDSTICK: LazyLock<Yardstick> =
     LazyLock::new(|| toml::from_str(include_str!("yardstick.toml")).expect("it is valid"));
 
-/// A figure is like a class up to this factor beyond its range, as two measurements of one disk
-/// differ that much.
-const TOLERANCE: f64 = 1.25;
 /// At most this number of classes is named.
 const NAMED_MAX: usize = 2;
 
@@ -81,31 +87,34 @@ pub fn standing(
 fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
     let told = |class: &Class| {
         let [low, high] = [class.low, class.high].map(|bound| short(figure, bound));
-        format!("{} ({low} to {high})", class.name)
+        let unit = high.find(' ').map_or("", |at| &high[at..]);
+        format!("{} ({} to {high})", class.name, low.strip_suffix(unit).unwrap_or(&low))
     };
-    let is_like =
-        |class: &&Class| value >= class.low / TOLERANCE && value <= class.high * TOLERANCE;
+    let is_like = |class: &&Class| (class.low..=class.high).contains(&value);
     let like: Vec<String> = classes.iter().filter(is_like).take(NAMED_MAX).map(told).collect();
-    let below = classes.iter().filter(|class| class.high * TOLERANCE < value);
+    let below = classes.iter().filter(|class| class.high < value);
     let below = below.max_by(|a, b| a.high.total_cmp(&b.high));
-    let above = classes.iter().filter(|class| class.low / TOLERANCE > value);
+    let above = classes.iter().filter(|class| class.low > value);
     let above = above.min_by(|a, b| a.low.total_cmp(&b.low));
     let times = |class: &Class| {
         let times = value / class.high;
         format!("{times:.1} times the fastest {}", told(class))
     };
-    match (like.is_empty(), below, above) {
+    let stands = match (like.is_empty(), below, above) {
         (false, Some(below), _) => {
-            Some(format!("consistent with {}; {}", like.join(" and "), times(below)))
+            format!("consistent with {}; {}", like.join(" and "), times(below))
         }
-        (false, None, _) => Some(format!("consistent with {}", like.join(" and "))),
-        (true, Some(below), Some(above)) => {
-            Some(format!("between {} and {}", told(below), told(above)))
-        }
-        (true, Some(below), None) => Some(times(below)),
-        (true, None, Some(above)) => Some(format!("slower than {}", told(above))),
-        (true, None, None) => None,
-    }
+        (false, None, _) => format!("consistent with {}", like.join(" and ")),
+        (true, Some(below), Some(above)) => format!("between {} and {}", told(below), told(above)),
+        // Faster than every class is rather a cache than a good disk.
+        (true, Some(below), None) => return Some(times(below)),
+        (true, None, Some(above)) => format!("below {}", told(above)),
+        (true, None, None) => return None,
+    };
+    let is_reached =
+        |of: &&Grade| value >= if figure == Figure::Stream { of.stream } else { of.durable };
+    let grade = YARDSTICK.grades.iter().rfind(is_reached)?;
+    Some(format!("{}, {stands}", grade.word))
 }
 
 /// `1.7 k`, `140`; `1.7 GB/s`, `83 MB/s`.
@@ -138,23 +147,31 @@ mod tests {
         for (figure, value, virtualization, rotational, text) in [
             (
                 Durable,
-                6660.0,
+                8660.0,
                 "none",
                 false,
-                "consistent with enterprise SSDs (7 k to 40 k); 3.9 times the fastest consumer \
-                 NVMe SSDs (140 to 1.7 k)",
+                "very good, consistent with enterprise SSDs (7 to 40 k); 5.1 times the fastest \
+                 consumer NVMe SSDs (140 to 1.7 k)",
             ),
-            (Durable, 60.0, "none", true, "consistent with hard disks (20 to 120)"),
+            (Durable, 60.0, "none", true, "slow, consistent with hard disks (20 to 120)"),
             (Durable, 900.0, "none", true, "7.5 times the fastest hard disks (20 to 120)"),
-            (Durable, 60.0, "none", false, "slower than consumer NVMe SSDs (140 to 1.7 k)"),
+            (Durable, 60.0, "none", false, "slow, below consumer NVMe SSDs (140 to 1.7 k)"),
             (
                 Durable,
                 3000.0,
                 "kvm",
                 true,
-                "between consumer NVMe SSDs (140 to 1.7 k) and enterprise SSDs (7 k to 40 k)",
+                "good, between consumer NVMe SSDs (140 to 1.7 k) and enterprise SSDs (7 to 40 k)",
             ),
-            (Stream, 120.0, "none", true, "consistent with hard disks (83 MB/s to 175 MB/s)"),
+            (Stream, 120.0, "none", true, "slow, consistent with hard disks (83 to 175 MB/s)"),
+            (
+                Stream,
+                600.0,
+                "none",
+                false,
+                "good, between consumer SATA SSDs (323 to 515 MB/s) \
+                and enterprise SSDs (1.1 to 1.7 GB/s)",
+            ),
         ] {
             assert_eq!(told(figure, value, virtualization, rotational), text, "{value}");
         }

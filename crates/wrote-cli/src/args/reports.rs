@@ -96,7 +96,7 @@ pub struct ReportArgs {
     pub results: Vec<PathBuf>,
 
     /// Write the page to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, alias = "html", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
     /// Replace the FILE of --output if it exists

@@ -2,7 +2,7 @@
 
 use super::{Evidence, FirstTouch};
 use std::collections::BTreeMap;
-use wrote_result::document::{Direction, Finding, Row, Settings, Severity, View};
+use wrote_result::document::{Direction, Finding, Row, Severity, View};
 use wrote_result::units::{block_size, nanoseconds, rate, significant};
 
 /// A flash chip takes longer to store a page: a typical 300 us (patent EP 1850348, by Micron's data
@@ -53,11 +53,8 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
 const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
 /// A larger preferred transfer is a bridge's mistake: many report 65,535 sectors.
 const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
-/// Blocks of at least twice the size are preferred if each is faster by this factor.
-const PREFERRED_MIN: f64 = 1.2;
 
-/// Finds writes that are smaller than the device prefers: by its own report, or because larger
-/// blocks had more operations per second.
+/// Finds writes that are smaller than the device reports to prefer.
 pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let mut preferred: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut severity = Severity::Info;
@@ -103,36 +100,10 @@ fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     if !bs_bytes.is_multiple_of(physical) {
         return Some((physical, true));
     }
-    if let Some(faster) = evidence.rows.iter().find(|other| is_preferred(row, other)) {
-        return Some((faster.settings.effective.bs_bytes, true));
-    }
     let optimal = device.map_or(1, |device| unit(device.optimal_io_bytes.unwrap_or(1)));
     let is_stream = !row.is_random() && bs_bytes >= STREAM_BS_BYTES_MIN;
     let is_unit = optimal.is_multiple_of(4096) && optimal <= OPTIMAL_BYTES_MAX;
     (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
-}
-
-/// Returns whether every run of `other`, which differs only in its larger blocks, had clearly more
-/// operations per second than any of `row`.
-fn is_preferred(row: &Row, other: &Row) -> bool {
-    let (small, large) = (&row.settings.effective, &other.settings.effective);
-    let like = |of: &Settings| Settings {
-        bs_bytes: 0,
-        size_bytes: 0,
-        ring_flags: None,
-        runtime_s: None,
-        ..of.clone()
-    };
-    let iops = |row: &Row| row.runs.iter().map(|run| run.iops).collect::<Vec<f64>>();
-    let most = iops(row).into_iter().fold(0.0, f64::max);
-    let least = iops(other).into_iter().fold(f64::INFINITY, f64::min);
-    reaches_device(other)
-        && row.runs.len() > 1
-        && other.runs.len() > 1
-        && large.bs_bytes >= 2 * small.bs_bytes
-        && row.survives == other.survives
-        && like(small) == like(large)
-        && least > PREFERRED_MIN * most
 }
 
 /// The second write of the same blocks is faster than the first by at least this factor.
@@ -219,19 +190,6 @@ mod tests {
         // Small writes, and the mistake of a bridge.
         assert_eq!(with(4096, 512, Some(1_572_864)), None);
         assert_eq!(with(1 << 20, 512, Some(33_553_920)), None);
-    }
-
-    #[test]
-    fn larger_blocks_with_more_operations_are_preferred_whatever_the_device_reports() {
-        let with = |small: f64, large: f64, name: &str| {
-            let rows = [sized("a/direct-psync", 512, small), sized(name, 4096, large)];
-            found(&evidence(&on(Device::default()), &rows), "preferred-larger")
-        };
-        let finding = with(900.0, 2000.0, "b/direct-psync").unwrap();
-        assert_eq!(finding.evidence["rows"], serde_json::json!(["a/direct-psync"]));
-        assert!(finding.text.starts_with("Writes of 512 B do not fill the 4 KiB that sda prefers"));
-        assert!(with(2000.0, 2000.0, "b/direct-psync").is_none());
-        assert!(with(900.0, 2000.0, "b/direct-io_uring").is_none());
     }
 
     #[test]

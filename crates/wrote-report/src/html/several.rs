@@ -2,19 +2,19 @@
 
 use super::articles::last;
 use super::{Article, Content, Named, moment};
-use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines, per_second, rate};
+use crate::chart::{Axis, Dot, Frame, Line, Lines, Picture, Spot, dots, lines};
 use crate::comparison::answer;
 use crate::comparison::class;
-use crate::figures::{operations_per_s, operations_range, range, throughput};
+use crate::figures::{self, operations_range, range};
 use crate::group::COUNTED_BYTES_MAX;
-use crate::result::interval;
+use crate::result::scale;
 use crate::table::{Column, Keep, Table};
 use crate::text::gathered;
 use crate::tree::{Block, Figure, Section, Style, rest};
 use itertools::Itertools;
 use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
-use wrote_result::document::{Direction, Document, Row};
+use wrote_result::document::{Document, Row};
 
 /// A page has lines over time for at most this many rows; the table has all.
 const LINES_MAX: usize = 40;
@@ -143,16 +143,11 @@ fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }
 
-/// Returns the figure of a row as a number, its interval, and both in words.
+/// Returns the speed of a row as a number, its interval, and both in words.
 fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
-    if !is_counted {
-        let words = format!("{} {}", throughput(row), range(row));
-        return (row.throughput(), interval(row), words.trim_end().into());
-    }
-    let scale = row.iops() / row.throughput().max(f64::MIN_POSITIVE);
-    let interval = interval(row).map(|(low, high)| (low * scale, high * scale));
-    let words = format!("{} {}", operations_per_s(row), operations_range(row));
-    (row.iops(), interval, words.trim_end().into())
+    let (value, interval, words) = figures::figure(row, is_counted);
+    let range = if is_counted { operations_range(row) } else { range(row) };
+    (value, interval, format!("{words} {range}").trim_end().into())
 }
 
 fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
@@ -202,15 +197,7 @@ fn picture(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) 
             marks.push(dot);
         }
     }
-    let word = if is_counted { per_second } else { rate };
-    let axis = match (
-        is_counted,
-        rows[0].rows.iter().flatten().all(|row| row.direction == Direction::Read),
-    ) {
-        (true, true) => "reads per second, more is better",
-        (true, false) => "operations per second, more is better",
-        (false, _) => "throughput, more is better",
-    };
+    let (word, axis) = scale(is_counted);
     let label = format!("{workload} in each result");
     let frame = Frame { label: &label, names: &names, word, axis, reference: None };
     Figure {
@@ -272,10 +259,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
         });
         let (words, spots): (Vec<String>, Vec<Spot>) = moments.unzip();
         let changes = spots.iter().filter(|spot| spot.change.is_some()).count();
-        let (word, axis): (fn(f64) -> String, _) = match is_counted {
-            true => (per_second, "operations per second, more is better"),
-            false => (rate, "throughput, more is better"),
-        };
+        let (word, axis) = scale(is_counted);
         figures.push(Figure {
             question: across.name.into(),
             picture: over_time(&format!("{} over time", across.name), words, spots, word, axis),

@@ -6,7 +6,7 @@ use crate::chart::{
     Axis, Bar, Cell, Dot, Frame, Layout, Line, Lines, Picture, READING, Reference, Spot, bytes,
     dots, heat, lines, nanoseconds, per_second, rate, saved,
 };
-use crate::figures::{operations_per_s, p50_p99, p99, range, text, throughput};
+use crate::figures::{figure, operations_per_s, p50_p99, p99, range, text, throughput};
 use crate::group::Group;
 use crate::sustained::change;
 use crate::tree::{Figure, rest};
@@ -74,12 +74,6 @@ fn title(group: &Group, row: &Row) -> String {
     format!("{}: {}", name(group, row), facts.iter().filter(|fact| !fact.is_empty()).join(", "))
 }
 
-/// Returns the interval of a row's throughput, if it has several runs.
-pub fn interval(row: &Row) -> Option<(f64, f64)> {
-    let of = &row.throughput_bytes_per_s;
-    (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high))
-}
-
 /// Returns the levels that the rows survive, as a legend.
 fn survived(rows: &[&Row]) -> Vec<(String, String)> {
     let words = |row: &&Row| match row.survives {
@@ -100,25 +94,36 @@ fn ladder(group: &Group) -> Figure {
         (_, false) => "How fast is each way, and what does an acknowledged write survive?",
     };
     let titles = rows.iter().map(|row| title(group, row)).collect();
-    let label = format!("Throughput of {}", group.workload);
-    Figure { question: question.into(), note, ..throughputs(&label, &rows, &names, titles) }
+    let label = format!("Speed of {}", group.workload);
+    let drawn = speeds(&label, &rows, &names, titles, group.is_counted());
+    Figure { question: question.into(), note, ..drawn }
 }
 
-/// Draws the throughput of rows, in colours of the levels that they survive.
-fn throughputs(label: &str, rows: &[&Row], names: &[String], titles: Vec<String>) -> Figure {
-    let dot = |(lane, (row, title)): (usize, (&&Row, String))| Dot {
-        row: lane,
-        class: class(row),
-        value: row.throughput(),
-        interval: interval(row),
-        figure: throughput(row),
-        title,
-        ..Dot::default()
+/// Draws the speed of rows, in operations or in bytes, in colours of the levels that they survive.
+fn speeds(
+    label: &str,
+    rows: &[&Row],
+    names: &[String],
+    titles: Vec<String>,
+    is_counted: bool,
+) -> Figure {
+    let dot = |(lane, (row, title)): (usize, (&&Row, String))| {
+        let (value, interval, figure) = figure(row, is_counted);
+        let class = class(row);
+        Dot { row: lane, class, value, interval, figure, title, ..Dot::default() }
     };
     let drawn: Vec<Dot> = rows.iter().zip(titles).enumerate().map(dot).collect();
-    let axis = "throughput, more is better";
-    let frame = Frame { label, names, word: rate, axis, reference: None };
+    let (word, axis) = scale(is_counted);
+    let frame = Frame { label, names, word, axis, reference: None };
     Figure { picture: dots(&frame, &drawn), legend: survived(rows), ..Figure::default() }
+}
+
+/// Returns how an axis of speeds writes its numbers, and its title.
+pub fn scale(is_counted: bool) -> (fn(f64) -> String, &'static str) {
+    match is_counted {
+        true => (per_second, "operations per second, more is better"),
+        false => (rate, "throughput, more is better"),
+    }
 }
 
 /// Returns the chart of all writes of a scenario by the level that they survive; `None` where they
@@ -137,11 +142,16 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
         by_level.then(other.throughput().total_cmp(&one.throughput()))
     });
     let rows: Vec<&Row> = lanes.iter().map(|(_, row)| *row).collect();
-    let named = |(group, row): &(&Group, &Row)| format!("{}: {}", group.workload, name(group, row));
+    let named = |(group, row): &(&Group, &Row)| match row.name.starts_with(group.workload) {
+        true => format!("{}{}", group.loop_mark(row), row.name),
+        false => format!("{}: {}", group.workload, name(group, row)),
+    };
     let names: Vec<String> = lanes.iter().map(named).collect();
     let titles = lanes.iter().map(|(group, row)| title(group, row)).collect();
     let question = "How fast is each way, by the level that an acknowledged write survives?".into();
-    Some(Figure { question, ..throughputs("Throughput by level of safety", &rows, &names, titles) })
+    let is_counted = lanes.iter().all(|(group, _)| group.is_counted());
+    let drawn = speeds("Speed by level of safety", &rows, &names, titles, is_counted);
+    Some(Figure { question, ..drawn })
 }
 
 fn curve(group: &Group) -> Figure {
