@@ -13,17 +13,17 @@ use crate::settings::Common;
 use crate::site::{Site, clear};
 use crate::stream::{self, Past, Sizes};
 use crate::transactions;
-use std::path::Path;
 use std::time::Duration;
 use wrote::device::{self, Target};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::{Burst, Evidence};
 use wrote_jobs::machine::foreign::SAMPLE;
+use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::Steps;
 use wrote_result::document::{Finding, Row};
-use wrote_result::{Error, units};
+use wrote_result::Error;
 
 const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
@@ -62,10 +62,10 @@ impl Scenario for Suits {
             return Err(Error::Usage(format!("--runs {few}: a verdict needs {RUNS_MIN} or more")));
         }
         let runs = Runs::new(&self.0);
-        check_space(&self.0.path, runs.space_bytes(), call.target)?;
+        target::check_room(runs.space_bytes(), 0, call.target)?;
         if let Some(path) = &self.0.neighbour_path {
             scratch::check_writable(path)?;
-            check_space(path, runs.beside_bytes(), &device::examine(path)?)?;
+            target::check_room(runs.beside_bytes(), 0, &device::examine(path)?)?;
         }
         let mut plans = Vec::new();
         if self.0.sustained.is_some() {
@@ -291,33 +291,5 @@ impl Work for Runs {
 
     fn burst(&self) -> Option<Burst> {
         stream::dropped(&self.past)
-    }
-}
-
-/// Refuses a folder on a disk with too little space, if that is known (some FUSE report a capacity
-/// of 0).
-fn check_space(path: &Path, needs: u64, target: &Target) -> Result<(), Error> {
-    if target.capacity_bytes == 0 || needs <= target.free_bytes {
-        return Ok(());
-    }
-    let [needs, free] = [needs, target.free_bytes].map(units::bytes);
-    Err(Error::Failed(format!("{}: needs {needs}, and {free} are free", path.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn too_little_space_is_refused_where_a_file_system_tells_its_size() {
-        let mut target = device::examine(".").unwrap();
-        target.free_bytes = 10;
-        let mut check = |capacity_bytes, needs| {
-            target.capacity_bytes = capacity_bytes;
-            check_space(Path::new("/data"), needs, &target)
-        };
-        assert!(check(20, 10).is_ok() && check(0, 11).is_ok());
-        let refused = check(20, 11).unwrap_err().to_string();
-        assert_eq!(refused, "/data: needs 11 B, and 10 B are free");
     }
 }
