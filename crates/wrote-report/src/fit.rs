@@ -6,6 +6,7 @@ pub use margins::margins;
 
 use crate::figures::{has_spread, per_second, ranged};
 use crate::paint::Tone;
+use crate::summary::disturbed;
 use crate::table::{Column, Keep, On, Table, Text};
 use crate::tree::{Block, Note, Role, Section, Style};
 use itertools::Itertools;
@@ -31,8 +32,7 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let of = yardstick::standing(yardstick::Figure::Durable, rate, &document.host, device)?;
     let [flush, rate] = [units::nanoseconds(flush_ns), per_second(rate)];
     Some(format!(
-        "For comparison, a single flush takes {flush} here (the median of {row}), or {rate} one after \
-         the other: {}",
+        "; a single flush takes {flush} here (the median of {row}), or {rate} one after the other: {}",
         of.text
     ))
 }
@@ -51,14 +51,23 @@ fn answer(document: &Document) -> Option<(String, String)> {
     let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
     let place = format!("{} ({}{device})", target.path, target.filesystem);
     Some(match &document.fit.as_ref()?[..] {
-        [fit] => (format!("{} {} on {place}", fit.program, fit.version), conditions(fit)),
+        [fit] => {
+            let known = classes(fit, document).filter(|_| fit.verdict.is_none());
+            let verdict = conditions(fit) + &known.unwrap_or_default();
+            (format!("{} {} on {place}", fit.program, fit.version), verdict)
+        }
         fits => (format!("{} programs on {place}", fits.len()), suited(fits)),
     })
 }
 
 /// Returns the verdict as a sentence; `None` if no program was requested.
 pub fn headline(document: &Document) -> Option<String> {
-    answer(document).map(|(title, verdict)| format!("{title}: {verdict}."))
+    let (title, verdict) = answer(document)?;
+    let is_judged = document.fit.iter().flatten().any(|fit| fit.verdict.is_some());
+    // A verdict has this in it.
+    let busy =
+        if is_judged { "" } else { disturbed(document, &document.rows().collect::<Vec<_>>()) };
+    Some(format!("{title}: {verdict}.{busy}"))
 }
 
 /// Returns the section of the verdicts; `None` if no program was requested.
@@ -326,9 +335,6 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
         };
         rule.beside.iter().filter(is_told).map(|beside| ratio(rule, beside))
     });
-    let is_one = document.fit.as_ref().is_some_and(|fits| fits.len() == 1);
-    let is_without = is_one && fit.rules.iter().all(|rule| rule.says.is_none());
-    let no_rule = is_without.then(|| classes(fit, document)).flatten();
     let sources = fit.rules.iter().filter_map(|rule| {
         let (says, source) = (rule.says.as_ref()?, rule.source.as_ref()?);
         let read = rule.date.as_ref().map(|date| format!("read {date}"));
@@ -340,7 +346,7 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     let remedies = fit.rules.iter().filter_map(remedies);
     let is_judged = fit.rules.iter().any(|rule| rule.verdict.is_some());
     let lost = fit.rules.iter().filter(|_| is_judged).find_map(|rule| lost(rule, document));
-    let told = lost.into_iter().chain(beside).chain(remedies).chain(no_rule);
+    let told = lost.into_iter().chain(beside).chain(remedies);
     told.map(Note::from).chain(sources).collect()
 }
 

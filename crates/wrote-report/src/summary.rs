@@ -63,15 +63,8 @@ pub fn headline(document: &Document) -> Option<String> {
     let stands = stands.map_or(String::new(), |text| format!(": {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
-    let disturbed = |row: &Row| row.runs.iter().filter(|run| run.is_disturbed()).count();
-    let is_mostly_quiet = found.iter().all(|(_, row)| 2 * disturbed(row) <= row.runs.len());
-    let beside = match document.findings.iter().find(|of| of.id == BUSY) {
-        None => "",
-        Some(of) if is_mostly_quiet && of.evidence.contains_key("disturbed_runs") => {
-            " Other programs used the disk or the CPUs during some of the runs."
-        }
-        Some(_) => " Other programs used the disk or the CPUs: do not rely on these figures.",
-    };
+    let rows: Vec<&Row> = found.iter().map(|(_, row)| *row).collect();
+    let beside = disturbed(document, &rows);
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
         // The rate was asked for. Whether the disk could do more was not seen.
         true => {
@@ -79,6 +72,20 @@ pub fn headline(document: &Document) -> Option<String> {
         }
         false => format!("{path} {verb} {figures}{stands}.{beside}"),
     })
+}
+
+/// Returns a sentence about other programs that used the disk or the CPUs: it warns of the figures
+/// where most runs of one of the rows were disturbed.
+pub fn disturbed(document: &Document, rows: &[&Row]) -> &'static str {
+    let disturbed = |row: &Row| row.runs.iter().filter(|run| run.is_disturbed()).count();
+    let is_mostly_quiet = rows.iter().all(|row| 2 * disturbed(row) <= row.runs.len());
+    match document.findings.iter().find(|of| of.id == BUSY) {
+        Some(of) if is_mostly_quiet && of.evidence.contains_key("disturbed_runs") => {
+            " Other programs used the disk or the CPUs during some of the runs."
+        }
+        Some(_) => " Other programs used the disk or the CPUs: do not rely on these figures.",
+        None => "",
+    }
 }
 
 /// Returns an answer as a part of a sentence: `6.12 k durable writes of 4 KiB per second`.

@@ -22,8 +22,8 @@ use wrote_jobs::machine::target;
 use wrote_jobs::machine::usage::Usage;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::steps::Steps;
-use wrote_result::document::{Finding, Row};
 use wrote_result::Error;
+use wrote_result::document::{Finding, Row};
 
 const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
