@@ -198,16 +198,12 @@ impl Schedule {
         self.order.iter().map(|turn| self.rows[turn.row].next()).sum()
     }
 
-    /// Returns the rows that had no run for lack of time, with reasons.
-    fn left_out(&self) -> impl Iterator<Item = (usize, String)> {
+    /// Returns the rows that had no run for lack of time, and the reason.
+    fn left_out(&self) -> (Vec<usize>, String) {
         let within = self.within.map_or(Duration::ZERO, |within| within.asked);
-        let within = units::seconds(within.as_secs_f64());
-        let reason = move |row: &RowTime| {
-            let takes = units::seconds((row.next() * RUNS_MIN).as_secs_f64());
-            format!("time budget of {within} used up; {RUNS_MIN} runs need {takes}")
-        };
+        let reason = format!("{} are too short for them", units::seconds(within.as_secs_f64()));
         let rows = self.rows.iter().enumerate().filter(|(_, row)| row.runs == 0);
-        rows.map(move |(number, row)| (number, reason(row)))
+        (rows.map(|(number, _)| number).collect(), reason)
     }
 
     /// Returns by how much the number of runs was reduced for lack of time. Rows that were left out
@@ -276,6 +272,13 @@ fn finish(plans: &mut [Plan], sites: &[Site]) -> Result<(), Error> {
     plans.iter_mut().zip(sites).try_for_each(|(plan, site)| plan.work.finish(site))
 }
 
+/// Writes a line about rows that are skipped, if there are any.
+fn note_skipped(rows: &[&str], because: &str, ticker: &mut Ticker) {
+    if !rows.is_empty() {
+        ticker.note(&format!("{} skipped: {because}", some_of(rows, SKIPPED_MAX)));
+    }
+}
+
 fn run_all(
     plans: &mut [Plan],
     speeds: &[Calibration],
@@ -308,8 +311,7 @@ fn run_all(
         }
         for because in left_out.iter().map(|(_, because)| because).unique() {
             let rows = left_out.iter().filter(|(_, of)| of == because);
-            let rows: Vec<&str> = rows.map(|(name, _)| name.as_str()).collect();
-            ticker.note(&format!("{} skipped: {because}", some_of(&rows, SKIPPED_MAX)));
+            note_skipped(&rows.map(|(name, _)| &**name).collect::<Vec<_>>(), because, ticker);
         }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
@@ -380,9 +382,13 @@ fn run_all(
         return Err(Error::Interrupted);
     }
     finish(plans, sites)?;
-    for (row, because) in schedule.left_out().filter(|_| !is_interrupted) {
-        ticker.note(&format!("{} skipped: {because}", names[row]));
-        measured[places[row].0].left_out.push((names[row].clone(), because));
+    let (left_out, because) = schedule.left_out();
+    if !is_interrupted {
+        let rows: Vec<&str> = left_out.iter().map(|row| &*names[*row]).collect();
+        note_skipped(&rows, &because, ticker);
+        for row in left_out {
+            measured[places[row].0].left_out.push((names[row].clone(), because.clone()));
+        }
     }
     for ((plan, _), runs) in places.into_iter().zip(runs) {
         measured[plan].written_bytes += runs.written_bytes;
@@ -557,7 +563,7 @@ mod tests {
         let left: Vec<&str> = measured.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left.len() + runs.len(), 17);
         assert!(left.contains(&"made-up/0") && !left.contains(&"made-up/16"), "{left:?}");
-        assert!(measured.left_out[0].1.starts_with("time budget of 1 min 00 s used up"));
+        assert!(measured.left_out[0].1.starts_with("1 min 00 s are too short"));
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn clause(answer: &Answer, row: &Row) -> String {
             let clients = units::counted(settings.numjobs.into(), "client");
             let size = units::block_size(settings.bs_bytes);
             let number = figure.strip_suffix("/s").unwrap_or(&figure).trim_end();
-            return format!("{number} never torn pages of {size} per second by {clients}");
+            return format!("{number} never-torn pages of {size} per second by {clients}");
         }
         _ if row.workload.starts_with("langs/") => {
             format!("{} by {}", question.to_lowercase(), row.short_name())
@@ -240,7 +240,7 @@ pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
 /// Returns the question, the figure, its range, and the way.
 pub fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
     let (figure, range) = match answer.bytes_per_s {
-        Some(lasts) => (units::rate(lasts), "what lasts".into()),
+        Some(lasts) => (units::rate(lasts), "the lasting rate".into()),
         None => figures(row),
     };
     let memory = if is_memory { ": memory's speed" } else { "" };

@@ -89,7 +89,7 @@ impl Scenario for Comparison {
 const ANSWERED: [(&str, &str); 5] = [
     ("langs/bytes-write", "Writes byte by byte"),
     ("langs/bytes-read", "Reads byte by byte"),
-    ("langs/save-sync-500", "Saves with a sync"),
+    ("langs/save-sync-500", "Synced saves"),
     ("langs/lines", "Lines appended"),
     ("langs/log", "Durable lines"),
 ];

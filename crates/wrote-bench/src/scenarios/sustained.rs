@@ -28,7 +28,7 @@ use wrote_result::{Error, units};
 const SPARE_PART: u64 = 100;
 pub(crate) const NAME: &str = "sustained";
 const ROW: &str = "sustained/direct-io_uring";
-const WORDS: &str = "direct io_uring, on and on";
+const WORDS: &str = "direct io_uring, nonstop";
 
 const QUESTION: &str = "How fast does this disk take writes for long, and after how many bytes \
     does it slow down?";

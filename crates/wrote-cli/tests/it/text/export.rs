@@ -204,7 +204,7 @@ fn sustained() -> Document {
     let mut document = samples::document();
     let mut row = document.scenarios[0].rows[3].clone();
     (row.name, row.workload) = ("sustained/direct-io_uring".into(), "sustained".into());
-    row.way = "direct io_uring, on and on".into();
+    row.way = "direct io_uring, nonstop".into();
     row.runs.truncate(1);
     let (mut samples, mut end_s) = (Vec::new(), 0.0);
     for number in 1..=300_u64 {
