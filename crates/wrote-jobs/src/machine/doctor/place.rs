@@ -155,7 +155,10 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
 
 /// A power loss may tear the pages of a database, unless there are such writes.
 pub(super) fn atomic_writes(world: &World) -> Option<Check> {
-    let units = match wrote::device::atomic_writes(world.example.as_ref()?, &world.target) {
+    let Some(example) = &world.example else {
+        return Some(say(world, "atomic-writes.unknown", &[]));
+    };
+    let units = match wrote::device::atomic_writes(example, &world.target) {
         Ok(units) => units,
         Err(because) => return Some(say(world, "atomic-writes.none", &[("because", &because)])),
     };

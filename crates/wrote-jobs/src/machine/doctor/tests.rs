@@ -19,7 +19,7 @@ fn the_worst_comes_first_and_the_rest_in_the_order_of_the_document() {
     assert_eq!((checks[0].id.as_str(), checks[0].state), ("mount-barrier", State::Risk));
     let unknown = checks.iter().filter(|check| check.state == State::Unknown);
     let ids: Vec<&str> = unknown.map(|check| check.id.as_str()).collect();
-    assert_eq!(ids, ["queue", "file-attributes"]);
+    assert_eq!(ids, ["queue", "atomic-writes", "file-attributes"]);
 }
 
 #[test]
