@@ -2,7 +2,7 @@
 //! kind of chart is.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, MIDDLE, text_width};
+use super::canvas::{Anchor, Canvas, MIDDLE, TOP, text_width};
 use super::plot::{Picture, WIDE, field};
 
 /// A cell.
@@ -29,16 +29,15 @@ const CELL_PX: u32 = 30;
 /// Draws the cells of a grid. `title` names the sides.
 pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[Cell]) -> Picture {
     let most = cells.iter().map(|cell| cell.value).fold(f64::MIN_POSITIVE, f64::max);
-    let axis = |names: &[&str], is_down: bool, title: &str| {
-        let place = |number: usize| match is_down {
-            true => (names.len() - number) as f64 - 0.5,
-            false => number as f64 + 0.5,
-        };
-        let ticks =
-            names.iter().enumerate().map(|(number, name)| (place(number), (*name).to_owned()));
-        Axis { min: 0.0, max: names.len() as f64, ticks: ticks.collect(), title: title.into() }
+    let axis = |number: usize, ticks, title: &str| Axis {
+        min: 0.0,
+        max: number as f64,
+        ticks,
+        title: title.into(),
     };
-    let (x, y) = (axis(heads, false, ""), axis(sides, true, title));
+    let down = sides.iter().rev().enumerate();
+    let down = down.map(|(number, side)| (number as f64 + 0.5, (*side).to_owned())).collect();
+    let (x, y) = (axis(heads.len(), Vec::new(), ""), axis(sides.len(), down, title));
     Picture::of(label, |layout| {
         let height = CELL_PX * sides.len() as u32 + 72;
         let widest = sides.iter().map(|side| text_width(side)).max().unwrap_or(0);
@@ -51,6 +50,12 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
         };
         let room = (width as i32 - widest - 44) / heads.len().max(1) as i32;
         let mut plot = field(Canvas::new(width, height), &x, &y, false);
+        let is_narrow = heads.iter().any(|head| text_width(head) + 4 > room);
+        for (number, head) in heads.iter().enumerate() {
+            // Every second name stands lower where the columns are narrower than the names.
+            let below_px = if is_narrow && number % 2 == 1 { 26 } else { 10 };
+            plot.text((number as f64 + 0.5, 0.0), (0, below_px), *head, Anchor::MIDDLE, TOP);
+        }
         for cell in cells {
             let low = (cell.head as f64, (sides.len() - cell.side) as f64 - 1.0);
             let high = (low.0 + 1.0, low.1 + 1.0);
