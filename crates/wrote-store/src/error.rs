@@ -1,11 +1,12 @@
-//! The error type of everything that touches an object store.
+//! The error type of everything that uses an object store.
 
 use std::path::PathBuf;
 
-/// The maximum number of characters of a store's own message: some answer with a whole page.
+/// The maximum number of characters taken from a store's own message. Some stores answer with a
+/// whole web page.
 const WORDS_MAX: usize = 300;
 
-/// Why a segment was not shipped, or can't be read.
+/// The reason why a segment was not shipped or can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -14,47 +15,48 @@ pub enum StoreError {
     Url {
         /// The URL as it was given.
         url: String,
-        /// The fault, and the right form.
+        /// The error in the URL, and the correct form.
         because: String,
     },
-    /// The store could not be reached, or refused. The same request may succeed later.
+    /// The store could not be reached, or it refused the request. The same request may succeed
+    /// later.
     #[error("{object}: {words}")]
     Store {
-        /// The object, or the whole store, as a URL.
+        /// The URL of the object or of the whole store.
         object: String,
-        /// The store's or the network's own words, in one line.
+        /// The message of the store or the network, in one line.
         words: String,
     },
-    /// The store holds an object of this name with other bytes than the local segment's. One of the
-    /// two belongs to another log, or to another history of this one.
+    /// The store has an object with the segment's name, but with other bytes than the local
+    /// segment. One of the two belongs to another log, or to another history of the same log.
     #[error("{object} holds other bytes than {}: {because}; ship this log to another URL",
         path.display())]
     Differs {
         /// The object's URL.
         object: String,
-        /// The local segment.
+        /// The path of the local segment.
         path: PathBuf,
-        /// The difference.
+        /// A description of the difference.
         because: String,
     },
-    /// Segments between those in the store and those in the folder are in neither.
+    /// The segments between those in the store and those in the folder are in neither.
     #[error("segments {} to {} are neither in {url} nor in {}; they were removed before they were \
         shipped; ship the rest to another URL", numbers.0, numbers.1,
         folder.display())]
     Missing {
-        /// The store.
+        /// The URL of the store.
         url: String,
-        /// The local log.
+        /// The folder of the local log.
         folder: PathBuf,
-        /// The numbers of the first and the last segment.
+        /// The numbers of the first and the last missing segment.
         numbers: (u64, u64),
     },
-    /// An object no longer holds its records.
+    /// An object no longer has all of its records.
     #[error("{object}: {because}")]
     Damaged {
         /// The object's URL.
         object: String,
-        /// The damage in words.
+        /// A description of the damage.
         because: String,
     },
     /// A URL under which there is no segment.
@@ -63,50 +65,51 @@ pub enum StoreError {
         /// The URL.
         url: String,
     },
-    /// A store that replaces an object which was to be created, or can't be asked to create only.
+    /// A store that replaces an existing object when asked to create it, or that does not support
+    /// requests that only create.
     #[error(
         "{url}: {words}; without If-None-Match two shippers could overwrite each other's \
         segments: ship to a store that has it"
     )]
     ReplacesObjects {
-        /// The store.
+        /// The URL of the store.
         url: String,
-        /// The action of the store.
+        /// A description of what the store did.
         words: String,
     },
     /// A segment that is too long for one request.
     #[error("{}: {bytes} bytes are more than 128 MiB, the most of a segment that is shipped; write \
         the log with shorter segments", path.display())]
     TooLong {
-        /// The segment.
+        /// The path of the segment.
         path: PathBuf,
-        /// Its length.
+        /// The length of the segment in bytes.
         bytes: u64,
     },
-    /// The local log, or a copy of a segment on the local disk, could not be read or written.
+    /// The local log, or a local copy of a segment, could not be read or written.
     #[error(transparent)]
     Log(#[from] wrote::Error),
     /// A file in the same folder as the log, or a thread, could not be used.
     #[error("{what}: {source}")]
     Local {
-        /// The file, or the action.
+        /// The file or the action.
         what: String,
-        /// The kernel's reason.
+        /// The error that the kernel returned.
         source: std::io::Error,
     },
-    /// The caller's flag was raised.
+    /// The caller set the stop flag.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl StoreError {
-    /// Returns whether the same may succeed later without a change by a person: the store, the
-    /// network or the disk was in the way.
+    /// Returns whether the same request may succeed later without anybody's intervention, because
+    /// the cause was the store, the network or the disk.
     pub fn is_passing(&self) -> bool {
         matches!(self, StoreError::Store { .. } | StoreError::Local { .. } | StoreError::Log(_))
     }
 
-    /// Makes the error of a request about an object.
+    /// Creates the error for a failed request about an object.
     pub(crate) fn of_store(object: String, error: &object_store::Error) -> StoreError {
         let words = error.to_string();
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

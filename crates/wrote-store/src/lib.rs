@@ -1,9 +1,10 @@
-//! Sealed segments of a log in an object store: shipped there once, and read from there. This door
-//! names the rooms, and makes the runtime that they share.
+//! Sealed segments of a log in an object store: they are shipped there once, and read from there.
+//! This module declares the others, and provides the runtime that they share.
 //!
-//! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`], each as one object
-//! that is created and never replaced. A [`StoreReader`] reads the records from there by sequence,
-//! and the objects' names suffice to find them: there is no manifest that could be lost or wrong.
+//! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`]. Each becomes one
+//! object, which is created once and never replaced. A [`StoreReader`] reads the records from the
+//! store by sequence. It finds them by the names of the objects alone, so there is no manifest that
+//! could be lost or wrong.
 //!
 //! The crate does not use a terminal. Its network code is async, in tokio.
 
@@ -27,15 +28,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads of a program's runtime: one sends while another receives.
+/// The number of threads in a program's runtime: one can send while another receives.
 const THREADS: usize = 2;
 
 /// The interval between two checks of a flag.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes a runtime for a program that has none.
+/// Creates a runtime for a program that has none.
 ///
-/// Fails with [`StoreError::Local`] if the kernel creates no thread.
+/// Fails with [`StoreError::Local`] if the kernel can't create a thread.
 pub fn runtime() -> Result<Runtime, StoreError> {
     let built = Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -45,7 +46,7 @@ pub fn runtime() -> Result<Runtime, StoreError> {
     built.map_err(|error| StoreError::local("a runtime", error))
 }
 
-/// Awaits `work`, or ends with [`StoreError::Interrupted`] once `stop` is set. The work is then
+/// Awaits `work`, but fails with [`StoreError::Interrupted`] once `stop` is set. The work is then
 /// dropped, and leaves no partial object.
 pub async fn until<T>(
     stop: &AtomicBool,
@@ -62,7 +63,7 @@ pub async fn until<T>(
     }
 }
 
-/// Does work that blocks on a separate thread.
+/// Runs blocking work on a separate thread, and returns its result.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

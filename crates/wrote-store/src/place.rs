@@ -1,4 +1,4 @@
-//! URLs of stores: what they name, and the settings that the environment adds.
+//! URLs of stores: what they refer to, and the settings that the environment adds.
 
 use crate::error::StoreError;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// The limit of a request without AWS_TIMEOUT: a segment of 128 MiB through 2 Mbit/s.
+/// The time limit of a request if `AWS_TIMEOUT` is not set. It is enough for a segment of 128 MiB
+/// at 2 Mbit/s.
 const TIMEOUT: &str = "600s";
 
-/// How long the client itself repeats a request, before the error is reported and tried later.
+/// The time for which the client repeats a failed request, before the error is reported and the
+/// request is tried later.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRIES_MAX: usize = 4;
 
@@ -24,13 +26,13 @@ pub(crate) struct Place {
     pub keeps_attributes: bool,
 }
 
-/// Opens the store that a URL names. Contacts no server. With `make` it creates the folder of a
-/// file:// URL.
+/// Opens the store to which a URL refers, without contacting a server. With `make`, creates the
+/// folder of a `file://` URL.
 pub(crate) fn open(text: &str, make: bool) -> Result<Place, StoreError> {
     open_as(text, |path| folder(path, make))
 }
 
-/// Checks a URL as [`open`] does, except for the folder itself.
+/// Checks a URL as [`open`] does, except that the folder itself is not examined.
 pub(crate) fn check(text: &str) -> Result<(), StoreError> {
     open_as(text, |_| Ok(())).map(drop)
 }
@@ -66,12 +68,12 @@ fn open_as<T: From<Place>>(
     }
 }
 
-/// Returns a URL as it may be printed, without possible credentials.
+/// Returns a URL in a form that may be printed, without any credentials.
 fn shown(text: &str) -> String {
     let (place, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
     let hidden = if rest.is_empty() { "" } else { "?..." };
     let (scheme, path) = place.split_at(place.find("://").map_or(0, |at| at + 3));
-    // A secret may contain a slash.
+    // The last `@` is used, because a secret may contain a slash.
     match path.rfind('@') {
         Some(at) => format!("{scheme}...{}{hidden}", &path[at..]),
         None => format!("{place}{hidden}"),
@@ -93,7 +95,7 @@ fn s3(url: &Url) -> Result<Place, String> {
         let (Some(key), Some(value)) = (key.to_str(), value.to_str()) else { continue };
         let config = key.starts_with("AWS_").then(|| key.to_ascii_lowercase().parse().ok());
         if let Some(config) = config.flatten() {
-            // A user who names an endpoint without TLS wants it.
+            // A user who specifies an endpoint without TLS accepts that.
             if config == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
                 let allow = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
                 builder = builder.with_config(allow, "true");
@@ -101,7 +103,7 @@ fn s3(url: &Url) -> Result<Place, String> {
             builder = builder.with_config(config, value);
         }
     }
-    // A bucket name in the environment belongs to another program.
+    // A bucket name in the environment is meant for another program.
     let store = builder.with_bucket_name(bucket).build().map_err(|error| error.to_string())?;
     let prefix = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
     Ok(Place { store: Arc::new(store), prefix, keeps_attributes: true })
@@ -113,7 +115,7 @@ fn folder(path: &std::path::Path, make: bool) -> Result<Place, String> {
     }
     let store = LocalFileSystem::new_with_prefix(path)
         .map_err(|error| error.to_string())?
-        // A stored object survives a power loss.
+        // With fsync, a stored object survives a power loss.
         .with_fsync(true);
     Ok(Place { store: Arc::new(store), prefix: Path::default(), keeps_attributes: false })
 }

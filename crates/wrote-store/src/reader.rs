@@ -1,4 +1,4 @@
-//! `StoreReader`: the records of a log by sequence, from a store.
+//! `StoreReader`, which reads the records of a log from a store, by sequence.
 
 use crate::error::StoreError;
 use crate::segment::{self, Fetched};
@@ -15,27 +15,28 @@ use tokio::task::JoinHandle;
 use wrote::log::Segment;
 use wrote::{LogReader, Record};
 
-/// The records of a log in order, from a store, up to the last segment that was there when the
-/// reader was opened. An error may pass: the next call continues at the same record.
+/// A reader that returns the records of a log from a store in order, up to the last segment that
+/// existed when the reader was opened. An error may be temporary: the next call continues at the
+/// same record.
 ///
-/// A segment is fetched as a whole into a temporary folder, while the one before it is read; its
-/// checksum is compared first. So temporary folders hold two segments at most, and memory what
-/// [`LogReader`] takes (W8).
+/// Each segment is fetched as a whole into a temporary folder while the previous one is being read,
+/// and its checksum is verified before it is read. So temporary folders hold at most two segments,
+/// and the reader uses as much memory as a [`LogReader`] (W8).
 ///
-/// [`StoreReader::open`] fetches no segment: the first call that needs records does.
+/// [`StoreReader::open`] fetches no segment; the first call that needs records does.
 ///
-/// Its calls block; the network's part runs in the runtime. They must not be made from a thread of
-/// that runtime.
+/// The methods block, while network requests run in the runtime. They must not be called from a
+/// thread of that runtime.
 #[derive(Debug)]
 pub struct StoreReader {
     runtime: Handle,
     store: SegmentStore,
     stop: Arc<AtomicBool>,
-    /// The names in the store.
+    /// The names of the objects in the store.
     listing: Listing,
     /// The sequence of the next record.
     from: u64,
-    /// `None` before the first record.
+    /// The segment that is being read; `None` before the first record.
     current: Option<Current>,
 }
 
@@ -48,7 +49,7 @@ struct Current {
     next: Option<Fetch>,
 }
 
-/// A segment that is being fetched; dropping this cancels it.
+/// A segment that is being fetched. Dropping the value cancels the fetch.
 #[derive(Debug)]
 struct Fetch(JoinHandle<Result<Fetched, StoreError>>);
 
@@ -59,10 +60,10 @@ impl Drop for Fetch {
 }
 
 impl StoreReader {
-    /// Reads the log in `store` from the record `from` on, or from the first later one that exists.
-    /// Setting `stop` ends every wait.
+    /// Opens the log in `store` for reading, from record `from` on, or from the first later one
+    /// that exists. Setting `stop` ends every wait.
     ///
-    /// Fails with [`StoreError::Empty`] if the URL has no segment.
+    /// Fails with [`StoreError::Empty`] if there is no segment under the URL.
     pub fn open(
         runtime: Handle,
         store: SegmentStore,
@@ -76,13 +77,13 @@ impl StoreReader {
         Ok(StoreReader { runtime, store, stop, listing, from, current: None })
     }
 
-    /// Continues with the first record written at `time` or later ([`Record::written_at`]); after
-    /// the last one if none was. It uses the writer's clock, like
+    /// Moves the reader to the first record written at or after `time` ([`Record::written_at`]), or
+    /// after the last record if there is none. Times come from the writer's clock, as with
     /// [`LogReader::seek_time`](wrote::LogReader::seek_time).
     ///
     /// A binary search fetches the first 64 bytes of some segments, and then one whole segment: the
-    /// last one started before `time`. If all of its records are earlier, the next one is fetched,
-    /// too. Fails as [`Iterator::next`] does.
+    /// last one that was started before `time`. If all of its records are earlier, the next segment
+    /// is fetched, too. Fails like [`Iterator::next`].
     pub fn seek_time(&mut self, time: SystemTime) -> Result<(), StoreError> {
         self.from = 0;
         self.enter_last(|start| start.created_at < time)?;
@@ -93,7 +94,7 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Returns the next record, or `None` at the end.
+    /// Returns the next record, or `None` at the end of the log.
     fn read(&mut self) -> Result<Option<Record>, StoreError> {
         loop {
             let Some(Current { start, reader, .. }) = &mut self.current else {
@@ -113,8 +114,8 @@ impl StoreReader {
         }
     }
 
-    /// Fetches the last of the segments that begin as wanted, which precede the others, or else the
-    /// first one. Continues reading in it.
+    /// Fetches the last segment for which `is_wanted` holds, or else the first segment, and
+    /// continues reading in it. The wanted segments must precede the others.
     fn enter_last(&mut self, is_wanted: impl Fn(&Segment) -> bool) -> Result<(), StoreError> {
         self.current = None;
         let numbers: Vec<u64> = self.listing.segments.keys().copied().collect();
@@ -146,7 +147,7 @@ impl StoreReader {
         self.runtime.block_on(until(&self.stop, joined))
     }
 
-    /// Continues reading in a segment that was fetched, while the next one is fetched.
+    /// Continues reading in a segment that has been fetched, and starts to fetch the next one.
     fn enter(&mut self, number: u64, fetched: Fetched) -> Result<(), StoreError> {
         let mut begin = Vec::new();
         let file = File::open(fetched.path(number));
@@ -165,13 +166,14 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Returns the first segment after `number`.
+    /// Returns the number of the first segment after `number`.
     fn following(&self, number: u64) -> Option<u64> {
         let behind = (Bound::Excluded(number), Bound::Unbounded);
         self.listing.segments.range(behind).next().map(|(&number, _)| number)
     }
 
-    /// Continues after a segment that was read to its end. Returns `false` if it is the last one.
+    /// Continues after a segment that has been read to its end. Returns `false` if that was the
+    /// last one.
     fn advance(&mut self) -> Result<bool, StoreError> {
         let Some(Current { start, next, .. }) = &mut self.current else { return Ok(false) };
         let (before, fetching) = (start.number, next.take());
@@ -189,8 +191,8 @@ impl StoreReader {
         self.enter(number, fetched).map(|()| true)
     }
 
-    /// Checks that a segment begins where the one before ends. Places without a record may lie
-    /// between.
+    /// Fails unless a segment begins where the previous one ends. There may be places without a
+    /// record between the two.
     fn check_seam(&self, before: &Current, start: &Segment) -> Result<(), StoreError> {
         let number = before.start.number;
         if start.log_id != before.start.log_id {
@@ -213,14 +215,14 @@ impl StoreReader {
 impl Iterator for StoreReader {
     type Item = Result<Record, StoreError>;
 
-    /// Returns the next record; `None` at the end. Fails with [`StoreError::Damaged`] if records of
-    /// the store are lost.
+    /// Returns the next record; `None` at the end of the log. Fails with [`StoreError::Damaged`] if
+    /// records in the store are lost.
     fn next(&mut self) -> Option<Result<Record, StoreError>> {
         self.read().transpose()
     }
 }
 
-/// Turns an error about a copy of a segment into one about its object.
+/// Converts an error about the copy of a segment into one about its object.
 fn of_copy(store: &SegmentStore, number: u64, error: wrote::Error) -> StoreError {
     match error {
         wrote::Error::Damaged { offset, because, .. } => {

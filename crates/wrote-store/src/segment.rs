@@ -1,5 +1,5 @@
-//! One segment on its way: read and checked in the folder, put into the store, fetched from there,
-//! and compared by its checksum.
+//! The transfer of one segment: reading and checking it in the folder, putting it into the store,
+//! fetching it from there, and comparing it by its checksum.
 
 use crate::blocking;
 use crate::error::StoreError;
@@ -16,19 +16,19 @@ use tokio::io::AsyncWriteExt;
 use wrote::log::Segment;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// The number of times that an interrupted download is started again.
+/// The maximum number of attempts at a download.
 const TRIES: u32 = 3;
 
-/// Reads the content of a sealed segment, its bytes up to the end of the last batch, after a check
-/// of every record. Blocks.
+/// Returns the content of a sealed segment, which is its bytes up to the end of the last batch, and
+/// their checksum, after checking every record. Blocks.
 fn content(segment: &Segment) -> Result<(PutPayload, Checksum), StoreError> {
     let failed = |error| StoreError::local(segment.path.display().to_string(), error);
     let mut file = segment.open()?;
     segment.check()?;
-    // A repair may give the name to another file.
+    // A repair may have replaced the file under this name.
     let named = segment.open()?.metadata();
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino(), metadata.mtime_nsec());
     match (file.metadata().map(identity), named.map(identity)) {
@@ -47,27 +47,27 @@ fn content(segment: &Segment) -> Result<(PutPayload, Checksum), StoreError> {
     Ok((PutPayload::from_iter(pieces), Checksum(summing.digest128())))
 }
 
-/// A segment in a temporary folder of its own, which is removed with it.
+/// A fetched segment in a temporary folder, which is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub folder: TempDir,
-    /// Whether the store has its checksum; it was then correct.
+    /// Whether the store has a checksum of the segment. If so, it was correct.
     pub was_checked: bool,
 }
 
 impl Fetched {
-    /// Returns the path of the segment `number`.
+    /// Returns the path of segment `number`.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.folder.path().join(Segment::name(number))
     }
 }
 
-/// Puts a sealed segment into the store in one request, from memory, after a check of each of
-/// its records. No object is ever replaced: an existing one counts as this one if it has the
-/// same bytes, from an earlier call whose answer was lost, or from another process that ships
-/// this log. Returns whether this call has created the object.
+/// Puts a sealed segment into the store in one request, from memory, after checking each of its
+/// records. No object is ever replaced. If an object with the same bytes exists, from an earlier
+/// call whose answer was lost or from another process that ships this log, it is accepted as this
+/// segment. Returns whether this call has created the object.
 ///
-/// Fails with [`StoreError::Differs`] if the store holds other bytes under that name.
+/// Fails with [`StoreError::Differs`] if the store has other bytes under that name.
 pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool, StoreError> {
     let own = segment.clone();
     let (payload, checksum) = blocking(move || content(&own)).await?;
@@ -78,8 +78,8 @@ pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool,
     }
 }
 
-/// Tries with an empty object, which stays, whether the store refuses to create an object that
-/// exists. Costs one request where that exists, else two.
+/// Tests, with an empty object that is not removed, whether the store refuses to create an object
+/// that exists. Costs one request if the empty object exists, and two if not.
 pub(crate) async fn try_to_create(store: &SegmentStore) -> Result<(), StoreError> {
     let path = store.path("if-none-match".to_owned());
     let refused = |words: &str| {
@@ -120,7 +120,7 @@ async fn create(
             created => return Ok(created.map(drop)),
         }
     }
-    // An empty object whose name is the checksum comes before the segment itself.
+    // An empty object whose name states the checksum is created before the segment itself.
     let mark = store.path(checksum_name(number, checksum));
     let marked = store.objects().put(&mark, PutPayload::new()).await;
     marked.map_err(|error| StoreError::of_store(store.url_of(number), &error))?;
@@ -128,9 +128,9 @@ async fn create(
     Ok(store.objects().put_opts(&path, payload, options).await.map(drop))
 }
 
-/// Compares the object of the segment's name with the local bytes.
+/// Compares the object that has the segment's name with the local bytes.
 ///
-/// Fails with [`StoreError::Differs`] if they are not the same.
+/// Fails with [`StoreError::Differs`] if they differ.
 pub(crate) async fn judge_by_content(
     store: &SegmentStore,
     segment: &Segment,
@@ -166,9 +166,10 @@ pub(crate) fn differs(store: &SegmentStore, segment: &Segment, bytes: u64) -> St
     }
 }
 
-/// Fetches a segment into a temporary folder, and compares its checksum with the object's, or else
-/// with the ones that names next to it state: one, unless two logs were shipped to one URL. Memory
-/// holds only what the network delivers at once.
+/// Fetches a segment into a temporary folder, and compares its checksum with the one kept with the
+/// object, or else with the checksums that the names of other objects state. There is only one,
+/// unless two logs were shipped to the same URL. Memory holds only what the network delivers at
+/// once.
 ///
 /// Fails with [`StoreError::Damaged`] if the checksum differs.
 pub(crate) async fn fetch(
@@ -203,8 +204,8 @@ pub(crate) async fn fetch(
     Ok(fetched)
 }
 
-/// Downloads a segment once, into `file` at `path`. Returns the checksum of its bytes, and the
-/// one that the store keeps with the object.
+/// Downloads a segment in a single attempt into `file`, whose path is `path`. Returns the checksum
+/// of its bytes, and the one that the store keeps with the object.
 async fn fetch_to(
     store: &SegmentStore,
     number: u64,

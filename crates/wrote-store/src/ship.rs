@@ -1,4 +1,4 @@
-//! The shipper: puts every sealed segment of a folder into the store, in order.
+//! The shipper, which puts every sealed segment of a folder into the store, in order.
 
 use crate::blocking;
 use crate::error::StoreError;
@@ -7,23 +7,24 @@ use crate::store::{Listing, SegmentStore};
 use std::path::{Path, PathBuf};
 use wrote::log::Segment;
 
-/// The maximum number of bytes of a segment that is shipped: twice the default length of a segment.
-/// Each goes to the store in one request, from memory.
+/// The maximum length of a segment that can be shipped, in bytes: twice the default length of a
+/// segment. Each segment is sent to the store in one request, from memory.
 pub const SEGMENT_BYTES_MAX: u64 = 128 << 20;
 
-/// The work of a shipper so far, and the end of the store.
+/// The work that a shipper has done so far, and the end of the log in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shipped {
-    /// The number of segments that were created in the store.
+    /// The number of segments that this shipper has created in the store.
     pub segments: u64,
-    /// Their bytes.
+    /// The total length of these segments in bytes.
     pub bytes: u64,
-    /// Segments that existed already, from an earlier run or from another shipper of this log.
+    /// The number of segments that already existed, from an earlier run or from another shipper of
+    /// this log.
     pub were_there: u64,
-    /// Every record of the folder before this sequence is certainly in the store.
+    /// The sequence before which every record in the folder is certainly in the store.
     pub end_sequence: u64,
-    /// Sealed segments that were not in the store when it was last listed.
+    /// The number of sealed segments that were not in the store when it was last listed.
     pub waiting: u64,
 }
 
@@ -33,22 +34,23 @@ pub struct Shipped {
 pub struct ShipProgress {
     /// The work so far.
     pub shipped: Shipped,
-    /// Bytes that this pass has shipped.
+    /// The number of bytes that this pass has shipped.
     pub bytes_done: u64,
-    /// The bytes that were found to ship.
+    /// The number of bytes that this pass has to ship.
     pub bytes_total: u64,
 }
 
-/// Ships the sealed segments of one folder into one store.
+/// A shipper of the sealed segments in one folder to one store.
 ///
-/// It takes no lock, so a writer may be at work in this process or another. Segments go in order,
-/// each once. A killed shipper resumes from the names in the store; it keeps no other state. Two
-/// shippers of one log do not disturb each other.
+/// A shipper takes no lock, so a writer may be active in this process or another one. Segments are
+/// shipped in order, each of them once. The only state of a shipper is in the names in the store,
+/// so a killed one resumes from there. Two shippers of the same log do not interfere with each
+/// other.
 #[derive(Debug)]
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
-    /// The log that was last found in the folder.
+    /// The random number of the log that was last found in the folder.
     log_id: Option<u64>,
     /// The number of the first segment that may be missing in the store; `None` before the store
     /// was listed.
@@ -57,7 +59,7 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    /// Makes a shipper. It reads nothing yet.
+    /// Creates a shipper for the log in `folder`, without accessing the store.
     ///
     /// Fails if the folder has no log.
     pub fn new(store: SegmentStore, folder: impl AsRef<Path>) -> Result<Shipper, StoreError> {
@@ -66,19 +68,20 @@ impl Shipper {
         Ok(Shipper { store, folder, log_id: None, next: None, shipped: Shipped::default() })
     }
 
-    /// Returns what was done so far.
+    /// Returns the work done so far.
     pub fn shipped(&self) -> Shipped {
         self.shipped
     }
 
-    /// Ships every segment sealed now, and returns when the last is in the store. Records before
-    /// `durable_sequence` are known to be durable; 0 if the caller knows of none.
+    /// Ships every segment that is sealed now, and returns when the last one is in the store. All
+    /// records before `durable_sequence` must be known to be durable; pass 0 if the caller knows of
+    /// none.
     ///
-    /// Fails with [`StoreError::TooLong`], before it ships anything, if a segment has more than
+    /// Fails with [`StoreError::TooLong`], before shipping anything, if a segment is longer than
     /// [`SEGMENT_BYTES_MAX`].
     ///
     /// After an error, including a refusal by the store, a later call continues. Dropping the
-    /// future ends the running request; the next call finds out whether it succeeded.
+    /// future ends the current request; the next call finds out whether that request succeeded.
     pub async fn pass(
         &mut self,
         durable_sequence: u64,
@@ -90,7 +93,7 @@ impl Shipper {
         let Some(first) = local.first() else { return Ok(()) };
         refuse_long(&local)?;
         if self.log_id.replace(first.log_id) != Some(first.log_id) {
-            // Another log may have taken the place of the one that was shipped.
+            // Another log may have replaced the one that was shipped.
             (self.next, self.shipped.end_sequence) = (None, 0);
         }
         let stored = match self.next {
@@ -129,7 +132,7 @@ impl Shipper {
         blocking(move || Ok(Segment::sealed(folder, from, durable_sequence)?)).await
     }
 
-    /// Lists the store, and makes sure that it holds this log.
+    /// Lists the store, and makes sure that it has this log.
     async fn look(&self, local: &[Segment]) -> Result<Listing, StoreError> {
         let first = &local[0];
         let number = first.number;
@@ -163,8 +166,8 @@ impl Shipper {
                 None => {}
             }
         }
-        // Its header names the previous segment, and so on; each was checked before the next was
-        // shipped.
+        // This one check is enough: each segment's header identifies the previous segment, and each
+        // was checked before the next one was shipped.
         if let Some(segment) = common {
             segment::judge_by_content(&self.store, segment).await?;
         }

@@ -1,4 +1,4 @@
-//! A store of segments: the objects under one prefix, listed and named.
+//! A store of segments: the objects under one prefix, and their names.
 
 use crate::error::StoreError;
 use crate::place::{self, Place};
@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wrote::log::Segment;
 
-/// Stands between a segment's name and its checksum.
+/// The separator between a segment's name and its checksum.
 const CHECKSUM: &str = ".xxh3-";
 
-/// The key under which an object keeps its checksum. Some stores take only letters and digits.
+/// The key under which an object keeps its checksum. Some stores accept only letters and digits in
+/// keys.
 const CHECKSUM_KEY: &str = "wrotexxh3";
 /// The key under which an object keeps the sequence after its last record.
 const END_KEY: &str = "wroteend";
@@ -27,14 +28,14 @@ pub struct SegmentStore(Arc<Shared>);
 struct Shared {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The URL, without a slash at its end.
+    /// The URL without a trailing slash.
     url: String,
-    /// Whether the store keeps attributes with an object; otherwise a separate name has the
-    /// checksum.
+    /// Whether the store keeps attributes with an object. If not, the name of a separate object
+    /// states the checksum.
     keeps_attributes: AtomicBool,
 }
 
-/// XXH3 of 128 bits over a segment's content, as 32 hexadecimal digits.
+/// The XXH3 checksum of a segment's content, 128 bits long, displayed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checksum(pub(crate) u128);
 
@@ -56,7 +57,7 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The attributes of an object of this program.
+/// The length and the attributes of an object that was created by this program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
     pub bytes: u64,
@@ -64,20 +65,21 @@ pub(crate) struct Kept {
     pub end_sequence: Option<u64>,
 }
 
-/// The names under a prefix.
+/// The names of the objects under a prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
-    /// Length by number.
+    /// The length of each segment in bytes, by its number.
     pub segments: BTreeMap<u64, u64>,
     pub checksums: BTreeMap<u64, Vec<Checksum>>,
 }
 
 impl SegmentStore {
-    /// Opens the store that a URL names: `s3://bucket/prefix`, or `file:///path` of an existing
-    /// folder. S3 takes its settings from the environment's `AWS_*`: the keys, `AWS_ENDPOINT_URL`,
-    /// `AWS_REGION`, and others of the crate `object_store`. Asks no server.
+    /// Opens the store to which a URL refers: `s3://bucket/prefix`, or `file:///path` for an
+    /// existing folder. The settings for S3 come from the environment variables `AWS_*`: the keys,
+    /// `AWS_ENDPOINT_URL`, `AWS_REGION`, and others that the crate `object_store` supports. Does
+    /// not contact a server.
     ///
-    /// Fails with [`StoreError::Url`].
+    /// Fails with [`StoreError::Url`] if the URL or a setting is not valid.
     pub fn open(url: &str) -> Result<SegmentStore, StoreError> {
         place::open(url, false).map(|place| SegmentStore::at(url, place))
     }
@@ -88,12 +90,14 @@ impl SegmentStore {
         place::check(url)
     }
 
-    /// Opens the store like [`SegmentStore::open`], and creates the folder of a `file://` URL.
+    /// Opens the store like [`SegmentStore::open`], and creates the folder of a `file://` URL if it
+    /// is missing.
     pub fn open_or_make(url: &str) -> Result<SegmentStore, StoreError> {
         place::open(url, true).map(|place| SegmentStore::at(url, place))
     }
 
-    /// Uses any store of the crate `object_store`, such as one in memory. Errors name it by `url`.
+    /// Returns a store that uses any implementation of the crate `object_store`, such as one in
+    /// memory. Errors refer to it as `url`.
     pub fn of(store: Arc<dyn ObjectStore>, prefix: &str, url: &str) -> SegmentStore {
         SegmentStore::at(url, Place { store, prefix: Path::from(prefix), keeps_attributes: true })
     }
@@ -108,12 +112,12 @@ impl SegmentStore {
         }))
     }
 
-    /// Returns its URL.
+    /// Returns the URL of the store.
     pub fn url(&self) -> &str {
         &self.0.url
     }
 
-    /// Returns the URL of the segment `number`.
+    /// Returns the URL of segment `number`.
     pub fn url_of(&self, number: u64) -> String {
         format!("{}/{}", self.0.url, Segment::name(number))
     }
@@ -138,7 +142,7 @@ impl SegmentStore {
         self.0.keeps_attributes.store(false, Ordering::Relaxed);
     }
 
-    /// Lists the names from segment `from` on, by one request for each thousand.
+    /// Lists the names from segment `from` on, with one request per thousand names.
     pub(crate) async fn listing(&self, from: u64) -> Result<Listing, StoreError> {
         let prefix = Some(&self.0.prefix).filter(|prefix| !prefix.as_ref().is_empty());
         let objects = match from {
@@ -165,7 +169,7 @@ impl SegmentStore {
         listing.await.map_err(failed)
     }
 
-    /// Reads the first 64 bytes of a segment.
+    /// Reads the first 64 bytes of a segment, and returns what they state.
     ///
     /// Fails with [`StoreError::Damaged`] if they are not the beginning of this segment.
     pub async fn start(&self, number: u64) -> Result<Segment, StoreError> {
@@ -175,7 +179,7 @@ impl SegmentStore {
         self.start_in(number, &bytes)
     }
 
-    /// Returns the beginning that a segment's first bytes state.
+    /// Returns what the first bytes of a segment state.
     pub(crate) fn start_in(&self, number: u64, bytes: &[u8]) -> Result<Segment, StoreError> {
         Segment::beginning(bytes).filter(|start| start.number == number).ok_or_else(|| {
             let because = "this is not how this segment begins".to_owned();
@@ -183,7 +187,7 @@ impl SegmentStore {
         })
     }
 
-    /// Returns the length and the attributes of a segment.
+    /// Returns the length and the attributes of a segment's object.
     pub(crate) async fn kept(&self, number: u64) -> Result<Kept, StoreError> {
         let options = object_store::GetOptions::new().with_head(true);
         let found = self.objects().get_opts(&self.path_of(number), options).await;
@@ -193,12 +197,12 @@ impl SegmentStore {
 }
 
 impl Listing {
-    /// Returns the checksums that names next to a segment state.
+    /// Returns the checksums of a segment that the names of other objects state.
     pub(crate) fn checksums_of(&self, number: u64) -> &[Checksum] {
         self.checksums.get(&number).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the names of one segment.
+    /// Returns the listing reduced to the names of one segment.
     pub(crate) fn only(&self, number: u64) -> Listing {
         let mut only = Listing::default();
         only.segments.extend(self.segments.get_key_value(&number));
@@ -234,14 +238,14 @@ impl fmt::Debug for SegmentStore {
 /// The meaning of an object's name, without the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
-    /// A segment: its bytes are the file's.
+    /// A segment; the object has the bytes of the segment's file.
     Segment(u64),
     /// An empty object whose name states the checksum of a segment.
     Checksum(u64, Checksum),
 }
 
 impl Name {
-    /// Parses a name; `None` if it is not one of this program's.
+    /// Parses a name; `None` if it was not created by this program.
     fn read(name: &str) -> Option<Name> {
         if let Some(number) = Segment::number_in(name) {
             return Some(Name::Segment(number));

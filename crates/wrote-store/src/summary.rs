@@ -1,4 +1,4 @@
-//! The content of a store: a summary of its segments, and a verification of every byte.
+//! The content of a store: a summary of its segments, and the verification of every byte.
 
 use crate::blocking;
 use crate::error::StoreError;
@@ -9,22 +9,22 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use wrote::log::Segment;
 
-/// Requests in flight for the beginnings of segments.
+/// The maximum number of requests in flight for the beginnings of segments.
 const AT_ONCE: usize = 16;
 
-/// The segments of a store.
+/// A summary of the segments in a store.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StoreSummary {
     /// The store's URL.
     pub url: String,
-    /// The sequence of the first record in the store; 0 if it has none.
+    /// The sequence of the first record in the store; 0 if it has no records.
     pub first_sequence: u64,
-    /// The sequence after the last record in the store: every earlier record is shipped.
+    /// The sequence after the last record in the store. Every earlier record has been shipped.
     pub end_sequence: u64,
-    /// Its records.
+    /// The number of records in the store.
     pub records: u64,
-    /// The bytes of its segments.
+    /// The total length of the segments in bytes.
     pub bytes: u64,
     /// The segments in the store, in order.
     pub segments: Vec<StoredSummary>,
@@ -34,20 +34,20 @@ pub struct StoreSummary {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StoredSummary {
-    /// Its number.
+    /// The number of the segment.
     #[serde(skip)]
     pub number: u64,
-    /// Its name.
+    /// The name of the segment.
     pub name: String,
-    /// The sequence of its first record.
+    /// The sequence of the segment's first record.
     pub first_sequence: u64,
-    /// The places of its records.
+    /// The number of records in the segment, including empty places.
     pub records: u64,
-    /// The length of the object.
+    /// The length of the object in bytes.
     pub bytes: u64,
 }
 
-/// Summarizes a store from the first bytes of each segment.
+/// Returns a summary of a store, reading the first bytes of each segment.
 ///
 /// Fails with [`StoreError::Empty`] if the URL has no segment.
 pub async fn summary(store: &SegmentStore) -> Result<StoreSummary, StoreError> {
@@ -80,8 +80,8 @@ pub async fn summary(store: &SegmentStore) -> Result<StoreSummary, StoreError> {
     })
 }
 
-/// Returns the sequence after the last record of a segment: the one kept with the object, or found
-/// by reading it.
+/// Returns the sequence after the last record of a segment, which is kept with the object, or else
+/// found by reading the segment.
 async fn end_of(store: &SegmentStore, number: u64, listing: &Listing) -> Result<u64, StoreError> {
     if let Some(end_sequence) = store.kept(number).await?.end_sequence {
         return Ok(end_sequence);
@@ -94,37 +94,37 @@ async fn end_of(store: &SegmentStore, number: u64, listing: &Listing) -> Result<
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct StoreVerified {
-    /// Segments that were read.
+    /// The number of segments that were read.
     pub segments: u64,
-    /// Segments whose checksum the store has.
+    /// The number of segments whose checksum the store has.
     pub checksums: u64,
-    /// Records that are whole.
+    /// The number of records that are whole.
     pub records: u64,
-    /// Their bytes.
+    /// The total number of bytes in these records.
     pub record_bytes: u64,
     /// The sequence after the last record.
     pub end_sequence: u64,
-    /// The damaged places.
+    /// The damage that was found.
     pub damage: Vec<StoreDamage>,
 }
 
-/// A damaged object, or a missing one.
+/// A damaged or missing object.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoreDamage {
-    /// Its URL.
+    /// The URL of the object.
     pub object: String,
-    /// The first lost sequence.
+    /// The sequence of the first lost record.
     pub sequence: u64,
-    /// The number of lost records, if it is known.
+    /// The number of lost records, if known.
     pub records: Option<u64>,
-    /// The damage in words.
+    /// A description of the damage.
     pub because: String,
 }
 
-/// Reads every object of a store and reports damage. Calls `watch` with the bytes read and the
-/// bytes in the store. The temporary folder holds one segment at a time.
+/// Reads every object in a store and reports damage. Calls `watch` with the number of bytes read so
+/// far and the number of bytes in the store. The temporary folder holds one segment at a time.
 ///
 /// Fails with [`StoreError::Empty`] if the URL has no segment; damage is not an error.
 pub async fn verify(
@@ -187,7 +187,8 @@ pub async fn verify(
 }
 
 impl StoreVerified {
-    /// Compares the beginning of a segment with the end of the previous one.
+    /// Compares the beginning of a segment with the end of the previous one, and records the damage
+    /// if they differ.
     fn take_up(&mut self, store: &SegmentStore, start: &Segment) {
         let expected = self.end_sequence;
         if self.segments == 1 || start.first_sequence == expected {
@@ -200,7 +201,7 @@ impl StoreVerified {
             .is_some_and(|damage| damage.sequence == expected && damage.records.is_none());
         let records = start.first_sequence.saturating_sub(expected);
         if is_known {
-            // The damage before this segment ends here.
+            // The damage before this segment ends at the segment's beginning.
             if let Some(damage) = self.damage.last_mut() {
                 damage.records = Some(records);
             }

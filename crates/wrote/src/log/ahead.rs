@@ -1,9 +1,9 @@
-//! Decides which space is prepared ahead of the records, when, and whether by zeros or in the file
-//! of a removed segment.
+//! Decides which space is prepared ahead of the records, when, and whether with zeros or in the
+//! file of a removed segment.
 //!
-//! A durable record goes into blocks that were written before, for which the file system need not
-//! record anything. In a new file these blocks are zeros, which doubles the bytes written. In the
-//! file of a removed segment they are its records.
+//! A durable record goes into blocks that were written before, so that the file system need not
+//! update its metadata. In a new file, these blocks contain zeros, which doubles the bytes written.
+//! In the file of a removed segment, they contain its records.
 
 use super::prepare::{self, Preparation};
 use super::retention::RetainedSegment;
@@ -14,30 +14,31 @@ use crate::staged::beside;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// The minimum space prepared at once. A new log has no more before its first record, and an
-/// existing one has none.
+/// The minimum length of space that is prepared at once. This much is ready before the first record
+/// of a new log, and nothing before the first record of an existing one.
 pub(super) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// Zeros are written ahead of the records of the next segment if the mean flush of the last one is
-/// at most so long. A flush of fewer bytes into allocated blocks takes longer by its commit of
-/// metadata than the zeros take; a flush of more bytes takes less than as many zeros.
+/// The maximum mean length of a flush, in the last segment, at which the next segment gets zeros.
+/// For shorter flushes, the commit of metadata when writing into allocated blocks takes longer than
+/// the zeros do; for longer flushes, it takes less time than the zeros.
 const FLUSH_BYTES_WITH_ZEROS: u64 = 64 << 10;
 
-/// Temporary errors: no space on disk or in a quota, no descriptor, no memory, and a file size
-/// limit, which another process may raise (`prlimit(2)`).
+/// The temporary errors: no space on the disk or in a quota, no file descriptor, no memory, and a
+/// file size limit, which another process may raise (`prlimit(2)`).
 const MAY_PASS: [i32; 6] =
     [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
 
 /// Whether there is space for a batch.
 pub(super) enum Room {
     Ready,
-    /// There is no space yet: an operation in flight, or a requested flush, will make some.
+    /// There is no space yet, but an operation in flight or a requested flush will make some.
     Waits,
-    /// A temporary error, such as a full disk. Any other error fails the log.
+    /// There is no space because of a temporary error, such as a full disk. Any other error fails
+    /// the log.
     Lacks(Error),
 }
 
-/// Sorts an error into one that may pass and one that fails the log.
+/// Returns [`Room::Lacks`] for a temporary error, and fails with any other error.
 fn lack(error: Error) -> Result<Room, Error> {
     match &error {
         Error::File { errno, .. } if MAY_PASS.contains(errno) => Ok(Room::Lacks(error)),
@@ -45,13 +46,13 @@ fn lack(error: Error) -> Result<Room, Error> {
     }
 }
 
-/// Preparing space ahead: more of the current segment, or the next one.
+/// The state of preparing space ahead, for the rest of the current segment or for the next one.
 enum Preparing {
     Idle,
     InFlight(Preparation),
-    /// No step is in flight; [`Preparation::is_ready`] returns whether one is left.
+    /// No step is in flight; [`Preparation::is_ready`] returns whether all steps are done.
     Waiting(Preparation),
-    /// It failed ahead of time, and is retried when needed.
+    /// The preparation has failed ahead of time, and is retried when the space is needed.
     Failed(Error),
 }
 
@@ -68,36 +69,37 @@ impl Preparing {
     }
 }
 
-/// The file of a removed segment under a temporary name, to be reused by a later one. Nothing in it
-/// is valid in a segment of another number.
+/// The file of a removed segment, kept under a temporary name so that a later segment can reuse it.
+/// Nothing in it is valid in a segment with another number.
 struct Spare {
     path: PathBuf,
-    /// The length of its segment.
+    /// The length of the removed segment in bytes.
     bytes: u64,
-    /// The removal of its segment is durable.
+    /// Whether the removal of the segment is durable.
     is_removed_durably: bool,
 }
 
 pub(super) struct Ahead {
     preparing: Preparing,
-    /// The lengths that were tried to prepare the space of a batch.
+    /// The number of lengths that have been tried for preparing the space of a batch.
     attempts: usize,
     spare: Option<Spare>,
-    /// The file of an abandoned preparation that could not be removed.
+    /// The path of an abandoned preparation whose file could not be removed.
     left_over: Option<PathBuf>,
-    /// The file system can't determine whether a file is shared, so none is reused.
+    /// Whether the file system can't determine if a file is shared, so that none is reused.
     knows_no_sharing: bool,
-    /// Bytes of records written since opening; that much space is prepared ahead.
+    /// The number of bytes of records written since the log was opened. The same length of space is
+    /// prepared ahead.
     written_bytes: u64,
-    /// The flushes since the current segment was begun, and their bytes.
+    /// The number of flushes since the current segment was begun, and the bytes that they covered.
     flushes: u64,
     flushed_bytes: u64,
-    /// The mean bytes of a flush in the segment before; 0 while there is none.
+    /// The mean number of bytes that a flush covered in the previous segment; 0 if there is none.
     mean_flush_bytes: u64,
 }
 
 impl Ahead {
-    /// `first` is the first segment of a new log.
+    /// Creates the state. For a new log, `first` is the preparation of its first segment.
     pub(super) fn new(first: Option<Preparation>) -> Ahead {
         Ahead {
             preparing: first.map_or(Preparing::Idle, Preparing::Waiting),
@@ -117,30 +119,30 @@ impl Ahead {
         matches!(self.preparing, Preparing::InFlight(_))
     }
 
-    /// Returns the number of the segment that is prepared.
+    /// Returns the number of the segment that is being prepared.
     pub(super) fn number(&self) -> Option<u64> {
         self.preparing.preparation().map(|next| next.number)
     }
 
-    /// Counts bytes of records that are written.
+    /// Counts bytes of records that have been written.
     pub(super) fn note_written(&mut self, bytes: u64) {
         self.written_bytes += bytes;
     }
 
-    /// Counts a flush of this number of bytes of records.
+    /// Counts a flush that covered this number of bytes of records.
     pub(super) fn note_flush(&mut self, bytes: u64) {
         self.flushes += u64::from(bytes > 0);
         self.flushed_bytes += bytes;
     }
 
-    /// Records that the names in the folder are durable.
+    /// Records that the names in the folder have become durable.
     pub(super) fn note_synced(&mut self) {
         if let Some(spare) = &mut self.spare {
             spare.is_removed_durably = true;
         }
     }
 
-    /// Takes the next segment, which is ready.
+    /// Takes the preparation of the next segment, which must be ready.
     pub(super) fn take_ready(&mut self) -> Preparation {
         let Preparing::Waiting(next) = self.preparing.take() else {
             unreachable!("a segment was prepared")
@@ -152,7 +154,7 @@ impl Ahead {
         next
     }
 
-    /// Ends preparing, while no step is in flight. Returns the prepared segment.
+    /// Stops preparing space while no step is in flight. Returns the preparation, if any.
     pub(super) fn take_waiting(&mut self) -> Option<Preparation> {
         self.attempts = 0;
         match self.preparing.take() {
@@ -162,8 +164,8 @@ impl Ahead {
         }
     }
 
-    /// Prepares segment `number`, the current or next one, up to `end`. If the disk has no room for
-    /// the space ahead, prepares only the needed part.
+    /// Prepares segment `number`, the current or the next one, up to `end`. If the disk has no room
+    /// to prepare space ahead, prepares only the part that is needed.
     pub(super) fn prepare(
         &mut self,
         engine: &mut Engine,
@@ -187,7 +189,7 @@ impl Ahead {
                     self.left_over = other.abandon(engine).or(self.left_over.take());
                 }
                 Preparing::Waiting(next) => self.go_on(engine, current, next, u64::MAX)?,
-                // Nothing is tried ahead after a failure until the next record needs it.
+                // After a failure, nothing is prepared ahead until the next record needs the space.
                 failed @ (Preparing::Idle | Preparing::Failed(_)) => {
                     let error = match &failed {
                         Preparing::Failed(error) => Some(error.clone()),
@@ -200,7 +202,7 @@ impl Ahead {
                         continue;
                     }
                     self.attempts = 0;
-                    // The spare file takes space that the record needs.
+                    // The spare file occupies space that the record needs.
                     if !self.discard_spare(engine) {
                         return lack(error.expect("every preparation is done or has failed"));
                     }
@@ -219,9 +221,9 @@ impl Ahead {
         }
     }
 
-    /// Starts to prepare segment `number` up to `end`, and `ahead_bytes` in total if the segment is
-    /// that long: the prepared space grows with the log, so that preparing costs no more than the
-    /// records do. An earlier attempt may have failed.
+    /// Starts to prepare segment `number` up to `end`, or up to a total of `ahead_bytes` if that is
+    /// more and the segment is that long. The prepared space grows with the log, so that preparing
+    /// it costs no more than the records do. An earlier attempt may have failed.
     fn begin(
         &mut self,
         engine: &mut Engine,
@@ -249,7 +251,7 @@ impl Ahead {
             self.preparing = Preparing::Waiting(next);
             return Ok(());
         }
-        // A failed attempt's file could not be removed at the time.
+        // Removes the file of a failed attempt, which could not be removed earlier.
         if self.left_over.take_if(|left| *left == path).is_some()
             && engine.remove(&path).is_err_and(|error| error.errno() != libc::ENOENT)
         {
@@ -259,7 +261,7 @@ impl Ahead {
         let next = Preparation::new(engine, &path, number, zeros, end_after(0), is_direct);
         self.preparing = match (next, self.preparing.take()) {
             (Ok(next), _) => Preparing::Waiting(next),
-            // A failed attempt whose file could not be removed: report its error.
+            // The file of a failed attempt is still there. Report the error of that attempt.
             (Err(error), Preparing::Failed(first)) if error.errno() == libc::EEXIST => {
                 Preparing::Failed(first)
             }
@@ -268,14 +270,15 @@ impl Ahead {
         Ok(())
     }
 
-    /// Returns whether zeros are written into the space of the next records.
+    /// Returns whether zeros should be written into the space of the next records.
     fn zeros(&self, terms: &Terms) -> bool {
         let may_omit = terms.may_omit_zeros && self.mean_flush_bytes > FLUSH_BYTES_WITH_ZEROS;
         terms.zeros && !may_omit
     }
 
-    /// Continues preparing space: the current segment's once half of it is used, and the next one's
-    /// at the pace at which this one fills, or at once while no record waits for the disk.
+    /// Continues to prepare space: for the current segment once half of its prepared space is used,
+    /// and for the next segment at the pace at which this one fills, or at once while no record
+    /// waits for the disk.
     pub(super) fn prepare_ahead(
         &mut self,
         engine: &mut Engine,
@@ -283,7 +286,7 @@ impl Ahead {
         current: &mut Option<OpenSegment>,
         is_idle: bool,
     ) -> Result<(), Error> {
-        // Opening without appending need not write.
+        // A log that is opened without appending should not write.
         let Some(segment) = current.as_ref().filter(|_| self.written_bytes > 0) else {
             return Ok(());
         };
@@ -315,7 +318,7 @@ impl Ahead {
         }
     }
 
-    /// Starts the next step of a preparation, with zeros up to at most `end`.
+    /// Starts the next step of a preparation, with zeros up to `end` at most.
     fn go_on(
         &mut self,
         engine: &mut Engine,
@@ -332,7 +335,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Keeps a preparation, or gives what it has prepared to the current segment.
+    /// Stores a preparation, or, if it is ready and for the current segment, adds its space to that
+    /// segment.
     fn keep(&mut self, current: &mut Option<OpenSegment>, next: Preparation) {
         match current {
             Some(segment) if next.is_ready() && segment.number == next.number => {
@@ -345,7 +349,7 @@ impl Ahead {
         }
     }
 
-    /// Takes the completion of the step in flight.
+    /// Processes the completion of the step in flight.
     pub(super) fn settle(
         &mut self,
         engine: &mut Engine,
@@ -367,8 +371,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Removes the file of a segment, or keeps it as the spare one if there is none or a shorter
-    /// one.
+    /// Removes the file of a segment. Keeps it as the spare file instead if there is none yet, or
+    /// only a shorter one.
     pub(super) fn remove_segment(
         &mut self,
         engine: &mut Engine,
@@ -376,7 +380,7 @@ impl Ahead {
         segment: &RetainedSegment,
     ) -> Result<(), Error> {
         let RetainedSegment { path, bytes, is_written, .. } = segment;
-        // The name may be a link's.
+        // The path may be a symbolic link.
         let is_ordinary = |engine: &mut Engine| {
             let located = engine.locate(path);
             located.is_ok_and(|located| located.found == Found::File && located.path == *path)
@@ -396,7 +400,7 @@ impl Ahead {
     }
 
     /// Starts to prepare segment `number`, up to `end`, in the spare file. Returns `None` if there
-    /// is none, if it is longer, or if a reader or backup still uses it.
+    /// is none, if it is longer, or if a reader or a backup still uses it.
     fn recycle(
         &mut self,
         engine: &mut Engine,
@@ -406,16 +410,17 @@ impl Ahead {
         end: u64,
     ) -> Result<Option<Preparation>, Error> {
         if self.spare.is_some() && engine.locate(place)?.found != Found::Nothing {
-            // A failed attempt's file could not be removed.
+            // The path is occupied, because the file of a failed attempt could not be removed.
             return Ok(None);
         }
         let Some(spare) = self.spare.take_if(|spare| spare.bytes <= end) else { return Ok(None) };
-        // A power loss must not restore the file's name as a segment.
+        // The removal must be durable first. Otherwise a power loss could bring the file back under
+        // its old name.
         if !spare.is_removed_durably {
             engine.sync_folder(state.terms.folder.path())?;
         }
         let Some((file, len_bytes)) = self.open_unshared(engine, state, &spare.path) else {
-            // A new file serves as well.
+            // A new file can be used instead.
             let _ = engine.remove(&spare.path);
             return Ok(None);
         };
@@ -425,7 +430,7 @@ impl Ahead {
         Ok(Some(rest.in_spare_for(place)))
     }
 
-    /// Opens the file, unless it is shared, and returns its length too.
+    /// Opens the file and returns it with its length, unless it is shared.
     fn open_unshared(
         &mut self,
         engine: &mut Engine,
@@ -446,17 +451,17 @@ impl Ahead {
         len_bytes.map(|len_bytes| (file, len_bytes))
     }
 
-    /// Removes the spare file, if no segment will use it. Returns whether there was one.
+    /// Removes the spare file, which no segment will use. Returns whether there was one.
     pub(super) fn discard_spare(&mut self, engine: &mut Engine) -> bool {
         let Some(spare) = self.spare.take() else { return false };
-        // If it stays, the next open removes it.
+        // If the file can't be removed now, the next open removes it.
         let _ = engine.remove(&spare.path);
         true
     }
 }
 
-/// The pace of preparing the next segment. A flush waits for zeros written before it, so they are
-/// written in small steps.
+/// The pace at which the next segment is prepared. A flush waits for zeros written before it, so
+/// they are written in small steps.
 #[derive(Clone, Copy)]
 struct Pace {
     used: u64,
@@ -464,12 +469,13 @@ struct Pace {
 }
 
 impl Pace {
-    /// The next segment is started at half of this one, and complete at fifteen sixteenths.
+    /// Returns whether to begin the next segment. It begins when half of the current one is used,
+    /// and is complete when fifteen sixteenths are.
     fn begins(self) -> bool {
         self.used >= self.segment_bytes / 2
     }
 
-    /// Returns how far the zeros of a next segment of `bytes` should reach now.
+    /// Returns the offset up to which the zeros of a next segment of `bytes` should reach now.
     fn end_of(self, bytes: u64) -> u64 {
         let sixteenth = (self.segment_bytes / 16).max(1);
         let used = self.used.saturating_sub(8 * sixteenth);
@@ -502,8 +508,8 @@ mod tests {
         sim.names().iter().filter(|path| name(path).as_encoded_bytes()[0] == b'.').count()
     }
 
-    /// Waits for a record until it is durable or the log has failed. Returns whether a wait
-    /// reported that it is not durable yet.
+    /// Waits until a record is durable or the log has failed. Returns whether a wait reported that
+    /// the record was not durable yet.
     fn wait_until_known(log: &Log, sequence: u64) -> Result<bool, Error> {
         let mut has_waited = false;
         loop {
@@ -548,7 +554,7 @@ mod tests {
         assert_eq!(hidden(&sim), 1, "one file is kept");
         sim.set_capacity(used_bytes(&sim));
         let took = |_: &u32| log.append(&[b'w'; 3000]).and_then(|it| it.wait()).is_ok();
-        // Each takes a block of 4096 bytes.
+        // Each record takes up a block of 4096 bytes.
         assert!((0..100).take_while(took).count() >= 16 && hidden(&sim) == 0);
     }
 
@@ -583,7 +589,7 @@ mod tests {
                 let sim = Sim::new(operation);
                 let options = Log::options().segment_bytes(64 << 10).buffers(2);
                 let log = options.buffer_bytes(4096).on(&sim.disk()).open(folder()).unwrap();
-                // A shorter preparation is tried at once, so it fails several times.
+                // A shorter preparation is tried at once, so several operations must fail.
                 let begin = sim.operations() + operation;
                 (begin..begin + 8).for_each(|at| sim.fault(at, Fault::Once(errno)));
                 let mut durable = 0;

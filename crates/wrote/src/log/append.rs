@@ -1,4 +1,4 @@
-//! Appending: a place is claimed for records, filled, and published.
+//! Appending: claims a place for records, fills it, and publishes it.
 
 use super::claim::{Claim, GROUP_MAX, Place};
 use super::driver::LogDriver;
@@ -7,13 +7,13 @@ use super::ticket::Ticket;
 use crate::{Action, Error};
 use std::sync::Arc;
 
-/// The option that limits a record.
+/// The option that limits the length of a record, as named in errors.
 const BUFFER_BYTES: &str = "LogOptions::buffer_bytes";
 
-/// A ticket; `None` if the append would have to wait for room.
+/// The ticket of an append; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 
-/// Appends a record, and waits for room if `waits`.
+/// Appends a record and returns its ticket. If there is no room, waits for it if `waits`.
 pub(super) fn append<'log>(
     driver: &'log Arc<LogDriver>,
     bytes: &[u8],
@@ -31,18 +31,19 @@ pub(super) fn append<'log>(
     Ok(Some(ticket))
 }
 
-/// Appends records atomically (a crash keeps all or none), and waits for room if `waits`.
-/// Returns the ticket of the last.
+/// Appends records atomically (a crash keeps all or none of them), and returns the ticket of the
+/// last one. If there is no room, waits for it if `waits`.
 pub(super) fn append_group<'log>(
     driver: &'log Arc<LogDriver>,
     records: &[impl AsRef<[u8]>],
     waits: bool,
 ) -> TicketResult<'log> {
     if let [record] = records {
-        // A single record is atomic by its checksum.
+        // A single record is already atomic because of its checksum.
         return append(driver, record.as_ref(), waits);
     }
-    // Checked first: a group that can never be appended is not an error of the disk.
+    // This is checked first, so that a group that can never be appended is not reported as an error
+    // of the disk.
     let bytes = group_bytes(driver, records)?;
     driver.state.check()?;
     let claim = || driver.state.claims.claim_group(bytes, records.len());
@@ -61,7 +62,7 @@ pub(super) fn append_group<'log>(
     Ok(Some(ticket))
 }
 
-/// Claims a place, and waits for room if `waits`; `None` if there is no room.
+/// Claims a place. If there is no room, waits for it if `waits`, and otherwise returns `None`.
 fn place(
     driver: &LogDriver,
     waits: bool,
@@ -84,7 +85,8 @@ fn place(
     }
 }
 
-/// Returns the bytes of a group's frames. Fails if it can't be appended as a whole.
+/// Returns the total length of a group's frames in bytes. Fails if the group can't be appended as a
+/// whole.
 fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
     if records.is_empty() {
         return Err(refusal(driver, "a group has one record at least"));
@@ -99,7 +101,7 @@ fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize
         return Err(refusal(driver, &because));
     }
     if bytes > bytes_max {
-        // Each record takes its header too.
+        // The limit includes the header of each record.
         return Err(too_long(driver, bytes, bytes_max));
     }
     Ok(bytes)
@@ -115,7 +117,7 @@ fn bytes_of<'a>(_: &'a LogDriver, place: &'a mut Place) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
 }
 
-/// Writes the frame of a record.
+/// Writes a record with its header into `frame`.
 fn fill(frame: &mut [u8], record: &[u8], seed: u32, sequence: u64) {
     frame[record::HEADER_BYTES..].copy_from_slice(record);
     record::seal(frame, seed, sequence);
@@ -126,7 +128,7 @@ fn publish(driver: &LogDriver, place: Place) {
     driver.wake_sleeper();
 }
 
-/// Returns the bytes of a record's frame. Fails if no batch has room for it.
+/// Returns the length of a record's frame in bytes. Fails if no batch has room for it.
 fn frame_bytes(driver: &LogDriver, len: usize) -> Result<usize, Error> {
     let frame_bytes = record::frame_bytes(len);
     if frame_bytes > driver.state.claims.frame_bytes_max() || len > record::LEN_MAX {

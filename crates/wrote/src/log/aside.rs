@@ -1,14 +1,14 @@
-//! Files next to the segments that keep what recovery cuts off and repair replaces. It is a
-//! separate file because both do so.
+//! Files next to the segments that keep the bytes that recovery cuts off and repair replaces. It is
+//! a separate file because recovery and repair both use it.
 
 use super::input::Input;
 use crate::metadata::{Metadata, mode_at_first};
 use crate::{Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// Copies a range of a segment into a new file next to it, named `.KIND-N`. The copy is then on
-/// stable storage; its name is once the folder is synced. After an error, such as a full disk,
-/// there is no copy.
+/// Copies a range of a segment into a new file next to it, named `.KIND-N`, and returns its path.
+/// The copy is flushed; its name becomes durable once the folder is synced. After an error, such as
+/// a full disk, the copy is removed.
 pub(crate) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
     let old = Metadata::of_replaced(&input.path)?;
@@ -18,7 +18,7 @@ pub(crate) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
     let copied = copy_into(file, input, from, to);
     let closed = files.engine().close_file(file);
     if let Err(error) = copied.and(closed) {
-        // Report the first error.
+        // If the removal fails too, the first error is reported.
         let _ = files.engine().remove(&path);
         return Err(error);
     }
@@ -36,13 +36,13 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
         place = input.data_from(place + bytes.len() as u64)?;
     }
     let mut engine = files.engine();
-    // The copy may end in a hole.
+    // If the range ends in a hole, the last write ends before it, so the length is set explicitly.
     engine.truncate(file, to - from)?;
     engine.flush(file)
 }
 
-/// Renames a whole segment to `.torn-N`, which is not a segment's name. Its bytes are then on
-/// stable storage; its name is once the folder is synced.
+/// Renames a whole segment to `.torn-N`, which is not the name of a segment, and returns the new
+/// path. The bytes are flushed before; the new name becomes durable once the folder is synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
     let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
@@ -52,7 +52,8 @@ pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Err
     renamed.map(|(path, ())| path)
 }
 
-/// Calls `make` with the first free name of this kind.
+/// Calls `make` with the free names of this kind in turn until it finds one that does not exist.
+/// Returns that path and the result.
 fn under_free_name<T>(
     segment: &Path,
     kind: &str,

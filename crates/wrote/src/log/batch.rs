@@ -1,52 +1,55 @@
-//! The header of a batch: the records of one write, and how safe the records before them were.
+//! The header of a batch. It describes the records of one write, and states which earlier records
+//! were durable.
 
 use super::record::{u32_at, u64_at};
 use super::segment::NUMBER_END;
 
 pub(crate) const HEADER_BYTES: usize = 48;
 
-/// Its first four bytes, which are not valid as the length of a record.
+/// The first four bytes of a batch header, which are not valid as the length of a record.
 pub(crate) const MAGIC: [u8; 4] = *b"WB1\xF0";
 
-/// The batch was written after recovery cut the end before it. The previous batch's header may
-/// state a length beyond the cut.
+/// The flag of a batch before which recovery cut off the end of the log. The header of the previous
+/// batch may state a length beyond the cut.
 const FLAG_AFTER_CUT: u32 = 1;
-/// The log was closed: no write was in flight, and all earlier records were durable.
+/// The flag of the batch that closed the log: no write was in flight, and all earlier records were
+/// durable.
 const FLAG_CLOSED: u32 = 2;
-/// The batch is valid only if every record in it is.
+/// The flag of a batch that is valid only if every record in it is valid.
 const FLAG_WHOLE: u32 = 4;
 const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED | FLAG_WHOLE;
 
 /// The header of a batch.
 ///
-/// A batch starts at a multiple of the segment's block, or directly after the segment header. It is
-/// written by one operation.
+/// A batch starts at a multiple of the segment's block size, or directly after the segment header.
+/// It is written by a single operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchHeader {
-    /// The length of this header and all records, without padding.
+    /// The length of this header and all records in bytes, without padding.
     pub bytes: u32,
     pub count: u32,
-    /// The sequence of its first record; without records, the log's next sequence.
+    /// The sequence of the first record; for a batch without records, the log's next sequence.
     pub first_sequence: u64,
-    /// All records before this sequence were on stable storage when the batch was written. If one
-    /// of them can't be read now, the disk lost it, not a crash.
+    /// The sequence before which all records were on stable storage when the batch was written. If
+    /// one of them can't be read now, the disk lost it; a crash can't have.
     pub durable_sequence: u64,
-    /// Time of the write in nanoseconds since 1970; 0 if written by a repair.
+    /// The time of the write, in nanoseconds since 1970; 0 if a repair wrote the batch.
     pub written_at_ns: u64,
-    /// It follows a cut by recovery.
+    /// Whether recovery cut off the end of the log before this batch.
     pub after_cut: bool,
-    /// It closes the log.
+    /// Whether this batch closed the log.
     pub closed: bool,
-    /// It is valid only if every record in it is, because some were appended together.
+    /// Whether the batch is valid only if every record in it is valid, because some of them were
+    /// appended atomically.
     pub whole: bool,
-    /// The longest batch of its segment in bytes, stated by the segment's first batch; 0 if not
-    /// stated.
+    /// The length of the segment's longest batch in bytes, which the segment's first batch may
+    /// state; otherwise 0.
     pub longest_bytes: u32,
 }
 
 impl BatchHeader {
-    /// Writes the header and returns its checksum. The next segment refers to it by that. `seed` is
-    /// the checksum of the segment's identity.
+    /// Writes the header to `to`, and returns its checksum, which the next segment states to
+    /// identify this batch. `seed` is the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let flags = flag(self.after_cut, FLAG_AFTER_CUT)
@@ -71,7 +74,8 @@ impl BatchHeader {
         self.written_at_ns == 0
     }
 
-    /// Decodes the header at the start of `bytes`, with its checksum; `None` if invalid.
+    /// Decodes the header at the start of `bytes`, and returns it with its checksum; `None` if it
+    /// is invalid.
     pub(crate) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
         let header = bytes.get(..HEADER_BYTES).filter(|header| header[..4] == MAGIC)?;
         let checksum = crc32c::crc32c_append(seed, &header[8..]);

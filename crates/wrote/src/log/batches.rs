@@ -1,5 +1,5 @@
-//! The batches of a log: those in flight, those written and not durable yet, and the flush that
-//! makes them durable.
+//! The batches of a log that are in flight or not yet durable, and the flush that makes them
+//! durable.
 
 use super::claim::ClosedBatch;
 use super::state::LogState;
@@ -10,48 +10,48 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 pub(super) struct Batches {
-    /// The buffer of each slot, unless it is in flight.
+    /// The buffer of each slot; `None` while its batch is in flight.
     buffers: Vec<Option<Buffer>>,
     in_flight: VecDeque<Batch>,
-    /// Written batches not known to be durable, in order.
+    /// The written batches that are not known to be durable, in order.
     not_durable: VecDeque<Batch>,
-    /// The sequence after the last batch that was started.
+    /// The sequence after the last record of all batches begun so far.
     taken: u64,
     flush: Flush,
     wakeups: Wakeups,
 }
 
-/// A batch in flight or written.
+/// A batch that is in flight, or written but not durable.
 pub(super) struct Batch {
     pub slot: usize,
     pub bytes: u64,
     pub end_sequence: u64,
     pub begun_at: Instant,
-    /// Its write makes it durable, and all records before it are.
+    /// Whether the write itself makes the batch durable. All earlier records are durable already.
     pub is_durable: bool,
     is_done: bool,
 }
 
 enum Flush {
     Idle,
-    /// It starts once all records before this sequence are written.
+    /// A flush that starts once all records before this sequence are written.
     Wanted(u64),
-    /// It makes all records before `covers` durable.
+    /// A flush in flight that makes all records before `covers` durable.
     Running {
         covers: u64,
         since: Instant,
     },
 }
 
-/// The records that became durable.
+/// The records that a flush or a durable write has made durable.
 pub(super) struct Reached {
     pub records: u64,
     pub bytes: u64,
-    /// When the last of the batches was started.
+    /// The time when the write of the last of these batches began.
     pub last_begun_at: Instant,
 }
 
-/// The gates and futures to wake once the disk is busy again.
+/// The gates and futures to wake once the next operations have been submitted to the disk.
 #[derive(Default)]
 struct Wakeups {
     gates: Vec<usize>,
@@ -77,7 +77,7 @@ impl Batches {
         }
     }
 
-    /// Gives every slot its first buffer.
+    /// Gives every slot its first buffer, so that batches can be opened.
     pub(super) fn open(&mut self, engine: &mut Engine, state: &LogState) -> Result<(), Error> {
         (0..self.buffers.len()).try_for_each(|slot| {
             let buffer = engine.lease()?;
@@ -94,7 +94,7 @@ impl Batches {
         !self.in_flight.is_empty()
     }
 
-    /// Returns whether every buffer is in flight but the one that is left for the open batch.
+    /// Returns whether every buffer is in flight except the one for the open batch.
     pub(super) fn are_all_in_flight(&self) -> bool {
         self.in_flight.len() == self.buffers.len() - 1
     }
@@ -103,13 +103,13 @@ impl Batches {
         matches!(self.flush, Flush::Running { .. })
     }
 
-    /// Returns the number of records that no batch in flight or written has.
+    /// Returns the number of records that are in none of the batches begun so far.
     pub(super) fn waiting(&self, state: &LogState) -> u64 {
         state.next_sequence().saturating_sub(self.taken)
     }
 
-    /// Returns whether the next batch, with a record that a caller wants durable, may still wait
-    /// for further records: nothing else is under way or wanted.
+    /// Returns whether the next batch may wait for more records although a caller wants one of its
+    /// records durable. This requires that no other operation is in flight or wanted.
     pub(super) fn may_gather(&self, state: &LogState) -> bool {
         matches!(self.flush, Flush::Idle)
             && self.in_flight.is_empty()
@@ -118,8 +118,8 @@ impl Batches {
             && !state.claims.has_closed()
     }
 
-    /// Closes the open batch if a caller waits for one of its records. While writes, or a startable
-    /// flush, are in flight, the batch stays open so that more records can join.
+    /// Closes the open batch if a caller waits for one of its records. While writes are in flight,
+    /// or a flush that can start, the batch stays open so that more records can join it.
     pub(super) fn close_wanted(&mut self, state: &LogState) {
         if state.cuts() > 0 && self.in_flight.is_empty() {
             let next = || state.next_sequence();
@@ -132,14 +132,14 @@ impl Batches {
             _ => state.written.wanted().max(state.durable.wanted()),
         };
         if self.in_flight.is_empty() && wanted > self.taken && !state.claims.has_closed() {
-            // The caller takes ready batches next.
+            // The caller of this function takes ready batches next.
             let _ = state.claims.close_open();
         }
     }
 
-    /// Requests a flush once the oldest record that is not durable is as old as the log's interval.
-    /// Returns whether the next batch waits for that flush, as in Redis: it runs, and that record
-    /// is older than two intervals.
+    /// Requests a flush once the oldest record that is not durable is older than the log's
+    /// interval. Returns whether the next batch must wait for that flush: if the flush is in flight
+    /// and the record is older than two intervals. Redis does the same.
     pub(super) fn hold_up(&self, state: &LogState, now: impl FnOnce() -> Instant) -> bool {
         let (Some(interval), Some(oldest)) =
             (state.terms.sync.interval(), self.not_durable.front())
@@ -153,13 +153,13 @@ impl Batches {
         self.is_flushing() && age >= interval.saturating_mul(2)
     }
 
-    /// Takes the buffer of a batch that is about to be started.
+    /// Takes the buffer of a batch whose write is about to begin.
     pub(super) fn take_buffer(&mut self, slot: usize) -> Buffer {
         self.buffers[slot].take().expect("the slot was in use")
     }
 
-    /// Returns whether the next batch can become durable by its own write: it is the only one in
-    /// flight, after durable records only.
+    /// Returns whether the write of the next batch can make it durable: if it will be the only
+    /// batch in flight, and all earlier records are durable.
     pub(super) fn can_be_durable_alone(&self, state: &LogState) -> bool {
         state.terms.dsync
             && state.durable.is_wanted()
@@ -173,14 +173,14 @@ impl Batches {
         self.in_flight.push_back(batch);
     }
 
-    /// Records that the batch which begins with this record was written.
+    /// Records that the batch starting with record `first_sequence` has been written.
     pub(super) fn settle(&mut self, first_sequence: u64) {
         let is_it = |batch: &&mut Batch| batch.end_sequence > first_sequence;
         self.in_flight.iter_mut().find(is_it).expect("it is in flight").is_done = true;
     }
 
-    /// Advances the written frontier over completed batches, and frees their slots. Returns the end
-    /// of a batch that its own write has made durable, and when it was started.
+    /// Advances the written frontier past the completed batches, and frees their slots. If a write
+    /// has made its batch durable, returns the end of that batch and the time when its write began.
     pub(super) fn acknowledge(
         &mut self,
         engine: &mut Engine,
@@ -201,16 +201,17 @@ impl Batches {
         Ok(durable)
     }
 
-    /// Returns whether a flush starts now: one is wanted, everything that it is wanted for is
-    /// written, and no other runs. `full_end` is the end of the full segments; the current one
-    /// keeps filling while no record in it is wanted.
+    /// Returns whether a flush must start now: it is wanted, all records that it must cover are
+    /// written, and no other flush is in flight. `full_end` is the end of the full segments. The
+    /// current segment is not flushed while no caller wants one of its records durable.
     pub(super) fn is_flush_due(&mut self, state: &LogState, full_end: u64) -> bool {
         let is_running = self.is_flushing() || self.in_flight.iter().any(|batch| batch.is_durable);
         if is_running || self.taken == state.durable.done() {
             return false;
         }
         if matches!(self.flush, Flush::Idle) && state.durable.is_wanted() {
-            // It covers the batches in flight now, without waiting for later ones.
+            // The flush covers the batches that are in flight now, and does not wait for later
+            // ones.
             let end = if state.durable.wanted() <= full_end { full_end } else { self.taken };
             self.flush = Flush::Wanted(end);
         }
@@ -221,7 +222,7 @@ impl Batches {
         self.flush = Flush::Running { covers, since };
     }
 
-    /// Ends the flush that runs. Returns the end of the records that it covers, and its start.
+    /// Ends the flush in flight. Returns the end of the records that it covers, and its start time.
     pub(super) fn end_flush(&mut self) -> (u64, Instant) {
         match std::mem::replace(&mut self.flush, Flush::Idle) {
             Flush::Running { covers, since } => (covers, since),
@@ -229,7 +230,7 @@ impl Batches {
         }
     }
 
-    /// Advances the durable frontier to `sequence`, by a flush that started at `since`.
+    /// Advances the durable frontier to `sequence`, after a flush that started at `since`.
     pub(super) fn reach_durable(
         &mut self,
         state: &LogState,
@@ -248,28 +249,30 @@ impl Batches {
         reached
     }
 
-    /// Gives a slot its buffer, and so room for a batch.
+    /// Gives a slot a buffer, and so makes room for a batch.
     pub(super) fn fill_slot(&mut self, state: &LogState, slot: usize, buffer: Buffer) {
-        // Not through a reference to the bytes: producers write by this address.
+        // The address is not taken from a reference to the bytes, because producers write through
+        // it.
         let address = buffer.address().expose_provenance();
         self.buffers[slot] = Some(buffer);
         state.claims.free(slot, address);
         self.note_room(state);
     }
 
-    /// Wakes futures that wait for room, at the next [`Batches::wake`].
+    /// Marks the futures that wait for room, so that the next [`Batches::wake`] wakes them.
     pub(super) fn note_room(&mut self, state: &LogState) {
         self.wakeups.waiters.push(state.freed.reach(state.freed.done() + 1));
     }
 
-    /// Continues with record `next`, as later ones were cut. All of them were durable.
+    /// Continues with record `next` after later records, which were all durable, have been cut off.
     pub(super) fn cut(&mut self, next: u64) {
         self.taken = next;
         self.not_durable.clear();
         self.flush = Flush::Idle;
     }
 
-    /// Wakes the callers whose records have become safe.
+    /// Wakes the callers whose records have been written or become durable, and the callers that
+    /// wait for room.
     pub(super) fn wake(&mut self, state: &LogState) {
         let Wakeups { gates, waiters } = &mut self.wakeups;
         if !gates.is_empty() {

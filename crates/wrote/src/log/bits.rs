@@ -1,6 +1,6 @@
-//! A small log with every bit flipped in turn, every file cut at every byte, and random edits.
-//! Readers and recovery either detect each change or it is harmless, and they never return a record
-//! that was not written.
+//! Tests on a small log: every bit is flipped in turn, every file is cut at every byte, and random
+//! edits are made. Readers and recovery must detect every change that is not harmless, and must
+//! never return a record that was not written.
 
 use super::recovery::recover;
 use super::testing::{SampleLog, assert_begins, disk, files_of, folder, read, two_segments};
@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 type Contents = Vec<(PathBuf, Vec<u8>)>;
 
-/// Reads a log with some changed bytes, then recovers it and reads it again.
+/// Checks what readers and recovery make of a log in which some bytes have changed: reads it,
+/// recovers it, and reads it again.
 fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)], what: &str) {
     let claimed = claimed(built, changed);
     let sim = disk(1, files);
@@ -22,7 +23,8 @@ fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)],
         Ok(found) => {
             assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
             let (records, end) = read(&sim, 0);
-            // Recovery does not read segments that are known to be durable.
+            // Recovery does not read segments that are known to be durable, so the reader may still
+            // find damage there.
             if end.is_ok() {
                 let recovered = assert_begins(built, &records, what);
                 assert_eq!(recovered, found.next_sequence, "{what}");
@@ -33,7 +35,7 @@ fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)],
     }
 }
 
-/// Returns the durable sequence that the unchanged batches state.
+/// Returns the highest durable sequence that an unchanged batch states.
 fn claimed(built: &SampleLog, changed: &[(usize, Range<usize>)]) -> u64 {
     let mut claimed = 0;
     for (index, segment) in built.segments.iter().enumerate() {
@@ -86,7 +88,7 @@ fn a_file_that_is_not_there_is_found_or_harmless() {
         let sim = disk(1, &files);
         let (records, end) = read(&sim, 0);
         match file {
-            // As after retention.
+            // The log looks as if retention had removed the first segment.
             0 => assert!(end.is_ok() && records.len() == 6 && records[0].sequence == 5),
             1 => {
                 assert!(matches!(end, Err(Error::Damaged { .. })));

@@ -1,4 +1,4 @@
-//! The segments of a log in order, as their headers show them.
+//! The order of a log's segments, as their headers state it.
 
 use super::batch::{self, BatchHeader};
 use super::input::{Input, LogFiles};
@@ -19,51 +19,54 @@ pub(super) struct SegmentHead {
     pub path: PathBuf,
     pub number: u64,
     pub file_bytes: u64,
-    /// `None` if the file does not start as this segment of this log.
+    /// The segment's header; `None` if the file does not start as this segment of this log.
     pub header: Option<SegmentHeader>,
     pub first_batch: Option<BatchHeader>,
-    /// A cut starts a later segment with this record; [`u64::MAX`] if there is none.
+    /// The first record of the later segment that a cut started; [`u64::MAX`] if there is none.
+    /// Records from there on are not part of this segment.
     pub limit: u64,
 }
 
 impl SegmentHead {
-    /// Returns whether it follows segment `number`, by its header or, without one, by its number.
+    /// Returns whether this segment follows segment `number`, according to its header, or to its
+    /// own number if it has no header.
     pub(super) fn continues(&self, number: u64) -> bool {
         self.header.map_or(self.number - 1, |header| header.previous()) == number
     }
 
-    /// Returns the length of the segment's longest batch, if the batch after its header states it.
+    /// Returns the length of the segment's longest batch, if the batch after the header states it.
     /// That batch precedes every record, so no record can imitate it.
     pub(super) fn longest_bytes(&self) -> Option<u32> {
         self.first_batch.and_then(|first| walk::longest_bytes(&first))
     }
 }
 
-/// The segments of a log by name, without those removed by a cut.
+/// The names of a log's segments, without segments that a cut removed.
 #[derive(Debug)]
 pub(super) struct LiveNames {
     pub names: SegmentNames,
-    /// The last segment, if a cut started it.
+    /// The header of the last segment, if a cut started that segment.
     pub cut: Option<SegmentHeader>,
 }
 
 impl LiveNames {
-    /// Returns the first record of a cut log after segment `number`; [`u64::MAX`] if there is none.
+    /// Returns the first record of the segment that a cut started after segment `number`;
+    /// [`u64::MAX`] if there is none.
     pub(super) fn limit_of(&self, number: u64) -> u64 {
         let behind = self.cut.filter(|header| header.previous() == number);
         behind.map_or(u64::MAX, |header| header.first_sequence)
     }
 }
 
-/// Drops segments that a cut removed from the log.
+/// Returns the names of the segments that are part of the log, without segments that a cut removed.
 ///
-/// A writer deletes their files before it starts another segment, so only the last segment can
-/// refer to some that still exist.
+/// A writer deletes the files of removed segments before it starts another segment. So only the
+/// last segment can have removed segments whose files still exist.
 pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveNames, Error> {
     let cut = match names.last() {
         Some((number, path)) => {
             let mut input = Input::open(files, path, true, false)?;
-            // The reader that reaches it detects a misplaced segment.
+            // A segment under the wrong name is detected later, by the reader that reaches it.
             let header = decode(&mut input)?.ok();
             header.filter(|own| own.segment_id == *number && own.cut_behind.is_some())
         }
@@ -76,7 +79,8 @@ pub(super) fn live(files: &LogFiles, mut names: SegmentNames) -> Result<LiveName
     Ok(LiveNames { names, cut })
 }
 
-/// Reads the headers of the segments in the folder, while a writer may create and remove some.
+/// Reads the headers of the segments in the folder, even while a writer creates and removes
+/// segments.
 pub(super) fn segments(files: &LogFiles) -> Result<Vec<SegmentHead>, Error> {
     names::unless_removed(|| {
         let names = names::all(files)?;
@@ -84,7 +88,8 @@ pub(super) fn segments(files: &LogFiles) -> Result<Vec<SegmentHead>, Error> {
     })
 }
 
-/// Removes the segments between one started by a cut and the one that it continues.
+/// Returns the segments without the ones between a segment started by a cut and the segment that it
+/// continues.
 fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     let mut live = Vec::with_capacity(segments.len());
     let (mut previous, mut limit) = (u64::MAX, u64::MAX);
@@ -106,7 +111,7 @@ fn without_cut(segments: Vec<SegmentHead>) -> Vec<SegmentHead> {
     live
 }
 
-/// Reads the header and first batch of each file, without segments that a cut removed from the log.
+/// Reads the header and the first batch of each file, and leaves out segments that a cut removed.
 pub(super) fn read_headers(
     files: &LogFiles,
     names: &[(u64, PathBuf)],
@@ -128,7 +133,7 @@ pub(super) fn read_headers(
     Ok(without_cut(segments))
 }
 
-/// Reads the header and the first batch of a file from the disk.
+/// Reads the header and the first batch of one segment from the disk.
 pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<SegmentHead, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let header = read_header(&mut input, number)?;
@@ -138,14 +143,16 @@ pub(super) fn read_head(files: &LogFiles, number: u64, path: &Path) -> Result<Se
     Ok(SegmentHead { path, number, file_bytes, header, first_batch, limit })
 }
 
-/// Returns the batch after a segment's header, if it begins with the segment's first record.
+/// Returns the header of the batch after a segment's header, if it starts with the segment's first
+/// record.
 fn first_batch(bytes: &[u8], header: &SegmentHeader) -> Option<BatchHeader> {
     let (first, _) = walk::decode(bytes.get(HEADER_BYTES..)?, header.seed())?;
     (first.first_sequence == header.first_sequence).then_some(first)
 }
 
-/// Returns how the batches of the segment at `index` are recognized: by its own header, or else by
-/// the log's number, which any other header states. Readers, checks and openings must agree on it.
+/// Returns the identity of the segment at `index`, which its batches must have. It comes from the
+/// segment's own header, or else from its number and the log's number, which any other header
+/// states. Readers, checks and recovery must agree on the identity.
 pub(super) fn identity(segments: &[SegmentHead], index: usize) -> Identity {
     let SegmentHead { header, number, .. } = &segments[index];
     let any = segments.iter().find_map(|segment| segment.header);
@@ -156,13 +163,13 @@ pub(super) fn identity(segments: &[SegmentHead], index: usize) -> Identity {
     }
 }
 
-/// Describes a segment that starts with record `first`, before the `end` of its predecessor: no
-/// writer or crash causes that.
+/// Describes the damage of a segment whose first record `first` comes before the `end` of the
+/// previous segment. Neither a writer nor a crash causes such an overlap.
 pub(super) fn overlap(first: u64, end: u64) -> String {
     format!("it begins with record {first}, the segment before ends at {end}")
 }
 
-/// Checks that two segments, each with its log's number, belong to one log.
+/// Refuses two segments, each given with its log's number, if they belong to different logs.
 pub(super) fn check_log(
     (path, log_id): (&Path, u64),
     (known, known_id): (&Path, u64),
@@ -179,7 +186,7 @@ pub(super) fn check_log(
 }
 
 /// Reads the header of segment `number`; `None` if the file does not start as a segment. Fails if
-/// it is an intact header of another segment.
+/// the file has an intact header of another segment.
 pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<SegmentHeader>, Error> {
     match decode(input)? {
         Ok(header) if header.segment_id == number => Ok(Some(header)),
@@ -201,8 +208,8 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
     }
 }
 
-/// Decodes the first bytes of a file. Reads them again if they are not a header: the log would end
-/// before such a file, so a single read is not enough.
+/// Decodes the first bytes of a file. If they are not a header, reads them a second time: a log
+/// would end before such a file, so one read is not enough evidence.
 fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error> {
     let first = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?);
     if !matches!(first, Err(NotASegment::Damaged)) {
@@ -212,17 +219,17 @@ fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error
     Ok(SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?))
 }
 
-/// The segment header and the header of the first batch.
+/// The length in bytes of a segment header and the header of the first batch.
 const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
-/// The number of segments at the end of a log that are often not durable.
+/// The number of segments at the end of a log that are often not durable yet.
 const LAST: usize = 2;
-/// Files open at once, so that the device reads several concurrently.
+/// The number of files that are open at once, so that the device reads from several concurrently.
 const FILES: usize = 32;
-/// The part of a file that is read ahead.
+/// The length of the beginning of a file that is read ahead, in bytes.
 const AHEAD_BYTES: u64 = 4096;
 
-/// Returns the heads of the segments before the last two, with `None` for each other one and each
-/// that could not be read this way.
+/// Returns the heads of all segments, read with read-ahead. A head is `None` if it could not be
+/// read in this manner; the last two always are.
 fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
     let mut heads = Vec::with_capacity(names.len());
     let sealed = &names[..names.len().saturating_sub(LAST)];
@@ -243,16 +250,16 @@ fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>>
     heads
 }
 
-/// Opens an ordinary file, and returns its length too.
+/// Opens an ordinary file, and returns it with its length.
 fn open_ordinary(folder: &Folder, path: &Path) -> Option<(File, u64)> {
-    // Opening a pipe with a segment's name would block.
+    // Without `NONBLOCK`, opening a pipe that has a segment's name would block.
     let file = folder.open_file(path, OFlags::NONBLOCK).ok()?;
     let stat = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     is_file.then_some((file, stat.st_size as u64))
 }
 
-/// Returns the head of a segment that starts with `bytes`, if valid.
+/// Returns the head of a segment whose file starts with `bytes`, if it is valid.
 fn decode_head(
     bytes: &[u8; HEAD_BYTES],
     (number, path): &(u64, PathBuf),

@@ -1,20 +1,20 @@
-//! Claims: how producers get places in the open batch without a lock.
+//! Claims: how producers get places in the open batch without taking a lock.
 //!
-//! One atomic word holds the slot of the open batch, the number of claimed records, and their
-//! bytes. A producer adds its record to the word, and the addition returns its place and sequence.
-//! It copies its bytes there, then publishes them by adding their length to the slot's progress.
-//! The first claim that does not fit closes the batch, because only it knows where the batch ends.
-//! A closed batch is ready once every claimed byte is published. The call that publishes the last
-//! one returns [`Ready`].
+//! One atomic word holds the slot of the open batch, the number of claimed records, and their total
+//! length. A producer adds its record to the word, and the result of the addition determines the
+//! record's place and sequence. The producer copies its bytes there, then publishes them by adding
+//! their length to the slot's progress. The first claim that does not fit closes the batch, because
+//! only that claim knows where the batch ends. A closed batch is ready once every claimed byte is
+//! published. The call that publishes the last byte returns [`Ready`].
 //!
-//! Claiming by one addition is the idea of Aeron's term buffers. A closed batch released by its
-//! last writer is the idea of WiredTiger's log slots.
+//! Claiming by a single addition comes from Aeron's term buffers. Letting the last writer release a
+//! closed batch comes from WiredTiger's log slots.
 
 use super::segment::{Layout, Start};
 use super::{batch, segment};
 use std::collections::VecDeque;
 
-// With `--cfg loom`, the crate `loom` runs a test with every possible order of its threads.
+// With `--cfg loom`, the crate `loom` runs a test with every possible order of its threads' steps.
 #[cfg(loom)]
 use loom::{
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
@@ -28,37 +28,39 @@ use std::{
     thread::yield_now,
 };
 
-/// The word: 36 bits of bytes, 22 of records, 6 of the slot.
+/// The layout of the word: 36 bits for the bytes, 22 for the records, and 6 for the slot.
 const COUNT_SHIFT: u32 = 36;
 const SLOT_SHIFT: u32 = 58;
 const BYTES_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
-/// The number of records after which a batch serves no more claims. A late claim is counted too,
-/// until its thread sees the closed batch: one per thread, for which three quarters of the range
-/// are left.
+/// The number of records after which a batch accepts no more claims. A claim that comes too late is
+/// still counted until its thread notices that the batch is closed. Each thread can be late once,
+/// and three quarters of the counter's range are left for that.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
-/// The maximum number of records appended atomically: one thread at a time may overshoot by this.
+/// The maximum number of records in an atomic append. Only one thread at a time may exceed the
+/// count by this number.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
-/// The maximum length of a batch: a thousand threads may each overshoot by this.
+/// The maximum length of a batch in bytes. The word has room for a thousand threads that each
+/// exceed it by the same length.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
 
-/// A slot's progress once its batch is closed and every record in it published.
+/// The progress of a slot once its batch is closed and every record in it is published.
 const READY: u64 = 1 << 63;
 
 #[derive(Debug)]
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Place {
     pub slot: usize,
-    /// The address of the slot's buffer, passed to [`Claims::free`].
+    /// The address of the slot's buffer, as passed to [`Claims::free`].
     pub address: usize,
-    /// The offset in the slot's buffer.
+    /// The offset of the place in the slot's buffer.
     pub offset: usize,
     pub len: usize,
-    /// The sequence of its first record.
+    /// The sequence of the place's first record.
     pub sequence: u64,
-    /// The checksum of the segment's identity. The record's checksum starts with it.
+    /// The checksum of the segment's identity. The record's checksum continues it.
     pub seed: u32,
 }
 
@@ -66,7 +68,7 @@ pub(super) struct Place {
 pub(super) struct ClosedBatch {
     pub slot: usize,
     pub start: Start,
-    /// Bytes in the buffer, including space for headers.
+    /// The length of the batch in the buffer in bytes, including the space for headers.
     pub bytes: usize,
     pub count: u64,
 }
@@ -77,7 +79,7 @@ impl ClosedBatch {
     }
 }
 
-/// Whether a call made a batch ready for the flusher.
+/// Whether a call has made a batch ready for the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the flusher sleeps until it is notified of a ready batch"]
 pub(super) struct Ready(pub bool);
@@ -85,60 +87,62 @@ pub(super) struct Ready(pub bool);
 #[derive(Debug)]
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Claim {
-    /// `None` while no batch is open: every buffer is in flight, or the log has ended.
+    /// The claimed place; `None` while no batch is open, because every buffer is in flight or the
+    /// log has ended.
     pub place: Option<Place>,
-    /// About the batch that this claim closed, if any.
+    /// Whether the batch that this claim closed, if any, is ready.
     pub ready: Ready,
 }
 
-/// Pads a value to a pair of cache lines (x86-64 fetches them in pairs). The word that every
-/// producer changes must not share a line with fields that they only read.
+/// A value padded to a pair of cache lines, because x86-64 fetches them in pairs. The word, which
+/// every producer changes, must not share a line with fields that producers only read.
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published. Closing the batch adds [`READY`] minus the bytes claimed.
+    /// The number of bytes published. Closing the batch adds [`READY`] minus the number of bytes
+    /// claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,
     seed: AtomicU32,
-    /// Not zero if some records of the batch were appended atomically.
+    /// Nonzero if some records of the batch were appended atomically.
     whole: AtomicU32,
 }
 
-/// State that changes only between two batches.
+/// The state that changes only from one batch to the next.
 struct Turn {
-    /// The slot of the open batch, or of the next one while none is open.
+    /// The slot of the open batch; while none is open, the slot of the next one.
     slot: usize,
     start: Start,
     is_open: bool,
-    /// Buffers of unused slots.
+    /// The addresses of the buffers of unused slots.
     free: Vec<Option<usize>>,
-    /// Closed batches that the flusher has not taken, in order.
+    /// The closed batches that the flusher has not taken yet, in order.
     closed: VecDeque<ClosedBatch>,
-    /// The next batch starts a segment, even if this one is not full.
+    /// Whether the next batch starts a new segment even if the current one is not full.
     rotate: bool,
-    /// No batch is opened until [`Claims::resume`].
+    /// Whether no batch is opened until [`Claims::resume`] is called.
     is_paused: bool,
-    /// No batch is opened any more.
+    /// Whether the log has ended, so that no more batches are opened.
     ended: bool,
 }
 
-/// The places of all records that are not written yet.
+/// The places of all records that have not been written yet.
 pub(super) struct Claims {
     word: CachePadded<AtomicU64>,
     layout: Layout,
     slots: Box<[Slot]>,
     turn: Mutex<Turn>,
-    /// Held by the thread that claims a place for a group.
+    /// A lock held by the thread that claims a place for a group.
     group: Mutex<()>,
-    /// Signalled when a batch is opened, or the log ends.
+    /// The condition variable that is signalled when a batch is opened or the log ends.
     opened: Condvar,
 }
 
 impl Claims {
-    /// Creates claims without an open batch; the first opens when its slot gets a buffer.
+    /// Creates claims without an open batch. The first batch opens when its slot gets a buffer.
     pub(super) fn new(layout: Layout, slots: u32, start: Start) -> Claims {
         assert!((2..=SLOTS_MAX).contains(&slots) && layout.capacity <= CAPACITY_MAX as u64);
         let slot = |_| Slot {
@@ -171,20 +175,21 @@ impl Claims {
         self.layout.capacity as usize - head_bytes(true)
     }
 
-    /// Claims a place for a frame of `bytes`, which must fit into an empty batch.
+    /// Claims a place for a frame of `bytes` bytes, which must fit into an empty batch.
     pub(super) fn claim(&self, bytes: usize) -> Claim {
         self.claim_frames(bytes, 1)
     }
 
-    /// Claims one place for several frames, of `bytes` together, which must fit into an empty
-    /// batch. They are valid only together: their batch is marked accordingly.
+    /// Claims a single place for several frames with a total length of `bytes`, which must fit into
+    /// an empty batch. Marks their batch as valid only as a whole.
     pub(super) fn claim_group(&self, bytes: usize, frames: usize) -> Claim {
         debug_assert!((1..=GROUP_MAX).contains(&frames));
         let group = self.group.lock().expect("no thread panics while it claims");
         let claim = self.claim_frames(bytes, frames);
         drop(group);
         if let Some(place) = &claim.place {
-            // Publishing the place orders this before the flusher reads it.
+            // Relaxed is enough: the place is published later, with Release, and the flusher reads
+            // the flag only after that.
             self.slots[place.slot].whole.store(1, Ordering::Relaxed);
         }
         claim
@@ -194,7 +199,7 @@ impl Claims {
         debug_assert!(bytes <= self.frame_bytes_max());
         let mut ready = Ready(false);
         loop {
-            // Without this check, many waiting threads would overflow the count.
+            // Without this check, the claims of many waiting threads would overflow the count.
             if self.is_over(self.word.0.load(Ordering::Acquire)) {
                 return Claim { place: None, ready };
             }
@@ -213,7 +218,8 @@ impl Claims {
         }
     }
 
-    /// Describes a claimed place. The slot's fields can't change before the place is published.
+    /// Returns the description of a claimed place. The fields of the slot can't change before the
+    /// place is published.
     fn place(&self, slot: usize, count: u64, offset: usize, len: usize) -> Place {
         let Slot { first_sequence, address, seed, .. } = &self.slots[slot];
         Place {
@@ -231,8 +237,8 @@ impl Claims {
     }
 
     fn progress(&self, slot: usize, by: u64) -> Ready {
-        // Release: the flusher sees the bytes. Acquire: the last publisher, which makes the batch
-        // ready, passes on the other publishers' bytes.
+        // Release makes the bytes visible to the flusher. Acquire is for the last publisher, which
+        // makes the batch ready: it passes on the bytes of the other publishers.
         let before = self.slots[slot].progress.fetch_add(by, Ordering::AcqRel);
         Ready(before.wrapping_add(by) == READY)
     }
@@ -241,7 +247,7 @@ impl Claims {
         if self.has_open_records() { self.close() } else { Ready(false) }
     }
 
-    /// Closes the open batch with a claim that never fits.
+    /// Closes the open batch by a claim that never fits.
     fn close(&self) -> Ready {
         if self.is_over(self.word.0.load(Ordering::Acquire)) {
             return Ready(false);
@@ -250,14 +256,15 @@ impl Claims {
         if self.is_over(word) { Ready(false) } else { self.turn_over(word) }
     }
 
-    /// Returns whether the word belongs to a batch whose end was passed.
+    /// Returns whether the word states that no batch is open, or that its claims have exceeded the
+    /// batch.
     fn is_over(&self, word: u64) -> bool {
         let (_, count, offset) = unpack(word);
         count > COUNT_MAX || offset > self.layout.capacity
     }
 
-    /// Closes the open batch at `word`, and opens the next if its slot is free. Called by the
-    /// thread with the first claim that did not fit.
+    /// Closes the open batch, whose last state was `word`, and opens the next one if its slot is
+    /// free. Only the thread whose claim was the first that did not fit calls this function.
     fn turn_over(&self, word: u64) -> Ready {
         let (slot, count, offset) = unpack(word);
         let mut turn = self.turn();
@@ -272,7 +279,8 @@ impl Claims {
         self.progress(slot, READY - claimed)
     }
 
-    /// Returns where the batch after one of `count` records and `bytes` starts.
+    /// Returns the start of the batch that follows one with `count` records and a length of
+    /// `bytes`.
     fn start_after(&self, turn: &mut Turn, count: u64, bytes: u64) -> Start {
         if count == 0 {
             return turn.start;
@@ -283,7 +291,8 @@ impl Claims {
         self.layout.start(at, std::mem::take(&mut turn.rotate), bytes)
     }
 
-    /// Opens the next batch if none is open, its slot has a buffer, and the log has not ended.
+    /// Opens the next batch if its slot has a buffer, unless a batch is open already or the log has
+    /// ended or is paused.
     fn open_next(&self, turn: &mut Turn) {
         if turn.is_open || turn.ended || turn.is_paused {
             return;
@@ -298,14 +307,14 @@ impl Claims {
         slot.seed.store(seed, Ordering::Relaxed);
         slot.whole.store(0, Ordering::Relaxed);
         turn.is_open = true;
-        // Release: a producer that claims a place sees the slot's fields. A swap instead of a
-        // store, because waiting producers also add to the word, and loom does not support the
-        // order of two additions and a store.
+        // Release makes the fields of the slot visible to a producer that claims a place. A swap is
+        // used instead of a store, because waiting producers also add to the word, and loom does
+        // not model a store between two additions.
         self.word.0.swap(((turn.slot as u64) << SLOT_SHIFT) + head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
 
-    /// Gives a slot the buffer at `address`. The slot's last batch is written.
+    /// Gives a slot the buffer at `address`, after the slot's last batch has been written.
     pub(super) fn free(&self, slot: usize, address: usize) {
         let mut turn = self.turn();
         let before = turn.free[slot].replace(address);
@@ -313,7 +322,7 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
-    /// Returns the next batch in order, if ready; [`Claims::take_ready`] takes it.
+    /// Returns the next batch in order if it is ready. [`Claims::take_ready`] also takes it.
     pub(super) fn next_ready(&self) -> Option<ClosedBatch> {
         self.ready(&self.turn())
     }
@@ -326,30 +335,31 @@ impl Claims {
 
     fn ready(&self, turn: &Turn) -> Option<ClosedBatch> {
         let front = turn.closed.front()?;
-        // Acquire: the bytes of all producers are visible.
+        // Acquire makes the bytes of all producers visible.
         let progress = self.slots[front.slot].progress.load(Ordering::Acquire);
         (progress == READY).then_some(*front)
     }
 
-    /// Returns whether the batch in this slot, which was ready, is valid only as a whole.
+    /// Returns whether the batch in this slot, which must have been ready, is valid only as a
+    /// whole.
     pub(super) fn is_whole(&self, slot: usize) -> bool {
         self.slots[slot].whole.load(Ordering::Relaxed) != 0
     }
 
-    /// Closes the open batch, and opens no other until [`Claims::resume`]; producers wait as if all
-    /// buffers were in flight.
+    /// Closes the open batch, and keeps the next one from being opened until [`Claims::resume`].
+    /// Producers wait as if all buffers were in flight.
     pub(super) fn pause(&self) -> Ready {
         self.turn().is_paused = true;
         self.close()
     }
 
-    /// Returns whether the flusher has taken every claimed place, while no batch is opened.
+    /// Returns whether no batch is open and the flusher has taken all closed ones.
     pub(super) fn is_idle(&self) -> bool {
         let turn = self.turn();
         !turn.is_open && turn.closed.is_empty()
     }
 
-    /// Opens batches again, at `start` if given. Every slot has its buffer.
+    /// Ends a pause, and continues at `start` if given. Every slot must have its buffer.
     pub(super) fn resume(&self, start: Option<Start>) {
         let mut turn = self.turn();
         turn.is_paused = false;
@@ -359,7 +369,7 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
-    /// Returns whether a closed batch waits for the flusher, ready or not.
+    /// Returns whether a closed batch, ready or not, waits for the flusher.
     pub(super) fn has_closed(&self) -> bool {
         !self.turn().closed.is_empty()
     }
@@ -370,7 +380,8 @@ impl Claims {
         !self.is_over(word) && count > 0
     }
 
-    /// Returns the next record's sequence and its earliest place, counting all earlier claims.
+    /// Returns the sequence of the next record, and the earliest position at which it can be
+    /// written. All earlier claims are included.
     pub(super) fn next_start(&self) -> Start {
         loop {
             let turn = self.turn();
@@ -387,13 +398,13 @@ impl Claims {
                 }
                 return start;
             }
-            // Another thread is about to turn over, and only it knows the count.
+            // Another thread is about to close the batch, and only that thread knows the count.
             drop(turn);
             yield_now();
         }
     }
 
-    /// Makes the batch after the open one start a segment.
+    /// Requests that the batch after the open one starts a new segment.
     pub(super) fn rotate(&self) {
         self.turn().rotate = true;
     }
@@ -402,7 +413,7 @@ impl Claims {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
 
-    /// Waits until a batch is open, the log has ended, or `gives_up` holds.
+    /// Waits until a batch is open, the log has ended, or `gives_up` returns true.
     pub(super) fn wait_for_room(&self, gives_up: impl Fn() -> bool) {
         let mut turn = self.turn();
         while !turn.ended && !gives_up() && self.is_over(self.word.0.load(Ordering::Acquire)) {
@@ -410,14 +421,14 @@ impl Claims {
         }
     }
 
-    /// Makes every thread that waits for room check again whether it gives up.
+    /// Wakes every thread that waits for room, so that it checks again whether it gives up.
     pub(super) fn wake_waiting(&self) {
         drop(self.turn());
         self.opened.notify_all();
     }
 
-    /// Ends the log: refuses later claims, and wakes producers that wait for room. Claimed places
-    /// can still be published.
+    /// Ends the log: refuses later claims, and wakes the producers that wait for room. Places that
+    /// are claimed already can still be published.
     pub(super) fn end(&self) -> Ready {
         self.turn().ended = true;
         self.opened.notify_all();
@@ -438,7 +449,8 @@ impl Claims {
     }
 }
 
-/// Returns an addition that never fits. It is also the word while no batch is open.
+/// Returns a number that makes every claim exceed the batch when added to the word. It is also the
+/// value of the word while no batch is open.
 fn over(layout: &Layout) -> u64 {
     layout.capacity + 1
 }
@@ -448,7 +460,7 @@ fn unpack(word: u64) -> (usize, u64, u64) {
     (slot, word >> COUNT_SHIFT & COUNT_MASK, word & BYTES_MASK)
 }
 
-/// Returns the bytes that a batch reserves for headers before its first record.
+/// Returns the number of bytes that a batch reserves for headers before its first record.
 pub(super) fn head_bytes(begins_segment: bool) -> usize {
     batch::HEADER_BYTES + if begins_segment { segment::HEADER_BYTES } else { 0 }
 }
@@ -503,7 +515,7 @@ mod tests {
     fn a_word_keeps_its_parts_up_to_their_limits() {
         assert_eq!(unpack(u64::MAX), (SLOTS_MAX as usize - 1, (1 << 22) - 1, (1 << 36) - 1));
         assert_eq!(unpack(ONE_RECORD + 7), (0, 1, 7));
-        // A thousand threads may each claim a whole batch too much.
+        // A thousand threads may each claim a whole batch beyond the limit.
         let most = 1000 * CAPACITY_MAX as u64;
         assert!((64_000_000_000..=BYTES_MASK).contains(&most));
         assert_eq!(4 * COUNT_MAX, COUNT_MASK + 1);
@@ -528,7 +540,7 @@ mod tests {
         let next = claims.claim(10);
         let place = next.place.unwrap();
         assert_eq!((place.slot, place.sequence), (1, 100 + GROUP_MAX as u64));
-        // Closing it made it ready.
+        // The claim closed the batch, and that made the batch ready.
         assert!(next.ready.0 && claims.has_closed());
         let _ = claims.publish(place);
     }

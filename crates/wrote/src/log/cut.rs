@@ -1,10 +1,11 @@
-//! Cuts: the end of a log is removed by one segment that starts with an earlier record.
+//! Cuts: the end of a log is removed by a single new segment that starts with an earlier record.
 //!
-//! A new segment with the next number refers to the segment that it continues, and the record at
-//! which it does. It appears atomically, by a rename. From then on the segments between the two,
-//! and the records from that one on, are not part of the log; their files are deleted afterwards.
-//! The new segment starts with the first record of a batch, so that the earlier one ends between
-//! two batches, at a block. It holds copies of those records of the batch that stay.
+//! The new segment has the next number. It states which segment it continues, and from which record
+//! on. It appears atomically, by a rename. From then on, the segments between the two, and the
+//! records of the continued segment from that record on, are not part of the log; the files are
+//! deleted afterwards. The new segment starts with the first record of a batch, so that the
+//! continued segment ends between two batches, at a block. It contains copies of those records of
+//! the batch that remain in the log.
 
 use super::batch::{self, BatchHeader};
 use super::chain::SegmentHead;
@@ -19,23 +20,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The place of a segment's first batch.
+/// The offset of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
 
-/// The position in a segment at which a log is cut, and the part of the batch there that stays.
+/// The position in a segment at which a log is cut, and the remaining part of the batch there.
 #[derive(Debug)]
 pub(super) struct CutPlace {
     /// The header of the segment that starts at the cut.
     pub header: SegmentHeader,
     /// The batch that contains the cut.
     batch: BatchHeader,
-    /// The frames of its records that stay, and their number.
+    /// The frames of the batch's remaining records, and their number.
     kept: Vec<u8>,
     count: u32,
 }
 
-/// Finds the place of record `next` in the segment that holds it, to be cut there: the log then
-/// continues in segment `number`. All records of the segment are durable.
+/// Finds the position of record `next` in the segment that holds it, so that the log can be cut
+/// there. After the cut, the log continues in segment `number`. All records of the segment must be
+/// durable.
 pub(super) fn find(
     files: &LogFiles,
     path: &Path,
@@ -59,7 +61,7 @@ pub(super) fn find(
                 let (batch, _) = walk.last.expect("a batch has begun");
                 let is_first = place == BEGIN && last.is_none();
                 if !is_first && last.is_none() {
-                    // The search has ended at this batch, so the one before it is unknown.
+                    // The search has ended at this batch, so the previous batch is unknown.
                     walk.restart(begins.first_sequence);
                     continue;
                 }
@@ -80,8 +82,8 @@ pub(super) fn find(
 }
 
 impl CutPlace {
-    /// Makes the place at a batch of a segment; `before` is the end of the batch before it there,
-    /// with its header and checksum.
+    /// Creates the place of a cut in `batch`. `before` is the end of the previous batch in the
+    /// segment, and that batch's header and checksum; `None` for the first batch.
     fn new(
         number: u64,
         begins: &SegmentHeader,
@@ -93,7 +95,7 @@ impl CutPlace {
             is_recycled: false,
             first_sequence: batch.first_sequence,
             cut_behind: Some(begins.previous()),
-            // No later than its first batch.
+            // The segment must not be newer than its first batch.
             created_at_ns: match batch.written_at_ns {
                 0 => segment::unix_ns(),
                 written_at_ns => written_at_ns,
@@ -108,19 +110,19 @@ impl CutPlace {
         CutPlace { header, batch, kept: Vec::new(), count: 0 }
     }
 
-    /// Returns the record at which the log is cut.
+    /// Returns the sequence of the record at which the log is cut.
     pub(super) fn next_sequence(&self) -> u64 {
         self.header.first_sequence + u64::from(self.count)
     }
 
-    /// Adds a frame that stays.
+    /// Adds a frame that remains in the log.
     fn keep(&mut self, sequence: u64, frame: Frame) {
         record::copy(frame, &mut self.kept, self.header.seed(), sequence);
         self.count += 1;
     }
 
-    /// Writes the segment, in which the log continues with batches of at most `longest_bytes`. It
-    /// gets its name atomically. Fails with `false` if nothing was changed.
+    /// Writes the new segment, in which the log continues with batches of at most `longest_bytes`.
+    /// The segment gets its name atomically. The flag in an error is false if nothing has changed.
     pub(super) fn write(
         self,
         files: &LogFiles,
@@ -134,7 +136,7 @@ impl CutPlace {
             count: self.count,
             first_sequence: header.first_sequence,
             durable_sequence: header.first_sequence,
-            // The time of the records, while there are any.
+            // This is the time of the copied records, if there are any.
             written_at_ns: self.batch.written_at_ns,
             whole: self.batch.whole && self.count > 0,
             longest_bytes: longest_bytes.max(batch_bytes as u64) as u32,
@@ -149,13 +151,14 @@ impl CutPlace {
     }
 }
 
-/// Creates a file of these bytes, whose name appears atomically once all of them are written.
+/// Creates a file with these bytes. Its name appears atomically once all of them are written. The
+/// flag in an error is false if no file with that name was created.
 fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Error)> {
     let staged = StagedFile::new(engine, path, true, &FileOptions::default())
         .map_err(|error| (false, error))?;
     let written = engine.write(staged.file, 0, bytes).and_then(|()| engine.flush(staged.file));
     match written {
-        // After an error it is unknown whether the name exists.
+        // After an error, it is unknown whether the name exists.
         Ok(()) => staged.put(engine, true).map_err(|error| (true, error)),
         Err(error) => {
             staged.abandon(engine);
@@ -164,12 +167,13 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) -> Result<(), (bool, Erro
     }
 }
 
-/// Returns the end of the file that a cut has left: the block at which the removed batch started.
+/// Returns the length that the cut leaves to the continued segment's file: up to the block at which
+/// the removed batch started.
 pub(super) fn end_before(header: &SegmentHeader) -> u64 {
     header.previous_bytes.next_multiple_of(u64::from(header.block_bytes))
 }
 
-/// Returns whether a segment still contains the batch that the cut removed.
+/// Returns whether the continued segment `before` still contains the batch that the cut removed.
 pub(super) fn is_left(
     files: &LogFiles,
     before: &SegmentHead,
@@ -184,12 +188,12 @@ pub(super) fn is_left(
         walk.input.look_again()?;
         Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
     };
-    // A batch that is left would be read in place of the log's. So look twice.
+    // A batch that is still there would be read in place of the log's, so check twice.
     Ok(finds()? || finds()?)
 }
 
-/// Returns whether the file is the start of a segment that a killed process was about to put in
-/// place.
+/// Returns whether the file is the temporary file of a new segment that a killed process was
+/// writing.
 pub(super) fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or(OsStr::new("")).as_bytes();
     let Some(rest) = name.strip_prefix(b".") else { return false };

@@ -1,4 +1,4 @@
-//! `docs/log-format.md` compared with the bytes that the encoders write.
+//! Tests that compare `docs/log-format.md` with the bytes that the encoders write.
 
 use crate::log::batch::{self, BatchHeader};
 use crate::log::record::{self, Frame};
@@ -16,11 +16,11 @@ const LOG_ID: u64 = 0x1122_3344_5566_7788;
 const BLOCK: usize = 4096;
 const BEGUN_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A segment as the encoders write it.
+/// A segment that the encoders have written.
 struct EncodedSegment {
     bytes: Vec<u8>,
     header: SegmentHeader,
-    /// Bytes up to the end of the last batch.
+    /// The number of bytes up to the end of the last batch.
     used_bytes: usize,
     last_checksum: u32,
     next_sequence: u64,
@@ -53,8 +53,8 @@ impl EncodedSegment {
         }
     }
 
-    /// Appends the next batch. `said` has the header's fields that do not follow from `frames`, and
-    /// its least length.
+    /// Appends the next batch. `said` provides the fields of the header that do not follow from
+    /// `frames`, and the batch's minimum length.
     fn batch(&mut self, frames: &[Frame<'_>], said: BatchHeader) {
         let is_first = self.used_bytes == segment::HEADER_BYTES && !said.after_cut;
         let begin =
@@ -86,7 +86,7 @@ impl EncodedSegment {
         self.bytes[begin..self.used_bytes].copy_from_slice(&bytes);
     }
 
-    /// Puts the segment into the file of another one.
+    /// Returns the segment as it looks in the recycled file of another segment.
     fn recycled(mut self, other: &EncodedSegment) -> EncodedSegment {
         self.header.is_recycled = true;
         self.header.encode(&mut self.bytes);
@@ -94,7 +94,7 @@ impl EncodedSegment {
         self
     }
 
-    /// Cuts the segment at `end`, the end of the last whole record, as recovery does.
+    /// Cuts the segment off at `end`, the end of the last whole record, as recovery does.
     fn cut(&mut self, end: usize, next_sequence: u64) {
         self.bytes.truncate(end);
         self.used_bytes = end;
@@ -102,7 +102,7 @@ impl EncodedSegment {
     }
 }
 
-/// Makes the segment of the document's example.
+/// Returns the segment that the document shows as an example.
 fn example() -> EncodedSegment {
     let at = |seconds: u64| BEGUN_NS + seconds * 1_000_000_000;
     let mut segment = EncodedSegment::begin(1, 0, None);
@@ -128,7 +128,7 @@ fn example() -> EncodedSegment {
     segment
 }
 
-/// Prints bytes as `hexdump -C` does.
+/// Formats bytes as `hexdump -C` does.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut before: Option<(&[u8], bool)> = None;
@@ -154,7 +154,7 @@ fn dump(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the blocks of the document that are fenced as `kind`.
+/// Returns the fenced code blocks of the document that have the language `kind`.
 fn fenced(kind: &str) -> Vec<&'static str> {
     let open = format!("```{kind}\n");
     DOCUMENT.split(&open).skip(1).filter_map(|rest| rest.split("```").next()).collect()
@@ -191,8 +191,8 @@ fn name(number: u64) -> String {
     path.into_os_string().into_string().expect("ASCII")
 }
 
-/// Makes three segments and their records: one with empty places, one with a cut, and one that is
-/// only prepared.
+/// Returns the files of three segments and the log's records. One segment has empty places, one was
+/// cut, and one is only prepared.
 fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let mut first = EncodedSegment::begin(1, 0, None);
     let mut truth = Vec::new();
@@ -280,7 +280,7 @@ fn a_reader_made_from_the_document_reads_several_segments() {
     assert!(read.unlinked.is_empty(), "{:?}", read.unlinked);
 }
 
-/// Flips each bit of the first batch, and cuts the last file at each byte except the padding.
+/// Flips each bit of the first batch, and cuts the last file at each byte except in the padding.
 #[test]
 fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     let (files, truth) = folder();
@@ -291,7 +291,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
         assert!(truth.starts_with(&read.records), "a record that was never written");
         (read.records.len(), read.end)
     };
-    // The whole first segment was durable when the second began.
+    // The whole first segment was durable before the second began.
     for bit in 0..160 * 8 {
         let (records, end) = read_with(0, &|bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         assert!(records == truth.len() || matches!(end, End::Damaged { .. }), "bit {bit}: {end:?}");
@@ -300,7 +300,8 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
         let (_, end) = read_with(0, &|bytes| bytes.truncate(bytes.len() - lost));
         assert!(matches!(end, End::Damaged { .. }), "{lost} bytes lost: {end:?}");
     }
-    // A file's lost end leaves no proof of its length: the rest is a log that was not closed.
+    // If the end of a file is lost, nothing proves how long the file was. The rest looks like a log
+    // that was not closed.
     let second = &files[1].1;
     let ends = (segment::HEADER_BYTES..second.len()).filter(|&end| second[end] != 0);
     for end_bytes in ends {
@@ -309,7 +310,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     }
 }
 
-/// Creates a segment that was cut right at a block, where a record began.
+/// Returns a segment that was cut exactly at the start of a block, where a record began.
 fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let mut segment = EncodedSegment::begin(1, 0, None);
     let before = segment::HEADER_BYTES + batch::HEADER_BYTES + record::HEADER_BYTES;
@@ -337,8 +338,8 @@ fn both_readers_read_the_same() {
     }
 }
 
-/// Makes three segments. The batches of each state that all earlier records were durable. The first
-/// begins after a cut at offset 64, the second ends with a long batch without records.
+/// Returns three segments. Each batch states that all earlier records were durable. The first
+/// segment begins after a cut at offset 64; the second ends with a long batch without records.
 fn three_segments() -> Vec<EncodedSegment> {
     let mut segments: Vec<EncodedSegment> = Vec::new();
     for number in 1..=3u64 {
@@ -361,7 +362,8 @@ fn three_segments() -> Vec<EncodedSegment> {
     segments
 }
 
-/// Reads a log with both readers, and asserts that they agree. Returns the second reader's result.
+/// Reads a log with both readers, asserts that they agree, and returns the result of the second
+/// one.
 fn agreed(files: &[File], what: &str) -> log_reader::ReadLog {
     let folder = testing::folder();
     let placed: Vec<_> =
@@ -376,7 +378,8 @@ fn agreed(files: &[File], what: &str) -> log_reader::ReadLog {
     read
 }
 
-/// Makes the same segments in files of earlier ones, and one more file that is ready for a segment.
+/// Returns the segments of [`three_segments`] in recycled files, and one more recycled file that is
+/// ready for a segment.
 fn recycled_segments() -> Vec<File> {
     let mut earlier = EncodedSegment::begin(9, 0, None);
     for round in 0..12 {
@@ -406,7 +409,7 @@ fn zeros_at_the_end_of_a_batch_are_not_torn_whatever_the_file_held_behind_it() {
     files.pop();
     let last = &mut files.last_mut().unwrap().1;
     let end = three_segments()[2].used_bytes;
-    // The last record did not come to the disk before the power went.
+    // The last record did not reach the disk before power was lost.
     last[end - record::HEADER_BYTES - b"end".len()..end].fill(0);
     assert!(last[end.next_multiple_of(BLOCK)..].iter().any(|&byte| byte != 0));
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
-//! The driver: an open log, and who works for it: a waiting caller, or the background thread.
+//! The driver: an open log, and the thread that works for it at a given time, which is either a
+//! waiting caller or the background thread.
 //!
 //! A caller that waits for its record runs the flusher itself if no other thread does. This avoids
 //! waking another thread that would then have to wake the caller. The background thread works while
-//! no caller does, and keeps the log's timers. A log on a disk without time has no such thread.
+//! no caller does, and serves the log's timers. On a simulated disk without real time, a log has no
+//! background thread.
 
 use super::claim::Ready;
 use super::flusher::Flusher;
@@ -19,17 +21,18 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The log that this thread drives; wakers that it calls may drop that log.
+    /// The log that this thread drives. A waker called by this thread may drop that log.
     static DRIVEN: Cell<*const LogDriver> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The approximate maximum time that a record without a waiting caller stays in memory.
+/// The approximate maximum time for which a record stays in memory if no caller waits for it.
 const LINGER: Duration = Duration::from_millis(10);
 /// The minimum time between ticks, even if the interval of [`SyncPolicy::Interval`] is shorter.
 const TICK_MIN: Duration = Duration::from_millis(1);
-/// Time without a new record after which the thread sleeps until one arrives, or for [`SLEEP`].
+/// The time without a new record after which the thread sleeps until one arrives, or for [`SLEEP`].
 const QUIET: Duration = Duration::from_secs(1);
-/// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
+/// The maximum time of a sleep. Producers read the flag `is_asleep` without a fence, so a record
+/// may fail to wake the thread.
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// An open log.
@@ -37,29 +40,29 @@ pub(super) struct LogDriver {
     pub state: LogState,
     effective: Mutex<Effective>,
     flusher: Mutex<Flusher>,
-    /// The thread that drives while no caller does; none on a simulated disk.
+    /// The thread that drives the log while no caller does; none on a simulated disk.
     background: OnceLock<Thread>,
-    /// The background thread sleeps until it is woken.
+    /// Whether the background thread sleeps until it is woken.
     is_asleep: AtomicBool,
-    /// A thread holds the flusher.
+    /// Whether a thread holds the flusher.
     is_driven: AtomicBool,
     /// The number of threads that wait for exclusive use of the flusher.
     visitors: AtomicU32,
-    /// The last thread that drove left work behind.
+    /// Whether the last thread that drove the log has left work behind.
     has_left_work: AtomicBool,
     /// The number of [`super::Log`]s that share the driver.
     handles: AtomicUsize,
-    /// The background thread is to end.
+    /// Whether the background thread must end.
     stop: AtomicBool,
     shutdown: Mutex<Shutdown>,
-    /// The disk of its readers, if one was given.
+    /// The disk that the log's readers use, if one was given.
     pub disk: Option<Disk>,
 }
 
-/// The parts of a log that its shutdown consumes, and the result.
+/// The parts of a log that are consumed when it is shut down, and the result.
 struct Shutdown {
     thread: Option<JoinHandle<()>>,
-    /// Held until no write is in flight.
+    /// The lock of the log, held until no write is in flight.
     lock: Option<Lock>,
     result: Option<Result<(), Error>>,
 }
@@ -106,16 +109,16 @@ impl LogDriver {
         Ok(())
     }
 
-    /// Drives the log until `stop` is set. The caller sets it, and then wakes the thread.
+    /// Drives the log until `stop` is set. A caller that sets it must then wake the thread.
     fn run_in_background(&self, segment_age: Option<Duration>) {
         let _panic = FailedByPanic(self);
         let mut clock = Clock { moved_at: Instant::now(), next: None };
         while !self.stop.load(Ordering::SeqCst) {
-            // A caller that holds the flusher wakes this thread if it leaves work behind.
+            // If another thread holds the flusher, it wakes this thread when it leaves work behind.
             let _ = self.drive(|| self.stop.load(Ordering::SeqCst));
             if self.state.has_failed() {
-                // Code called by `drive`, such as a waker or a channel, may have parked and so
-                // consumed the wake-up that followed `stop`.
+                // Code called by `drive`, such as a waker or a channel, may have parked the thread,
+                // and so consumed the wake-up that followed `stop`.
                 if !self.stop.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
@@ -131,12 +134,12 @@ impl LogDriver {
         }
     }
 
-    /// Refuses a record that was never appended: a wait for it would not end.
+    /// Refuses a record that has never been appended, because a wait for it would not end.
     fn check_aim(&self, Aim { goal, end, cuts, .. }: Aim) -> Result<(), Error> {
         let state = &self.state;
         state.process.check()?;
         let is_there = end <= state.frontier(goal).done() || end <= state.next_sequence();
-        // Last: a cut is counted before the log's end moves back.
+        // This check comes last, because a cut is counted before the log's end moves back.
         if is_there || cuts != Some(state.cuts()) {
             return Ok(());
         }
@@ -144,7 +147,7 @@ impl LogDriver {
         Err(Error::refused(state.terms.folder.path(), because))
     }
 
-    /// Waits for room in a buffer. Fails on a full disk, where that may take long.
+    /// Waits for room in a buffer. Fails on a full disk, because the wait could take long.
     pub(super) fn wait_for_room(&self) -> Result<(), Error> {
         let (claims, lacks) = (&self.state.claims, self.state.lacks());
         match self.background.get() {
@@ -160,8 +163,8 @@ impl LogDriver {
         }
     }
 
-    /// Drives the log until `is_enough` holds or no work is left, unless another thread drives.
-    /// Returns whether `is_enough` holds or the log has failed.
+    /// Drives the log until `is_enough` returns true or no work is left, unless another thread
+    /// drives it. Returns whether `is_enough` returns true or the log has failed.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
         if self.has_visitor() {
             return false;
@@ -169,7 +172,7 @@ impl LogDriver {
         let mut flusher = match self.flusher.try_lock() {
             Ok(flusher) => flusher,
             Err(TryLockError::WouldBlock) => return false,
-            // A bug in the log: it must not continue from an unfinished step.
+            // This is a bug in the log, which must not continue after a step that was interrupted.
             Err(TryLockError::Poisoned(_)) => {
                 self.state.fail(half_done());
                 return true;
@@ -185,8 +188,8 @@ impl LogDriver {
         self.visitors.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits for the flusher and calls `work` with it; driving threads give way. Fails for a waker
-    /// called by the log, whose thread holds the flusher.
+    /// Waits for the flusher, which a driving thread then releases, and calls `work` with it. Fails
+    /// in a waker that the log has called, because the waker's thread holds the flusher.
     pub(super) fn visit<T>(
         &self,
         work: impl FnOnce(&mut Flusher) -> Result<T, Error>,
@@ -225,9 +228,9 @@ impl LogDriver {
         self.has_left_work.store(flusher.leaves_work(), Ordering::SeqCst);
         self.note_effective(&flusher);
         drop(flusher);
-        // Stored after the unlock: a thread that reads it can take the lock.
+        // This is stored after the unlock, so that a thread that reads it can take the lock.
         self.is_driven.store(false, Ordering::SeqCst);
-        // New work is left to the background thread.
+        // The background thread does work that has arrived in between.
         if self.has_work() {
             self.notify();
         }
@@ -245,7 +248,7 @@ impl LogDriver {
         }
     }
 
-    /// Returns the options in effect, and every fallback.
+    /// Returns the options in effect and every fallback.
     pub(super) fn effective(&self) -> Effective {
         if !self.state.process.is_this() {
             return Effective::default();
@@ -273,7 +276,7 @@ impl LogDriver {
         }
     }
 
-    /// Wakes the background thread if it sleeps without a tick.
+    /// Wakes the background thread if it sleeps without checking regularly for work.
     pub(super) fn wake_sleeper(&self) {
         if self.is_asleep.load(Ordering::Relaxed) {
             self.wake_background();
@@ -286,11 +289,11 @@ impl LogDriver {
         }
     }
 
-    /// Puts the background thread, which calls this, to sleep until a record arrives, or for
-    /// `time`.
+    /// Puts the background thread, which is the calling thread, to sleep until a record arrives, or
+    /// for `time`.
     fn sleep(&self, time: Duration) {
         self.is_asleep.store(true, Ordering::SeqCst);
-        // On a full disk the next attempt happens at the next tick or call.
+        // On a full disk, the next attempt is made at the next tick or call.
         let is_open = self.state.claims.has_open_records() && !self.state.lacks_room();
         if !is_open && !self.has_work() {
             std::thread::park_timeout(time);
@@ -298,9 +301,9 @@ impl LogDriver {
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Makes the next record start a segment if the current one is older than `age`.
+    /// Requests that the next record starts a new segment if the current one is older than `age`.
     fn rotate_if_older(&self, age: Duration) {
-        // If another thread drives now, the next tick checks again.
+        // If another thread drives the log now, the next tick checks again.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
         if flusher.take_rotation(age) {
             self.state.claims.rotate();
@@ -308,16 +311,16 @@ impl LogDriver {
         }
     }
 
-    /// Ends the log: writes everything, makes it durable and marks the log as closed. On a full
-    /// disk the rest stays in memory, and a later call tries again.
+    /// Closes the log: writes everything, makes it durable and marks the log as closed. On a full
+    /// disk, the remaining records stay in memory, and a later call tries again.
     pub(super) fn close(&self) -> Result<(), Error> {
         self.state.process.check()?;
         let mut shutdown = self.shutdown();
         if let Some(result) = &shutdown.result {
             return result.clone();
         }
-        // Producers that wait for room, and the driving thread, come to an end. Closing the log
-        // takes every batch, so the flusher needs no notification.
+        // This ends the waits of producers for room, and the work of the driving thread. Closing
+        // the log takes every batch, so the flusher needs no notification.
         let _ = self.state.claims.end();
         wake(self.state.freed.all());
         self.stop.store(true, Ordering::SeqCst);
@@ -329,7 +332,7 @@ impl LogDriver {
             }
         }
         let result = self.flush_and_close();
-        // On a full disk the next call tries again.
+        // After the error of a full disk, the next call tries again.
         if result.is_ok() || self.state.has_failed() {
             shutdown.lock = None;
             shutdown.result = Some(result.clone());
@@ -346,7 +349,7 @@ impl LogDriver {
         if let Err(error) = &closed {
             self.state.fail(error.clone());
         }
-        // No write may reach the disk once another process can open the log.
+        // No write may reach the disk after another process could open the log.
         flusher.drain(&self.state);
         closed?.inspect(|()| self.state.close())
     }
@@ -355,33 +358,34 @@ impl LogDriver {
         self.shutdown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more [`super::Log`].
+    /// Counts an additional [`super::Log`].
     pub(super) fn add_handle(&self) {
         self.handles.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one [`super::Log`] less, and closes the log with the last.
+    /// Counts one [`super::Log`] less, and closes the log with the last one.
     pub(super) fn drop_handle(self: &Arc<Self>) {
         if self.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
         let driver = Arc::clone(self);
         if !self.state.process.is_this() {
-            // Its thread and its lock belong to the parent.
+            // The log's thread and its lock belong to the parent process.
             return std::mem::forget(driver);
         }
         let close = move || {
             if let Err(error) = driver.close() {
                 ::log::error!("a dropped log could not be closed: {error}");
-                // On a full disk too, because no later call can try again.
+                // The log fails even on a full disk, because no later call can try again.
                 driver.state.fail(error.given_up());
             }
         };
         if !self.is_driven_here() {
             close();
         } else if let Err(error) = std::thread::Builder::new().spawn(close) {
-            // A waker that this thread called dropped the last clone. This thread holds the
-            // flusher, and may be the log's own.
+            // A waker called by this thread has dropped the last clone. This thread holds the
+            // flusher, and may be the log's background thread, so another thread must close the
+            // log.
             ::log::error!("a dropped log could not be closed: {error}");
         }
     }
@@ -420,7 +424,8 @@ impl Promises for Arc<LogDriver> {
         self.state.process.check()?;
         let Aim { goal, end, cuts, .. } = *aim;
         let frontier = self.state.frontier(goal);
-        // Without a number of cuts it waits for the record of that sequence, even beyond a cut.
+        // Without a number of cuts, the future waits for the record of that sequence, even beyond a
+        // cut.
         if cuts.is_some() {
             if waiting.is_none() {
                 self.check_aim(*aim)?;
@@ -461,8 +466,8 @@ impl Promises for Arc<LogDriver> {
     }
 }
 
-/// Fails the log if its thread panics, so that callers which sleep until it has driven do not sleep
-/// forever.
+/// A guard that fails the log if its thread panics, so that callers that sleep until the thread has
+/// done their work do not sleep forever.
 struct FailedByPanic<'a>(&'a LogDriver);
 
 impl Drop for FailedByPanic<'_> {
@@ -475,15 +480,15 @@ impl Drop for FailedByPanic<'_> {
 
 /// The timers of the background thread.
 struct Clock {
-    /// When the thread last saw a new record.
+    /// The time when the thread last saw a new record.
     moved_at: Instant,
-    /// The log's next sequence at the last tick.
+    /// The log's next sequence as of the last tick.
     next: Option<u64>,
 }
 
 impl Clock {
-    /// Requests the records appended before the last tick: written, or durable if the log promises
-    /// that.
+    /// Requests that the records appended before the last tick are written, or made durable if the
+    /// log promises that.
     fn tick(&mut self, driver: &LogDriver, segment_age: Option<Duration>) {
         let state = &driver.state;
         let next = state.next_sequence();
@@ -492,7 +497,7 @@ impl Clock {
             self.moved_at = Instant::now();
         }
         if let Some(before) = before {
-            // Records may have been cut since.
+            // Some of these records may have been cut off since the last tick.
             state.frontier(state.promised()).want(before.min(next));
         }
         if let Some(age) = segment_age {
@@ -502,12 +507,12 @@ impl Clock {
 }
 
 /// Returns whether written records wait for the next interval, so that the thread must not sleep
-/// long.
+/// for long.
 fn has_sync_due(state: &LogState) -> bool {
     state.terms.sync.interval().is_some() && state.durable.done() < state.written.done()
 }
 
-/// Creates the error for a panic that interrupted the flusher.
+/// Creates the error for a flusher that was interrupted by a panic.
 fn half_done() -> Error {
     Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
 }
@@ -521,10 +526,10 @@ mod tests {
     use std::task::Wake;
     use std::thread;
 
-    /// Only a hang takes this long.
+    /// A time limit that only a hang can reach.
     const HANG: Duration = Duration::from_secs(60);
 
-    /// A waker that fails the log, and sleeps until the thread is woken.
+    /// A waker that fails the log, and then sleeps until its thread is woken.
     struct Sleeper {
         driver: Arc<LogDriver>,
         begun: Mutex<Sender<()>>,
@@ -533,7 +538,7 @@ mod tests {
     impl Wake for Sleeper {
         fn wake(self: Arc<Self>) {
             self.driver.state.fail(half_done());
-            // Consumes an earlier wake-up.
+            // This consumes an earlier wake-up.
             thread::park_timeout(Duration::ZERO);
             self.begun.lock().unwrap().send(()).unwrap();
             thread::park();
@@ -599,7 +604,7 @@ mod tests {
         let sleeper = Sleeper { driver: Arc::clone(log.driver()), begun: Mutex::new(begun) };
         let waker = Waker::from(Arc::new(sleeper));
         log.driver().state.written.wake_at(1, None, &waker);
-        // The log's thread writes the record, and calls the waker.
+        // The log's thread then writes the record and calls the waker.
         drop(log.append(b"hello").unwrap());
         has_begun.recv_timeout(HANG).unwrap();
         let (closed, is_closed) = channel();

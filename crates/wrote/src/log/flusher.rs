@@ -1,13 +1,14 @@
-//! The flusher: writes ready batches, and flushes them for waiting callers.
+//! The flusher, which writes ready batches and flushes them for waiting callers.
 //!
-//! A log has one flusher without its own thread: the thread that holds it drives it. A flush starts
-//! when a caller wants one and none is running; callers that arrive during it share the next. So
-//! groups grow with the disk's latency. Where flushes are long, those whose records it made durable
-//! are awaited too (`gather.rs`). No batch is written during a flush wanted for it, which would
-//! split the waiting callers into two groups with a write each.
+//! A log has one flusher, which has no thread of its own: the thread that holds it drives it. A
+//! flush starts when a caller wants one and none is in flight. Callers that arrive during a flush
+//! share the next one, so groups grow with the disk's latency. If flushes are long, the next one
+//! also waits for the producers whose records the last one made durable (`gather.rs`). While a
+//! wanted flush is in flight, no batch is written, because that would split the waiting callers
+//! into two groups with a write each.
 //!
-//! A flush covers one file, the oldest that holds records not yet durable: each flush occupies a
-//! kernel thread, and writes need one too.
+//! A flush covers a single file, the oldest one with records that are not durable. Each flush
+//! occupies a kernel thread, and writes need threads, too.
 
 use super::ahead::Room;
 use super::batches::{Batch, Batches};
@@ -22,17 +23,17 @@ use crate::engine::Op;
 use crate::{Completion, Effective, Engine, Error, SyncPolicy};
 use std::time::{Duration, Instant};
 
-/// The user data of a segment's flush. A batch uses the sequence of its first record.
+/// The user data of a flush. The user data of a batch is the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
 
-/// How often to yield to a producer that has claimed and not published, before sleeping. Sleeps
-/// grow from the minimum to the maximum.
+/// The number of times to yield to a producer that has claimed a place but not published it, before
+/// sleeping instead. The sleeps grow from the minimum to the maximum.
 const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The interval of checking for new batches while no write but a flush is in flight: short enough
-/// that a log's buffers are not full before the next check.
+/// The interval at which to check for new batches while no write, but a flush, is in flight. It is
+/// short enough that a log's buffers do not fill up before the next check.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The writer of a log, used by one thread at a time.
@@ -41,9 +42,9 @@ pub(super) struct Flusher {
     batches: Batches,
     space: Space,
     gathering: Gathering,
-    /// Recovery has cut something off, which the first batch states.
+    /// Whether recovery has cut something off. The first batch states that.
     after_cut: bool,
-    /// The next batch was held up until earlier records are durable.
+    /// Whether the next batch has been held up until earlier records are durable.
     was_held_up: bool,
     completions: Vec<Completion>,
 }
@@ -55,7 +56,7 @@ pub(super) struct Flusher {
 unsafe impl Send for Flusher {}
 
 impl Flusher {
-    /// Makes the flusher of a log with `slots` buffers, and gives every slot its first buffer.
+    /// Creates the flusher of a log with `slots` buffers, and gives every slot its first buffer.
     pub(super) fn new(
         mut engine: Engine,
         state: &LogState,
@@ -80,18 +81,19 @@ impl Flusher {
         self.engine.effective()
     }
 
-    /// Returns whether work is left that another run must do soon. A step of a preparation does not
-    /// count: the next run will see it.
+    /// Returns whether work is left that another run must do soon. A step of a preparation can wait
+    /// for the next run, so it is ignored.
     pub(super) fn leaves_work(&self) -> bool {
         self.engine.outstanding() > usize::from(self.space.ahead.is_in_flight())
     }
 
-    /// Returns whether the current segment is older than `age`, once per segment.
+    /// Returns whether the current segment is older than `age`, but returns true only once per
+    /// segment.
     pub(super) fn take_rotation(&mut self, age: Duration) -> bool {
         self.space.take_rotation(age)
     }
 
-    /// Works until `is_enough` holds or no work is left. An error fails the log.
+    /// Works until `is_enough` returns true or no work is left. An error fails the log.
     pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
         while !state.has_failed() && !is_enough() {
@@ -109,9 +111,10 @@ impl Flusher {
         self.batches.wake(state);
     }
 
-    /// Starts everything possible, and waits for some of it. Returns whether there was any.
+    /// Starts everything that can start, and waits until some of it completes. Returns whether
+    /// there was anything to do.
     fn step(&mut self, state: &LogState) -> Result<bool, Error> {
-        // Callers whose records are durable may append more, for the batch closed now.
+        // Woken callers whose records are durable may append to the batch that is closed next.
         self.batches.wake(state);
         if self.gathers(state) {
             self.gathering.pause()();
@@ -132,7 +135,7 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Returns whether a flush is wanted that waits for producers to return.
+    /// Returns whether the next flush must wait for producers to append again.
     fn gathers(&mut self, state: &LogState) -> bool {
         self.gathering.is_armed()
             && self.batches.may_gather(state)
@@ -190,7 +193,8 @@ impl Flusher {
         counted.written_bytes += bytes as u64;
     }
 
-    /// Starts a flush if a caller wants one and none is running. Returns whether it did.
+    /// Starts a flush if a caller wants one and none is in flight. Returns whether a flush was
+    /// started.
     fn start_flush(&mut self, state: &LogState) -> Result<bool, Error> {
         if !self.batches.is_flush_due(state, self.space.full_end()) {
             return Ok(false);
@@ -212,7 +216,7 @@ impl Flusher {
         self.space.seal(&mut self.engine, state)
     }
 
-    /// Waits for at least one operation, and settles all that are complete.
+    /// Waits until at least one operation completes, and processes all completions.
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.batches.are_in_flight() || state.lacks_room() {
@@ -224,12 +228,12 @@ impl Flusher {
             result = result.and(settled);
         }
         self.completions = completions;
-        // Complete batches are acknowledged even if another operation failed.
+        // Completed batches are acknowledged even if another operation has failed.
         let acknowledged = self.acknowledge(state);
         result.and(acknowledged)
     }
 
-    /// Reaps and settles every operation in flight.
+    /// Waits for all operations in flight, and processes their completions.
     fn reap_all(&mut self, state: &LogState) -> Result<(), Error> {
         while self.engine.outstanding() > 0 {
             self.reap(state)?;
@@ -258,7 +262,8 @@ impl Flusher {
     fn reach_durable(&mut self, state: &LogState, sequence: u64, since: Instant) {
         let reached = self.batches.reach_durable(state, sequence, since);
         let now = self.engine.now();
-        // Without callers that wait, records may be much older than their flush.
+        // With other policies, no caller may have waited, so records may be much older than their
+        // flush.
         if reached.bytes > 0 && state.terms.sync == SyncPolicy::Always {
             let (time, waiting) = (now - reached.last_begun_at, self.batches.waiting(state));
             self.gathering.note_flush(time, reached.records, waiting, now);
@@ -272,7 +277,8 @@ impl Flusher {
     /// Makes every full segment durable, and seals it.
     fn flush_full(&mut self, state: &LogState) -> Result<(), Error> {
         loop {
-            // A batch in flight may become durable by its own write, and then no flush seals.
+            // A batch in flight may become durable by its own write. Then no flush seals its
+            // segment.
             self.space.seal(&mut self.engine, state)?;
             if !self.space.has_full() {
                 return Ok(());
@@ -282,21 +288,21 @@ impl Flusher {
         }
     }
 
-    /// Writes every record before `end`, and makes it durable.
+    /// Writes every record before `end`, and makes them durable.
     fn make_durable(&mut self, state: &LogState, end: u64) -> Result<(), Error> {
         let lacks = state.lacks();
         state.durable.want(end);
-        // An empty batch that was closed is taken too.
+        // An empty batch that has been closed must be taken, too.
         let is_enough = || state.durable.done() >= end && !state.claims.has_closed();
         self.run(state, &is_enough);
         state.check()?;
-        // The records are written later, but this call fails now.
+        // The records will be written later, but this call fails now.
         let lacked = state.lacked_since(lacks, Goal::Durable, end);
         lacked.map_or(Ok(()), |error| Err(error.given_up()))
     }
 
-    /// Removes the segments whose records are all before `sequence`, durably. Returns the first
-    /// remaining record.
+    /// Removes the segments whose records are all before `sequence`, and makes the removal durable.
+    /// Returns the first remaining record.
     pub(super) fn trim(&mut self, state: &LogState, sequence: u64) -> Result<u64, Error> {
         if self.space.has_full_before(sequence) {
             self.make_durable(state, state.next_sequence())?;
@@ -305,15 +311,15 @@ impl Flusher {
         self.space.trim(&mut self.engine, state, sequence)
     }
 
-    /// Removes record `next` and all later ones. An error before the cut leaves the log unchanged;
-    /// a later one fails it, because the disk may have either state.
+    /// Removes record `next` and all later ones. An error before the cut leaves the log unchanged.
+    /// A later error fails the log, because the disk may have either state.
     pub(super) fn cut(
         &mut self,
         state: &LogState,
         files: &LogFiles,
         next: u64,
     ) -> Result<(), Error> {
-        // A batch that becomes ready by this is taken below.
+        // A batch that this makes ready is taken below.
         let _ = state.claims.pause();
         let cut = self.cut_paused(state, files, next);
         if let Ok(Some(_)) = &cut {
@@ -327,8 +333,8 @@ impl Flusher {
         cut.map(drop)
     }
 
-    /// Cuts the log while no batch is open. Returns where it continues; `None` if there is nothing
-    /// to cut.
+    /// Cuts the log while no batch is open. Returns the position at which the log continues; `None`
+    /// if there was nothing to cut.
     fn cut_paused(
         &mut self,
         state: &LogState,
@@ -339,7 +345,7 @@ impl Flusher {
             self.make_durable(state, state.next_sequence())?;
             std::thread::yield_now();
         }
-        // Retention may remove some now.
+        // Retention may remove some segments now.
         self.flush_full(state)?;
         self.reap_all(state)?;
         if next >= state.next_sequence() {
@@ -360,8 +366,9 @@ impl Flusher {
         self.space.cut_at(&mut self.engine, state, files, place).map(Some)
     }
 
-    /// Ends a log: makes everything durable, marks the end with a last batch, and cuts the space
-    /// after it. The error inside means a full disk: the rest stays in memory.
+    /// Closes the log: makes everything durable, marks the end with a last batch, and cuts off the
+    /// space after it. The inner error means that the disk is full: the remaining records stay in
+    /// memory.
     pub(super) fn close(&mut self, state: &LogState) -> Result<Result<(), Error>, Error> {
         let lacks = state.lacks();
         let end = state.next_sequence();
@@ -371,28 +378,29 @@ impl Flusher {
         if let Some(error) = state.lacked_since(lacks, Goal::Durable, end) {
             return Ok(Err(error));
         }
-        // Operations can be in flight even if there was nothing to flush.
+        // Operations can be in flight even if nothing had to be flushed.
         self.reap_all(state)?;
         let after_cut = std::mem::take(&mut self.after_cut);
         self.space.close(&mut self.engine, state, end, after_cut).map(Ok)
     }
 
-    /// Waits for all operations in flight. The log has failed, is closed, or waits for room.
+    /// Waits for all operations in flight, once the log has failed, is closed, or waits for room.
     pub(super) fn drain(&mut self, state: &LogState) {
-        // A failed log reports its first error already.
+        // Errors are ignored: a failed log already reports its first error.
         if state.has_failed() || self.reap_all(state).is_err() {
             let _ = self.engine.drain();
         }
     }
 
-    /// Returns the engine and the segments, for tests that look at them.
+    /// Returns the engine, the batches and the space, for tests that inspect them.
     #[cfg(test)]
     pub(super) fn parts(&mut self) -> (&mut Engine, &mut Batches, &mut Space) {
         (&mut self.engine, &mut self.batches, &mut self.space)
     }
 }
 
-/// Yields the processor to a producer that has claimed a place and not published it.
+/// Gives way to a producer that has claimed a place but not published it, by yielding at first and
+/// then by sleeping.
 fn give_way(times: u32) {
     match times.checked_sub(YIELDS) {
         None => std::thread::yield_now(),
@@ -406,7 +414,7 @@ mod tests {
     use crate::log::testing::{folder, read};
     use crate::{Log, Sim, SyncPolicy};
 
-    /// Returns the options of a log whose segments have two batches.
+    /// Returns the options of a log with two batches per segment.
     fn small(sync: SyncPolicy) -> LogOptions {
         let options = Log::options().sync(sync).buffers(8).buffer_bytes(4096);
         options.segment_bytes(8192)
@@ -422,7 +430,7 @@ mod tests {
             (0..60_u64).for_each(|number| {
                 drop(log.append(&number.to_le_bytes().repeat(400)).unwrap());
             });
-            // All is written before the rest is flushed.
+            // Everything is written before the rest is flushed.
             log.append(b"last").unwrap().until_written().wait().unwrap();
             let driver = log.driver();
             let visit = |steps| {

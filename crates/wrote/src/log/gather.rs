@@ -1,53 +1,54 @@
-//! The one feedback loop of a log: lets producers whose records just became durable share the next
-//! flush, where flushes are long.
+//! The only feedback loop of a log. If flushes are long, it lets the producers whose records just
+//! became durable share the next flush.
 //!
-//! Callers that arrive during a flush share the next one. Producers that append again once their
-//! record is durable then form two halves, which wait for each other: two flushes for what one
-//! could do. A disk that takes few operations has half of the records that it could have. So after
-//! a flush of at least 50 us that made n records durable, the next one waits until n more are
-//! there, at most a quarter of that flush and 10 us. If the wait did not bring at least half of n,
-//! the next 1, 2, 4 .. 64 flushes do not wait. Where half of the producers take the processor for
-//! as long as a flush lasts, the processor and the disk stay busy without a wait.
+//! Callers that arrive during a flush share the next one. If producers append again as soon as
+//! their record is durable, they form two halves that take turns: two flushes do the work of one.
+//! On a disk that performs few operations per second, this halves the number of records. So after a
+//! flush of at least 50 us that made n records durable, the next flush waits for n more records,
+//! but at most for a quarter of that flush plus 10 us. If the wait did not bring at least half of
+//! n, the next 1, 2, 4 .. 64 flushes do not wait. No wait is needed if half of the producers use
+//! the processor for as long as a flush lasts: then the processor and the disk both stay busy.
 
 use std::time::{Duration, Instant};
 
-/// Shorter flushes are not worth a wait.
+/// The minimum time of a flush that is worth a wait.
 const FLUSH_MIN: Duration = Duration::from_micros(50);
-/// The time that a producer takes from its wake-up to its next record, whatever the disk.
+/// The time from the wake-up of a producer to its next record, which does not depend on the disk.
 const WAKE: Duration = Duration::from_micros(10);
-/// No wait lasts longer, however long a flush took.
+/// The maximum time of a wait, however long a flush took.
 const WAIT_MAX: Duration = Duration::from_millis(20);
-/// In waits of this length the thread that waits sleeps.
+/// The minimum length of a wait in which the waiting thread sleeps instead of yielding.
 const SLEEPS_FROM: Duration = Duration::from_micros(500);
 const SLEEP: Duration = Duration::from_micros(20);
-/// The most flushes without a wait after waits that were not worth it.
+/// The maximum number of flushes without a wait, after waits that were not worth it.
 const PASSED_OVER_MAX: u32 = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     wait: Option<Wait>,
-    /// The number of flushes to begin without a wait.
+    /// The number of flushes that are still to begin without a wait.
     passed_over: u32,
-    /// The same after the next wait that is not worth it.
+    /// The last number to which `passed_over` was set; 0 if the last wait was worth it.
     penalty: u32,
 }
 
-/// A wait for producers to return.
+/// A wait for producers to append again.
 #[derive(Debug)]
 struct Wait {
-    /// The records of the last flush.
+    /// The number of records that the last flush made durable.
     durable: u64,
-    /// The records once as many have come again.
+    /// The number of waiting records at which the wait ends, because as many have arrived as were
+    /// flushed.
     expected: u64,
     longest: Duration,
     until: Instant,
-    /// The number of records when the wait began, once there are any.
+    /// The number of waiting records when the wait began, once it has begun.
     first: Option<u64>,
 }
 
 impl Gathering {
-    /// Records a flush of `time` that made `durable` records durable, while `waiting` later ones
-    /// wait for the next.
+    /// Records a flush that took `time` and made `durable` records durable, while `waiting` later
+    /// records wait for the next flush.
     pub(crate) fn note_flush(&mut self, time: Duration, durable: u64, waiting: u64, now: Instant) {
         self.wait = None;
         if time < FLUSH_MIN {
@@ -65,7 +66,7 @@ impl Gathering {
         self.wait.is_some()
     }
 
-    /// Returns whether the next flush waits for more than the `waiting` records.
+    /// Returns whether the next flush must wait for more records than the `waiting` ones.
     pub(crate) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
         let Some(wait) = &mut self.wait else { return false };
         let is_over = waiting >= wait.expected || now >= wait.until;
@@ -73,7 +74,7 @@ impl Gathering {
             wait.first.get_or_insert(waiting);
             return true;
         }
-        // Without a wait, nothing is learned about waits.
+        // Only a wait that has begun shows whether waits are worth it.
         if let Some(first) = wait.first {
             let brought = waiting.saturating_sub(first);
             let was_worth_it = brought > 0 && 2 * brought >= wait.durable;
@@ -85,17 +86,17 @@ impl Gathering {
         false
     }
 
-    /// Returns whether the next flush need not wait for more than the `waiting` records.
+    /// Returns whether a wait has brought all expected records, so that the next flush can start.
     pub(crate) fn is_complete(&self, waiting: u64) -> bool {
         self.wait.as_ref().is_some_and(|wait| waiting >= wait.expected)
     }
 
-    /// Returns how much longer the next flush waits at most.
+    /// Returns the maximum remaining time of the wait.
     pub(crate) fn rest(&self, now: Instant) -> Duration {
         self.wait.as_ref().map_or(Duration::ZERO, |wait| wait.until.saturating_duration_since(now))
     }
 
-    /// Returns the call that gives way to the producers that are awaited.
+    /// Returns the function that gives way to the awaited producers, by sleeping or yielding.
     pub(super) fn pause(&self) -> fn() {
         match &self.wait {
             Some(wait) if wait.longest >= SLEEPS_FROM => || std::thread::sleep(SLEEP),
@@ -103,7 +104,7 @@ impl Gathering {
         }
     }
 
-    /// Ends the wait, since records were started otherwise.
+    /// Ends the wait, because the records have been started for another reason.
     pub(super) fn end(&mut self) {
         self.wait = None;
     }
@@ -115,17 +116,20 @@ mod tests {
 
     const US: Duration = Duration::from_micros(1);
 
-    /// Producers that append one by one, each some time after its last record was durable.
+    /// Producers that each append one record at a time, some time after the previous one became
+    /// durable.
     struct Producers {
         number: u32,
-        /// When one is ready after the one before.
+        /// The interval between the times at which consecutive producers are ready.
         apart: Duration,
-        /// They come at their own pace, and not once their last record is durable.
+        /// Whether the producers append at times that do not depend on their last record being
+        /// durable.
         are_independent: bool,
     }
 
-    /// Lets `flushes` of a length follow each other. Returns the mean number of records in the
-    /// later half of them, and the part of the time for which records waited without a flush.
+    /// Simulates `flushes` consecutive flushes of the same length. Returns the mean number of
+    /// records in the second half of them, and the fraction of the time for which records waited
+    /// although no flush was in flight.
     fn run(producers: &Producers, flush_time: Duration, flushes: u32) -> (f64, f64) {
         let Producers { number, apart, are_independent } = *producers;
         let mut gathering = Gathering::default();
@@ -218,7 +222,7 @@ mod tests {
         assert!(gathering.is_waiting(1, now + 100 * US));
         assert!(!gathering.is_waiting(1, now + 230 * US), "at most a quarter of a flush");
         gathering = Gathering::default();
-        // No wait is long, even after a flush of seconds.
+        // No wait is long, even after a flush that took seconds.
         gathering.note_flush(20_000_000 * US, 64, 0, now);
         assert!(gathering.is_waiting(1, now) && !gathering.is_waiting(1, now + 21_000 * US));
     }

@@ -1,5 +1,5 @@
-//! One file of a log, read through an engine at any offset, with sequential read-ahead, until a
-//! flag ends the read.
+//! One file of a log, read through an engine at any offset, with sequential read-ahead. A flag can
+//! interrupt the reading.
 
 use crate::buffer::Buffer;
 use crate::engine::{Folder, Found, Op, Options};
@@ -16,39 +16,43 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The size of a sequential read, and the number of such reads in flight.
+/// The size of a sequential read in bytes, and the maximum number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 8;
-/// Buffers besides the ones of reads in flight: for pieces that arrived together, and
-/// [`OTHER_BUFFERS`]. A reader of a few records uses only the first, which lies in small pages.
+/// The number of buffers for pieces that have arrived together, in addition to those for reads in
+/// flight and to [`OTHER_BUFFERS`]. A reader of a few records uses only the first buffer, which
+/// lies in small pages.
 const ARRIVED_BUFFERS: u32 = 2;
-/// The current buffer, a second file's, and one for a copy.
+/// The number of buffers for other purposes: the current piece, a second file, and a copy.
 const OTHER_BUFFERS: u32 = 3;
-/// The size of the first read at a new offset. Each read that continues there doubles it.
+/// The size of the first read at a new offset, in bytes. Each read that continues from there is
+/// twice as large as the previous one.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-/// The size of a read from the page cache, small enough to stay in the CPU cache until used.
+/// The size of a read from the page cache in bytes. It is small enough for the bytes to stay in the
+/// CPU cache until they are used.
 const CACHED_PIECE_BYTES: u64 = 128 << 10;
-/// The number and size of samples that show whether the page cache holds the file. Checking every
-/// page of a gigabyte takes 4 ms.
+/// The number and size of the samples that show whether the page cache holds a file. Checking every
+/// page of a 1 GB file would take 4 ms.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 512 << 10;
-/// Reads that return nothing before the end of the file until that is an error.
+/// The number of reads that may return nothing before the end of the file. More of them are an
+/// error.
 const FRUITLESS_READS_MAX: u32 = 10;
 
-/// How a reader goes through a file.
+/// The order in which a reader accesses a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadBy {
-    /// From front to back.
+    /// Sequential access, from front to back.
     Order,
-    /// Random access: the page cache keeps what may be read again.
+    /// Random access. Reads use the page cache, which keeps what may be read again.
     Place,
 }
 
-/// An engine shared by a log's open files.
+/// The engine that a log's open files share, and the log's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFiles {
     engine: Rc<RefCell<Engine>>,
-    /// The log's folder. Paths below it are resolved relative to it, even after renames.
+    /// The log's folder. Paths below it are resolved relative to it, even after it is renamed.
     pub folder: Folder,
     pub(super) interrupt: Interrupt,
     pub process: Process,
@@ -61,7 +65,7 @@ impl LogFiles {
         LogFiles { engine, folder, interrupt, process: Process::this() }
     }
 
-    /// Creates an engine for the files of the log in a folder, by the means of a disk, if given.
+    /// Creates an engine for the files of the log in a folder, by the method of `disk` if given.
     pub(crate) fn open_in(disk: Option<&Disk>, folder: &Folder) -> Result<LogFiles, Error> {
         let options = Options::new(Ioengine::IoUring, READS, READ_BYTES)
             .buffers(READS + ARRIVED_BUFFERS + OTHER_BUFFERS)
@@ -69,7 +73,7 @@ impl LogFiles {
         Ok(LogFiles::new(Disk::engine_of(disk, &options)?, folder.clone()))
     }
 
-    /// Enters the folder, which was known by its path alone.
+    /// Enters the folder, which was known only by its path so far.
     pub(super) fn enter(&mut self, folder: Folder) {
         self.engine().enter(folder.clone());
         self.folder = folder;
@@ -80,45 +84,46 @@ impl LogFiles {
         self.folder.path()
     }
 
-    /// Borrows the engine. No other borrow, and no opening or closing of a file, may be in the same
-    /// statement.
+    /// Borrows the engine. The same statement must not borrow it a second time, nor open or close a
+    /// file.
     pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
         self.engine.borrow_mut()
     }
 
-    /// Returns the engine. Every file must be closed.
+    /// Returns the engine. All files must be closed.
     pub(super) fn into_engine(self) -> Engine {
         Rc::into_inner(self.engine).expect("no file is open").into_inner()
     }
 }
 
-/// A file and the part of it that is in memory. Dropping it closes the file.
+/// A file, and the part of it that is in memory. Dropping the value closes the file.
 ///
-/// The part in memory is the last piece read, plus the bytes of one request that spans pieces. So
-/// memory is bounded by that request and the engine's buffers (W8). Reads stay in flight between
-/// requests. [`Input::pause`] ends them, and must be called before another use of the engine.
+/// The part in memory is the last piece read, plus the bytes of one request that spans several
+/// pieces. So the memory in use is limited by the length of that request and the engine's buffers
+/// (W8). Reads stay in flight between requests. [`Input::pause`] ends them, and must be called
+/// before the engine is used otherwise.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub path: PathBuf,
     pub file: FileId,
     pub files: LogFiles,
-    /// The file's length when opened, or at the last [`Input::look_again`].
+    /// The length of the file when it was opened, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// Reads use the page cache, until [`Input::look_again`].
+    /// Whether reads use the page cache. [`Input::look_again`] ends that.
     is_cached: bool,
-    /// Bytes of the next read, and of the first at a new offset.
+    /// The size of the next read, and of the first read at a new offset, in bytes.
     piece_bytes: u64,
     first_bytes: u64,
-    /// The offset up to which reads go ahead of requests.
+    /// The offset at which read-ahead stops.
     expected_end: u64,
-    /// The offset and the bytes of the last piece that was read.
+    /// The offset and the bytes of the current piece, which is the last one that was used.
     current_start: u64,
     current: Option<Buffer>,
-    /// The offset and the bytes of a request that more than one piece holds. The next bytes of the
-    /// file are in `current`.
+    /// The offset and the bytes of a request that spans several pieces. `current` holds the bytes
+    /// that follow in the file.
     joined_start: u64,
     joined: Vec<u8>,
-    /// Pieces in flight or arrived, in order: they follow `current` and each other.
+    /// The pieces after `current` that are in flight or have arrived, in order and without gaps.
     ahead: VecDeque<ReadPiece>,
 }
 
@@ -130,8 +135,8 @@ struct ReadPiece {
 }
 
 impl Input {
-    /// Opens the file. With `direct`, reads bypass the page cache, and so see another process's
-    /// direct writes.
+    /// Opens a file. With `direct`, reads bypass the page cache, so they see the direct writes of
+    /// another process.
     pub(crate) fn open(
         files: &LogFiles,
         path: &Path,
@@ -139,7 +144,7 @@ impl Input {
         write: bool,
     ) -> Result<Input, Error> {
         let mut engine = files.engine();
-        // Reading a pipe with a segment's name would never end.
+        // Reading a pipe that has a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
             let because = "is not an ordinary file, so it can't be a segment of a log";
             return Err(Error::refused(path, because));
@@ -163,9 +168,9 @@ impl Input {
         })
     }
 
-    /// Opens the file to read records that another process may have written: through the page cache
-    /// if that holds nearly all of it, or for random access; else bypassing it.
-    /// [`Input::look_again`] leaves the cache.
+    /// Opens a file to read records that another process may have written. Reads go through the
+    /// page cache if it holds nearly all of the file, or for random access; otherwise they bypass
+    /// it. After [`Input::look_again`] they always bypass it.
     pub(super) fn open_to_read(files: &LogFiles, path: &Path, by: ReadBy) -> Result<Input, Error> {
         let mut input = Input::open(files, path, true, false)?;
         let mut engine = files.engine();
@@ -180,7 +185,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Returns the `len` bytes at `offset`, fewer at the end of the file.
+    /// Returns the `len` bytes at `offset`, or fewer at the end of the file.
     #[inline]
     pub(crate) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
         let from = offset.wrapping_sub(self.current_start) as usize;
@@ -199,7 +204,7 @@ impl Input {
         if let Some(bytes) = current.get(from..).and_then(|rest| rest.get(..len)) {
             return bytes;
         }
-        // The piece reaches further than the joined bytes, which end in it.
+        // The current piece reaches further than the joined bytes, which end within it.
         let (start, part) = match (self.current_start..self.current_end()).contains(&offset) {
             true => (self.current_start, current),
             false => (self.joined_start, &self.joined[..]),
@@ -209,17 +214,17 @@ impl Input {
         &rest[..len.min(rest.len())]
     }
 
-    /// Makes the next reads as large as possible, but not beyond `end` until requested.
-    /// [`Input::pause`] ends that.
+    /// Makes the next reads as large as possible, but does not read beyond `end` before a request
+    /// needs it. [`Input::pause`] ends this mode.
     pub(super) fn expect_up_to(&mut self, end: u64) {
         self.first_bytes = u64::MAX / 2;
         self.piece_bytes = self.first_bytes;
         self.expected_end = end;
     }
 
-    /// Returns the first offset at or after `offset` that is not in a hole; the end of the file if
-    /// there is none. A file system without `SEEK_DATA` reports no holes, nor does a simulated
-    /// disk.
+    /// Returns the first offset from `offset` on that is not in a hole, or the end of the file if
+    /// there is none. File systems without `SEEK_DATA` report no holes, and neither does a
+    /// simulated disk.
     pub(super) fn data_from(&self, offset: u64) -> Result<u64, Error> {
         self.files.interrupt.check()?;
         let engine = self.files.engine();
@@ -231,8 +236,8 @@ impl Input {
         }
     }
 
-    /// Drops the bytes in memory and reads the file's length again: another process may have
-    /// written.
+    /// Drops the bytes in memory and queries the file's length again, because another process may
+    /// have written to the file.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.pause()?;
         let mut engine = self.files.engine();
@@ -243,8 +248,8 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether the file is shorter than known, or has lost its name: it was removed, or is
-    /// kept for a later segment.
+    /// Returns whether the file is shorter than `len_bytes`, or has lost its name because it was
+    /// removed or is kept for a later segment.
     pub(super) fn is_shorter(&self) -> Result<bool, Error> {
         let engine = self.files.engine();
         let is_named = engine.is_named(self.file, &self.path)?;
@@ -254,10 +259,10 @@ impl Input {
     /// Flushes the file, and drops its clean pages from the page cache, so that later reads come
     /// from the disk.
     ///
-    /// The log's last process may have left its writes in memory only. After a failed flush the
-    /// kernel marks pages clean that the disk never got, and a later flush succeeds (`fsync(2)`),
-    /// so reads from the cache prove nothing. The kernel drops only clean pages
-    /// (`posix_fadvise(2)`).
+    /// The last process that wrote the log may have left its writes only in memory. After a failed
+    /// flush, the kernel marks pages clean although the disk never got them, and a later flush
+    /// succeeds (`fsync(2)`). So reads from the cache prove nothing. The kernel drops only clean
+    /// pages (`posix_fadvise(2)`).
     pub(super) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
         engine.flush(self.file)?;
@@ -273,7 +278,7 @@ impl Input {
         self.current_start + self.current.as_ref().map_or(0, |current| current.len() as u64)
     }
 
-    /// Reads the range into memory as far as the file goes, and drops bytes before it.
+    /// Reads the range into memory as far as the file reaches, and drops the bytes before it.
     #[cold]
     fn read(&mut self, offset: u64, len: usize) -> Result<(), Error> {
         let left = self.len_bytes.saturating_sub(offset);
@@ -292,13 +297,13 @@ impl Input {
             if self.take_piece(align)? {
                 continue;
             }
-            // The file ends there, because another process may have truncated it; or a read was
-            // short, which is not the end of the log.
+            // Either the file ends there, because another process has truncated it, or the read was
+            // short, which does not mean that the log ends.
             self.len_bytes = self.files.engine().file_len(self.file)?.min(self.len_bytes);
             if self.current_end() >= self.len_bytes {
                 break;
             }
-            // A direct read can continue only from a whole block.
+            // A direct read can only continue from the end of a whole block.
             let part = self.current_end() % align;
             if let Some(current) = &mut self.current {
                 current.set_len(current.len() - part as usize);
@@ -319,8 +324,8 @@ impl Input {
         Ok(())
     }
 
-    /// Prepares to continue reading at `offset`: keeps what follows it in memory, or drops
-    /// everything.
+    /// Prepares for reading on from `offset`: keeps the bytes from there on if they are in memory,
+    /// and drops everything otherwise.
     fn begin(&mut self, offset: u64, align: u64) -> Result<(), Error> {
         let is_in = |start: u64, end: u64| (start..=end).contains(&offset);
         let is_aligned = self.current_end().is_multiple_of(align);
@@ -337,8 +342,8 @@ impl Input {
         Ok(())
     }
 
-    /// Appends the bytes from `offset` up to `end` to the joined bytes, unless they are there
-    /// already.
+    /// Appends the bytes from `offset` to `end` to the joined bytes, unless they are already among
+    /// them.
     fn join(&mut self, offset: u64, end: u64) {
         if self.joined.is_empty() {
             self.joined_start = offset;
@@ -352,7 +357,7 @@ impl Input {
         }
     }
 
-    /// Makes the next piece the current one. Returns whether it is whole.
+    /// Makes the next piece the current one, and returns whether it is complete.
     fn take_piece(&mut self, align: u64) -> Result<bool, Error> {
         let offset = self.current_end();
         self.current = None;
@@ -362,33 +367,33 @@ impl Input {
             let mut completions = Vec::new();
             self.files.engine().reap(1, &mut completions)?;
             completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
-            // Reads in flight together often arrive together. The next ones are started before the
-            // caller uses these.
+            // Reads in flight together often arrive together. The next reads are started before the
+            // caller uses the ones that have arrived.
             self.ask_ahead(align)?;
         }
         let piece = self.ahead.pop_front().expect("one was requested");
         debug_assert_eq!(piece.offset, offset, "pieces follow each other");
         let mut bytes = piece.arrived.expect("it has arrived");
         let is_whole = bytes.len() as u64 == piece.len;
-        // The file may have grown since its length was read.
+        // The file may have grown since its length was queried.
         let left = self.len_bytes.saturating_sub(offset);
         bytes.set_len(bytes.len().min(left.try_into().unwrap_or(usize::MAX)));
         if !is_whole {
-            // The file ends here, so later pieces would not follow.
+            // The file ends here, so the pieces after this one would not be contiguous with it.
             self.end_reads()?;
         }
         self.current = Some(bytes);
         Ok(is_whole)
     }
 
-    /// Requests pieces: one at first, and as many as may be in flight once they have grown to a
-    /// whole buffer.
+    /// Requests pieces: a single one at first, and as many as may be in flight once a piece has
+    /// grown to the size of a buffer.
     fn ask_ahead(&mut self, align: u64) -> Result<(), Error> {
         let mut engine = self.files.engine();
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
         let (buffer_bytes, pieces_max) = match self.is_cached {
             true => (buffer_bytes.min(CACHED_PIECE_BYTES), 1),
-            // The current buffer is one of them.
+            // The current piece uses one of the buffers.
             false => (buffer_bytes, engine.pool().count().saturating_sub(OTHER_BUFFERS).max(1)),
         };
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
@@ -411,7 +416,7 @@ impl Input {
             self.piece_bytes = self.piece_bytes.saturating_mul(2).min(largest);
             has_asked = true;
         }
-        // The device reads while the caller uses a piece that has arrived.
+        // Submit now, so that the device reads while the caller uses a piece that has arrived.
         if has_asked { engine.submit() } else { Ok(()) }
     }
 
@@ -424,8 +429,8 @@ impl Input {
         Ok(())
     }
 
-    /// Waits for the reads in flight and drops all bytes in memory, so that the engine is free for
-    /// another use.
+    /// Waits for the reads in flight and drops all bytes in memory, so that the engine can be used
+    /// otherwise.
     pub(crate) fn pause(&mut self) -> Result<(), Error> {
         (self.first_bytes, self.expected_end) = (PIECE_BYTES_MIN, u64::MAX);
         self.drop_bytes()
@@ -451,13 +456,13 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // Errors of reading and writing were reported before.
+        // Errors of reading and writing have already been reported.
         let _ = self.pause();
         let _ = self.files.engine().close_file(self.file);
     }
 }
 
-/// Returns whether the page cache holds nearly all of a file, judged by samples.
+/// Returns whether the page cache holds nearly all of a file, judging by samples.
 fn is_nearly_held(file: BorrowedFd<'_>, len_bytes: u64) -> bool {
     let (part_bytes, rest_bytes) = (len_bytes / SAMPLES, len_bytes % SAMPLES);
     let sample_bytes = (part_bytes + rest_bytes).min(SAMPLE_BYTES);
@@ -472,17 +477,17 @@ pub(crate) fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
 }
 
 thread_local! {
-    /// The flag of the call that this thread is in.
+    /// The stop flag of the [`until`] call that this thread is in.
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Calls `work`. Once `stop` is set, by any thread or a signal handler, every read of a log within
-/// `work` ends with [`Error::Interrupted`]: of a reader, a summary, a verification, a repair, and
-/// of recovery on open.
+/// Calls `work`, and makes it interruptible. Once `stop` is set, by any thread or a signal handler,
+/// every read of a log within `work` fails with [`Error::Interrupted`]. This applies to readers,
+/// summaries, verification, repair, and recovery when a log is opened.
 ///
-/// The flag is checked before each disk request, of at most a few megabytes. A reader opened in
-/// `work` keeps the flag. An interrupted repair or recovery is left as after a crash, and the next
-/// one completes it.
+/// The flag is checked before each disk request, which reads at most a few megabytes. A reader
+/// opened within `work` keeps the flag. An interrupted repair or recovery leaves the log as a crash
+/// would; the next one completes the work.
 pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<Arc<AtomicBool>>);
     impl Drop for Restore {
@@ -494,7 +499,7 @@ pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The flag under which files were opened.
+/// The stop flag that was in force when files were opened, if any.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Option<Arc<AtomicBool>>);
 
@@ -503,7 +508,7 @@ impl Interrupt {
         Interrupt(STOP.with_borrow(Clone::clone))
     }
 
-    /// Returns whether there is a flag that may be set.
+    /// Returns whether there is a flag that could be set.
     pub(super) fn has_flag(&self) -> bool {
         self.0.is_some()
     }
@@ -538,7 +543,7 @@ mod tests {
                 let found = input.bytes(offset as u64, len).unwrap();
                 assert!(found == expected, "{len} bytes at {offset}, step {step}");
                 assert!(input.held(offset as u64, len) == expected, "{len} bytes at {offset}");
-                // Mostly a little further, now and then anywhere.
+                // The offset mostly moves a little further, and now and then it jumps.
                 offset = match step % 9 {
                     8 => step * 7919 % (file.len() + 10),
                     _ if offset < file.len() => offset + step % 3 * len.min(900) / 2,
@@ -554,7 +559,7 @@ mod tests {
     #[test]
     fn a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache() {
         let test = "a_file_is_nearly_held_while_nearly_all_of_its_parts_are_in_the_page_cache";
-        // In the build folder, which is usually on a disk.
+        // The file is created in the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         for len_bytes in [100, 100_000, SAMPLES * SAMPLE_BYTES * 3 + 1] {
             let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
@@ -569,7 +574,8 @@ mod tests {
                 return fixtures::skip(test, "the file's pages stay in the cache here");
             }
             assert!(!is_nearly_held(file.as_fd(), len_bytes), "{len_bytes} bytes");
-            // The first half is too little. The kernel must not read the rest ahead.
+            // The first half is not enough to be nearly all of the file. The kernel must not read
+            // the rest ahead.
             fadvise(&file, 0, None, Advice::Random).unwrap();
             file.read_exact_at(&mut vec![0; len_bytes as usize / 2], 0).unwrap();
             assert!(len_bytes == 100 || !is_nearly_held(file.as_fd(), len_bytes), "{len_bytes}");

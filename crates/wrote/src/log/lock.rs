@@ -1,5 +1,5 @@
-//! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no
-//! lock.
+//! The lock that a log's only writer holds: a `flock(2)` on the file `lock` in the log's folder.
+//! Readers do not lock it.
 
 use crate::engine::Folder;
 use crate::error::{Action, Error, Tried};
@@ -14,11 +14,12 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "lock";
-/// Attempts to take a lock, because [`Lock::holder`] in another process takes it briefly.
+/// The number of attempts to take the lock. It may be held briefly by [`Lock::holder`] in another
+/// process.
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-/// The right to write to a log, until dropped or the process ends.
+/// The right to write to a log, held until the value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -26,10 +27,10 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, and writes this process's ID into the file.
+    /// Takes the lock of the log in `folder`, and writes this process's ID into the lock file.
     pub(super) fn take(folder: &Folder) -> Result<Lock, Error> {
         let path = folder.path().join(LOCK);
-        // Not truncated before it is locked: it may belong to another process.
+        // The file is not truncated before it is locked, because another process may hold the lock.
         let flags = OFlags::RDWR | OFlags::CREATE;
         let Some(mut file) = open(folder, flags).tried(&path, Action::Open)? else {
             let because = "is not an ordinary file, so it can't be the lock of a log";
@@ -47,15 +48,15 @@ impl Lock {
         Ok(Lock { file, process: Process::this() })
     }
 
-    /// Returns the permissions of the lock file, which every new file of the log gets. Its owner
-    /// can read and write each.
+    /// Returns the permissions of the lock file, which every new file of the log gets. They always
+    /// allow the owner to read and write.
     pub(super) fn mode(&self) -> Result<u32, Error> {
         let metadata = self.file.metadata().tried(Path::new(LOCK), Action::Examine)?;
         Ok(metadata.mode() & 0o666 | MODE_PRIVATE)
     }
 
-    /// Returns the process that has the log open for writing; `None` if there is none, or if it is
-    /// invisible to this process.
+    /// Returns the ID of the process that has the log open for writing; `None` if there is none, or
+    /// if it is invisible to this process.
     pub(super) fn holder(folder: &Folder) -> Option<u32> {
         let mut file = open(folder, OFlags::RDONLY).ok()??;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
@@ -68,9 +69,9 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Releases the lock. Closing the file is not enough: a child process that another thread is
-    /// starting has a copy of the descriptor until its `execve(2)`. A child with a copy of the log
-    /// does not release its parent's lock.
+    /// Releases the lock. Closing the file would not be enough: a child process that another thread
+    /// is starting has a copy of the descriptor until its `execve(2)`. In a child process that
+    /// inherited the log, dropping the copy does not release the parent's lock.
     fn drop(&mut self) {
         if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);
@@ -78,7 +79,7 @@ impl Drop for Lock {
     }
 }
 
-/// Opens the lock file if it is an ordinary file, without blocking on a pipe.
+/// Opens the lock file without blocking; `None` if it is not an ordinary file, such as a pipe.
 fn open(folder: &Folder, flags: OFlags) -> std::io::Result<Option<File>> {
     let file = folder.open_file(&folder.path().join(LOCK), flags | OFlags::NONBLOCK)?;
     Ok(file.metadata()?.is_file().then_some(file))

@@ -1,7 +1,8 @@
-//! Claims in every order of their threads' steps, run by `cargo xtask nightly threads`.
+//! Tests of claims, with the steps of their threads in every order. `cargo xtask nightly threads`
+//! runs them.
 //!
-//! The crate `loom` runs each test with every order of its threads' steps, and every value that the
-//! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
+//! The crate `loom` runs each test with every order of the threads' steps and with every value that
+//! the memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also detects deadlocks.
 
 use super::claim::{Claim, Claims, ClosedBatch, Place, Ready, head_bytes};
 use super::segment::{Layout, Start};
@@ -11,10 +12,10 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of every frame: more than a segment's header, in whose place no frame fits in a batch that
-/// begins no segment.
+/// The length of every frame, in bytes. It exceeds the length of a segment header, so a batch that
+/// does not start a segment has no room for an additional frame in the space of that header.
 const FRAME: usize = 72;
-/// The content of a cell that was claimed and not filled.
+/// The content of a cell that was claimed but not filled.
 const SKIPPED: u64 = u64::MAX;
 
 /// One frame of a buffer. Loom sees its accesses through `seen`; `content` holds its value.
@@ -24,14 +25,14 @@ struct Cell {
     content: AtomicU64,
 }
 
-// SAFETY: the only part that may not be shared is `seen`, whose value no thread touches. Loom
-// tracks the accesses to it, and fails a test with two at once.
+// SAFETY: the only field that is not `Sync` is `seen`, whose value no thread touches. Loom tracks
+// the accesses to it, and fails a test with two concurrent ones.
 unsafe impl Sync for Cell {}
 
 impl Cell {
     fn write(&self, content: u64) {
         self.seen.with_mut(|_| ());
-        // The standard library's: its order is the run's.
+        // This is the atomic type of the standard library, so loom does not explore its orderings.
         self.content.store(content, Ordering::Relaxed);
     }
 
@@ -41,7 +42,7 @@ impl Cell {
     }
 }
 
-/// Rung when a batch is ready.
+/// A bell that is rung when a batch is ready.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -69,17 +70,19 @@ struct Scene {
     layout: Layout,
     buffers: Vec<Vec<Cell>>,
     bell: Bell,
-    /// The bell is rung for every record, as by producers that wait for their records.
+    /// Whether the bell is rung for every record, as it is by producers that wait for their
+    /// records.
     is_eager: bool,
 }
 
-/// Returns the content of a cell with this record.
+/// Returns the content of a cell that holds this record of this producer.
 fn content(producer: u64, record: u64) -> u64 {
     (producer + 1) * 100 + record
 }
 
 impl Scene {
-    /// Makes two slots with room for `records` each, one of them open, and segments of `batches`.
+    /// Creates a scene with two slots, each with room for `records` records, and with segments of
+    /// `batches` batches. One of the slots is open.
     fn new(records: usize, batches: u64) -> Arc<Scene> {
         let block_bytes = 256;
         let layout = Layout {
@@ -99,7 +102,7 @@ impl Scene {
         Arc::new(Scene { claims, layout, buffers, bell: Bell::default(), is_eager: false })
     }
 
-    /// Makes a scene whose producers each want their record written at once.
+    /// Creates a scene in which each producer wants its record to be written at once.
     fn eager(records: usize, batches: u64) -> Arc<Scene> {
         let scene = Arc::into_inner(Scene::new(records, batches)).expect("the only one");
         Arc::new(Scene { is_eager: true, ..scene })
@@ -111,12 +114,12 @@ impl Scene {
         }
     }
 
-    /// Claims a place; `None` once the log has ended.
+    /// Claims a place for one frame; `None` once the log has ended.
     fn claim(&self) -> Option<Place> {
         self.claim_by(|| self.claims.claim(FRAME))
     }
 
-    /// Claims the place of a group; `None` once the log has ended.
+    /// Claims a place for a group of frames; `None` once the log has ended.
     fn claim_group(&self, frames: usize) -> Option<Place> {
         self.claim_by(|| self.claims.claim_group(frames * FRAME, frames))
     }
@@ -144,7 +147,7 @@ impl Scene {
         sequence
     }
 
-    /// Appends records one after the other, which get rising sequences.
+    /// Appends records one after the other, and asserts that their sequences increase.
     fn produce(&self, producer: u64, records: u64) {
         let mut before = None;
         for record in 0..records {
@@ -155,7 +158,7 @@ impl Scene {
         }
     }
 
-    /// Writes a ready batch, and frees its slot.
+    /// Appends the records of a ready batch to `written`, and frees the batch's slot.
     fn write(&self, batch: ClosedBatch, written: &mut FlushedRecords) {
         let head = head_bytes(batch.start.offset == 0);
         assert_eq!(batch.start, written.expected(&self.layout), "batches follow each other");
@@ -170,7 +173,8 @@ impl Scene {
         self.claims.free(batch.slot, batch.slot);
     }
 
-    /// Writes ready batches until there are `records` records. Waits for the bell in between.
+    /// Writes ready batches until `records` records are written. Waits for the bell while none is
+    /// ready.
     fn flush(&self, records: usize) -> FlushedRecords {
         let mut written = FlushedRecords::default();
         while written.records.len() < records {
@@ -182,7 +186,7 @@ impl Scene {
         written
     }
 
-    /// Flushes as [`Scene::flush`] does, and closes batches that are not full.
+    /// Works like [`Scene::flush`], but also closes batches that are not full.
     fn flush_eagerly(&self, records: usize) -> FlushedRecords {
         let mut written = FlushedRecords::default();
         while written.records.len() < records {
@@ -204,7 +208,7 @@ struct FlushedRecords {
 }
 
 impl FlushedRecords {
-    /// Returns where the next batch begins.
+    /// Returns the position where the next batch must begin.
     fn expected(&self, layout: &Layout) -> Start {
         let Some(last) = self.last else {
             return Start { first_sequence: 0, segment: 1, offset: 0 };
@@ -217,7 +221,8 @@ impl FlushedRecords {
         Start { first_sequence, segment: last.start.segment + 1, offset: 0 }
     }
 
-    /// Asserts that every record of every producer occurs once, and each producer's in order.
+    /// Asserts that every record of every producer occurs exactly once, and that the records of
+    /// each producer are in order.
     fn assert_whole(&self, producers: u64, records: u64) {
         assert_eq!(self.records.len() as u64, producers * records);
         for producer in 0..producers {
@@ -241,9 +246,9 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Checks that every record is written once. Only the thread that made a batch ready rings. A batch
-/// turns over at the first record that does not fit; the last batch is closed once all have
-/// arrived.
+/// Checks that every record is written exactly once. The bell is rung only by a thread whose call
+/// makes a batch ready. The first record that does not fit closes its batch; the last batch is
+/// closed once all producers have finished.
 fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
     loom::model(move || {
         let scene = Scene::new(room, 100);
@@ -264,7 +269,8 @@ fn of_two_producers_every_record_is_in_its_place_when_its_batch_is_ready() {
 
 #[test]
 fn a_producer_that_waits_for_room_is_woken_when_there_is_some() {
-    // Two batches of one record: the third and fourth record have to wait.
+    // There is room for two batches of one record each, so the third and fourth records have to
+    // wait.
     every_record_is_written_once(2, 2, 1);
 }
 
@@ -345,7 +351,8 @@ fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
 #[test]
 fn a_group_is_written_whole_beside_other_records() {
     loom::model(|| {
-        // A batch has room for two records: the group begins one wherever the other record is.
+        // A batch has room for two records, so the group starts a new batch if the other record
+        // came first.
         let scene = Scene::new(2, 100);
         let other = {
             let scene = Arc::clone(&scene);
@@ -390,7 +397,7 @@ fn a_place_that_nobody_filled_holds_nothing_up() {
 fn the_end_of_a_log_ends_every_wait_for_room() {
     loom::model(|| {
         let scene = Scene::new(1, 100);
-        // No batch is ever written, and there is room for two.
+        // There is room for two batches, and none is ever written.
         let produce = || {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
@@ -421,7 +428,7 @@ fn the_next_start_is_never_before_a_claimed_place() {
         let sequence = scene.fill(place, 1);
         let next = scene.claims.next_start();
         assert!((sequence + 1..=2).contains(&next.first_sequence), "{next:?} after {sequence}");
-        // A batch has one record, and a block one batch.
+        // Each batch holds one record and occupies one block.
         assert_eq!(next.offset, next.first_sequence * scene.layout.block_bytes);
         other.join().unwrap();
         let next = scene.claims.next_start();

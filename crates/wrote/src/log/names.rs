@@ -1,5 +1,5 @@
-//! Finds segments by name, while a writer creates and removes them. It is a separate file because
-//! readers, rescue and recovery list them alike.
+//! Finds segments by name, even while a writer creates and removes them. It is a separate file
+//! because readers, rescue and recovery all need it.
 
 use super::input::LogFiles;
 use super::lock::LOCK;
@@ -7,17 +7,18 @@ use super::segment;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
-/// Attempts of a reader that finds a segment removed between listing and opening. No writer removes
-/// segments that often.
+/// The number of attempts of a reader that finds a segment removed between listing and opening. No
+/// writer removes segments that often.
 const TRIES: u32 = 100;
 
-/// Segments in order: number and path.
+/// The number and the path of each segment, in order.
 pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 
-/// Lists the segments in the folder, in order and without a gap.
+/// Returns the segments in the folder, in order and without a gap that the listing caused.
 ///
-/// A listing may miss a file created concurrently, and yet contain a later one (`readdir(3)`). So
-/// this lists again, up to the last segment of the first listing: every earlier one exists by then.
+/// A listing may miss a file that is created concurrently, and yet contain a later one
+/// (`readdir(3)`). So the folder is listed twice. The second listing counts only up to the last
+/// segment of the first: every earlier segment exists by then.
 pub(super) fn all(files: &LogFiles) -> Result<SegmentNames, Error> {
     let folder = files.path();
     let Some((last, _)) = among(files.engine().list(folder)?).pop() else {
@@ -33,8 +34,8 @@ pub(super) fn among(paths: Vec<PathBuf>) -> SegmentNames {
     paths.into_iter().filter_map(numbered).collect()
 }
 
-/// Refuses a folder that has neither a segment nor the lock, which a writer creates first, and one
-/// of the files of lines that earlier versions wrote.
+/// Refuses a folder that has neither a segment nor the lock file, which a writer creates first.
+/// Also refuses a folder with line files of earlier versions.
 pub(super) fn check_log(files: &LogFiles) -> Result<(), Error> {
     let folder = files.path();
     let paths = files.engine().list(folder)?;
@@ -45,7 +46,7 @@ pub(super) fn check_log(files: &LogFiles) -> Result<(), Error> {
     Err(Error::refused(folder, "there is no log here"))
 }
 
-/// Refuses a folder of the files of lines that earlier versions wrote.
+/// Refuses a folder with line files, which earlier versions wrote as logs.
 pub(super) fn check_format(folder: &Path, paths: &[PathBuf]) -> Result<(), Error> {
     if paths.iter().any(|path| segment::number_before(path, "log").is_some()) {
         let because = "a log of lines, which this version does not write or read; `cat` of its \
@@ -55,8 +56,8 @@ pub(super) fn check_format(folder: &Path, paths: &[PathBuf]) -> Result<(), Error
     Ok(())
 }
 
-/// Returns whether the error means that retention removed segment `removed` after the listing. Then
-/// every segment before it is gone too.
+/// Returns whether the error means that retention removed segment `removed` after the listing. In
+/// that case, every earlier segment has been removed, too.
 pub(super) fn was_removed(files: &LogFiles, removed: u64, error: &Error) -> Result<bool, Error> {
     if error.errno() != libc::ENOENT {
         return Ok(false);
@@ -64,8 +65,8 @@ pub(super) fn was_removed(files: &LogFiles, removed: u64, error: &Error) -> Resu
     Ok(all(files)?.iter().all(|(number, _)| *number > removed))
 }
 
-/// Calls `looking`, which lists names and then opens files. Repeats if a file is gone by then, or
-/// if it returns `None`.
+/// Calls `looking`, which lists names and then opens files. Repeats the call if a listed file no
+/// longer exists, or if `looking` returns `None`.
 pub(super) fn unless_removed<T>(
     mut looking: impl FnMut() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {

@@ -25,12 +25,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const BUFFER_BYTES_MIN: usize = 4096;
-/// The maximum length of a segment: more than any file system has, without overflowing when added
-/// to a buffer.
+/// The maximum length of a segment in bytes. No file system has files of this length, and adding a
+/// buffer to it does not overflow.
 const SEGMENT_BYTES_MAX: u64 = 1 << 62;
-/// Operations besides batches: flushes of segments, and preparing the next segment.
+/// The number of operations besides batches that can be in flight: flushes of segments, and steps
+/// that prepare the next segment.
 const OTHER_OPERATIONS: u32 = 6;
-/// Writes of each way when choosing how records are made durable.
+/// The number of writes per method in the calibration that chooses how records are made durable.
 const CALIBRATION_ROUNDS: u32 = 4;
 
 /// The settings of [`LogOptions`](super::LogOptions).
@@ -69,14 +70,15 @@ impl Default for Settings {
     }
 }
 
-/// Opens the log in `folder`, which is created if missing.
+/// Opens the log in `folder`, and creates the folder if it is missing.
 pub(super) fn open(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, Error> {
     let system = Disk::system_of(options.disk.as_ref());
     let mut held = system.hold(folder, || make_folder(folder, options.mode))?;
     if let Some(mode) = options.mode {
         held = held.with_mode(mode);
     }
-    // No other process can write in a folder that the kernel does not have.
+    // A folder that the kernel does not know, on a simulated disk, needs no lock: no other process
+    // can write to it.
     let lock = held.is_held().then(|| Lock::take(&held)).transpose()?;
     if let Some(lock) = &lock {
         let path = std::path::absolute(folder).tried(folder, Action::Examine)?;
@@ -91,8 +93,8 @@ pub(super) fn open(options: &Settings, folder: &Path) -> Result<Arc<LogDriver>, 
     Ok(driver)
 }
 
-/// Creates the folder and makes its name durable, unless a log was opened in it before. Even an
-/// existing folder may be too new for its name to be durable.
+/// Creates the folder and makes its name durable, unless the folder already has a log. The name is
+/// made durable even if the folder exists, because it may have been created only recently.
 fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     if folder.join(LOCK).exists() {
         return Ok(());
@@ -100,14 +102,14 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     check_place(folder)?;
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
-        // The engine reports an error, and a file that is in the folder's place.
+        // The engine then reports any error, or a file with the folder's name.
         let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
     }
     engine.make_folder(folder)?;
     engine.sync_folder(folder_of(folder))
 }
 
-/// Refuses anything but a folder, and a folder of other files without a log: it would become one.
+/// Refuses a path that is not a folder, and a folder that has other files but no log.
 pub fn check_place(folder: &Path) -> Result<(), Error> {
     if folder.metadata().is_ok_and(|found| !found.is_dir()) {
         return Err(Error::refused(folder, "is not a folder, so it can't be a log"));
@@ -118,7 +120,7 @@ pub fn check_place(folder: &Path) -> Result<(), Error> {
         let digits = name.as_bytes().iter().take_while(|byte| byte.is_ascii_digit());
         name == LOCK || digits.count() == 20
     };
-    // The folder of a new file system is empty but for this.
+    // The root folder of a new file system contains only this entry.
     let is_other = |name: &&OsString| *name != "lost+found";
     match names.iter().find(is_other).filter(|_| !names.iter().any(is_a_logs)) {
         None => Ok(()),
@@ -148,19 +150,19 @@ fn within_bounds(options: &Settings) -> Settings {
 
 fn engine_options(options: &Settings) -> Options {
     let depth = options.buffers + OTHER_OPERATIONS;
-    // A write into the page cache is a copy. The kernel passes a ring's copies to its own threads,
-    // which takes more of the processor's time.
+    // A write into the page cache only copies memory. With io_uring, the kernel would let its own
+    // threads do the copying, which costs more processor time.
     let is_copied = options.sync != SyncPolicy::Always;
     let ioengine = if is_copied { Ioengine::Threads } else { Ioengine::IoUring };
     Options {
-        // One for zeros, one for the end of the log.
+        // One additional buffer is for zeros, and one for the batch that closes the log.
         buffers: options.buffers + 2,
         transfers_itself: is_copied,
         ..Options::new(ioengine, depth, options.buffer_bytes)
     }
 }
 
-/// Recovers the log and assembles its parts.
+/// Recovers the log in `folder`, and returns its state and its flusher.
 fn assemble(options: &Settings, folder: Folder) -> Result<(LogState, Flusher), Error> {
     let engine = Disk::engine_of(options.disk.as_ref(), &engine_options(options))?;
     let files = LogFiles::new(engine, folder.clone());
@@ -209,7 +211,7 @@ fn assemble(options: &Settings, folder: Folder) -> Result<(LogState, Flusher), E
     let is_settled = options.zeros == Some(true) && target.writes_in_place();
     let promise = Promise::new(&target, is_direct && is_settled);
     let dsync = chosen_dsync(options, system, &folder)?;
-    // Both were found by the path.
+    // The target and the calibration were found by path, so the folder must still be at its path.
     if !folder.is_at_its_path().tried(folder.path(), Action::Examine)? {
         let because = "the folder was renamed while its log was opened; open it again";
         return Err(Error::refused(folder.path(), because));
@@ -225,7 +227,7 @@ fn assemble(options: &Settings, folder: Folder) -> Result<(LogState, Flusher), E
     Ok((state, flusher))
 }
 
-/// Returns whether records are made durable by their write, or by a flush after it.
+/// Returns whether records are made durable by the write itself, rather than by a flush after it.
 fn chosen_dsync(options: &Settings, system: &System, folder: &Folder) -> Result<bool, Error> {
     match options.dsync {
         Some(dsync) => Ok(dsync),
@@ -238,14 +240,15 @@ fn chosen_dsync(options: &Settings, system: &System, folder: &Folder) -> Result<
     }
 }
 
-/// Returns the ramp that starts with the first segment, or continues with the existing one.
+/// Returns the ramp that starts with the first segment of a new log, or continues from the last
+/// segment of an existing log.
 fn ramp(found: &Recovery, options: &Settings) -> Ramp {
     let active = found.active.as_ref();
     let (segment, bytes) = active.map_or((1, 0), |active| (active.number, active.bytes));
     Ramp::to(options.segment_bytes, segment, bytes, options.prepared_bytes)
 }
 
-/// Prepares the space of the next `bytes`, as far as the segment goes.
+/// Prepares `bytes` more of the segment's space, but not beyond the segment's end.
 fn prepare_ahead(
     engine: &mut Engine,
     segment: &mut OpenSegment,
@@ -269,7 +272,7 @@ mod tests {
     use crate::log::testing::{LOG_ID, disk, folder, read};
     use crate::{Log, Sim};
 
-    /// Creates a disk with a log whose only segment ends after its header.
+    /// Returns a disk with a log whose only segment consists of its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
         let header =
             SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };
@@ -307,7 +310,8 @@ mod tests {
             log.close().unwrap();
             len
         };
-        // A record and the end of the log take a block each, and the length is cut to theirs.
+        // A record and the batch that closes the log take one block each, and closing cuts the file
+        // after them.
         assert_eq!([256, 128, 0, u64::MAX >> 10].map(len), [256, 8 + 128, 12, 1024]);
         assert_eq!(read(&sim, 0).0.len(), 4);
     }

@@ -1,18 +1,20 @@
-//! Prepares a segment before its first record: its file, its space, and zeros in it.
+//! Prepares a segment before its first record: creates its file, allocates its space, and writes
+//! zeros into it.
 
 use super::segment::{self, BLOCK_BYTES};
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// The user data of a preparation's operations; one is in flight at a time.
+/// The user data of a preparation's operations. Only one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
-/// Zeros written in steps end at multiples of this. A concurrent flush takes longer by a step's
-/// bytes and its write: with 64 KiB every flush ran concurrently with a step.
+/// The size of a step in which zeros are written; steps end at multiples of it. A step delays a
+/// concurrent flush. With steps of 64 KiB, a step was in flight during every flush.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// Opens through the page cache if direct transfers need a larger alignment than its blocks.
+/// Opens a file. Bypasses the page cache as requested by `options`, unless direct transfers would
+/// need a larger alignment than the log's blocks.
 pub(super) fn open(
     engine: &mut Engine,
     path: &Path,
@@ -26,7 +28,7 @@ pub(super) fn open(
     engine.open_file(path, &options.direct(false).create_new(false))
 }
 
-/// The preparation of a segment's file from one byte to another.
+/// The preparation of a range of a segment's file.
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub file: FileId,
@@ -36,11 +38,11 @@ pub(super) struct Preparation {
     zeros: bool,
     step: PrepareStep,
     from: u64,
-    /// The end of the blocks written before: zeros, or former records.
+    /// The end of the blocks that have already been written, with zeros or with earlier records.
     pub written: u64,
     /// Whether the file holds no records yet.
     is_new: bool,
-    /// The future name of a reused file, which has a temporary name until its former content is
+    /// The final name of a reused file. It has a temporary name until its earlier content is
     /// invalid.
     place: Option<PathBuf>,
     pub is_recycled: bool,
@@ -49,10 +51,10 @@ pub(super) struct Preparation {
 /// The next step of a preparation, or the one in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PrepareStep {
-    /// The header of the file's former segment is overwritten.
+    /// Overwrite the header of the segment that the file belonged to.
     Mark,
     Allocate,
-    /// Zeros from this offset on.
+    /// Write zeros from this offset on.
     Write(u64),
     Flush,
     Done,
@@ -73,7 +75,7 @@ impl Preparation {
         Ok(Preparation { is_new: true, ..rest })
     }
 
-    /// Prepares a file between `from`, a multiple of its blocks, and `end`.
+    /// Returns the preparation of a file from `from`, a multiple of its block size, to `end`.
     pub(super) fn rest_of(
         file: FileId,
         path: &Path,
@@ -99,7 +101,8 @@ impl Preparation {
         }
     }
 
-    /// Does the same with a file that was another segment's, and then names it `place`.
+    /// Returns this preparation changed for a file that belonged to another segment, and that will
+    /// be renamed to `place` once its header is overwritten.
     pub(super) fn in_spare_for(self, place: &Path) -> Preparation {
         let end = self.end.max(self.from);
         let place = Some(place.to_owned());
@@ -115,7 +118,7 @@ impl Preparation {
         !self.is_new && self.step == PrepareStep::Flush
     }
 
-    /// Returns whether a step is left that is due when there should be zeros up to `end`.
+    /// Returns whether there is a step to start, given that zeros should reach up to `end`.
     pub(super) fn is_due(&self, end: u64) -> bool {
         match self.step {
             PrepareStep::Write(offset) => self.zeros_end(end) > offset,
@@ -127,7 +130,7 @@ impl Preparation {
         if end < self.end { end - end % STEP_BYTES } else { self.end }
     }
 
-    /// Starts the next step, which is due, while none is in flight.
+    /// Starts the next step, which must be due, while no other step is in flight.
     pub(super) fn start(&self, engine: &mut Engine, end: u64) -> Result<(), Error> {
         let file = self.file;
         let op = match self.step {
@@ -148,7 +151,7 @@ impl Preparation {
                 buffer.fill(0);
                 Op::Write { file, offset, buffer, durable: false }
             }
-            // fsync, since the file's length must be durable too.
+            // This is fsync, because the file's length must be durable, too.
             PrepareStep::Flush => Op::Fsync { file },
             PrepareStep::Done => return Ok(()),
         };
@@ -156,7 +159,7 @@ impl Preparation {
         Ok(())
     }
 
-    /// Takes the completion of the step in flight, and moves to the next step.
+    /// Processes the completion of the step in flight, and moves on to the next step.
     pub(super) fn complete(
         &mut self,
         engine: &mut Engine,
@@ -174,8 +177,8 @@ impl Preparation {
                 }
                 if self.from < self.end { PrepareStep::Allocate } else { PrepareStep::Done }
             }
-            // Detects a full disk now rather than in the middle of the segment. A file system that
-            // can't allocate (NFS, FUSE) allocates on write.
+            // Allocation detects a full disk now rather than in the middle of the segment. A file
+            // system that can't allocate in advance (NFS, FUSE) allocates during the write.
             (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
                 return Err(error);
             }
@@ -193,7 +196,7 @@ impl Preparation {
         Ok(())
     }
 
-    /// Does every step that is left, and waits for each. Releases the space after an error.
+    /// Runs all remaining steps to completion. Releases the space after an error.
     pub(super) fn finish(mut self, engine: &mut Engine) -> Result<Preparation, Error> {
         let mut completions = Vec::new();
         while !self.is_ready() {
@@ -209,14 +212,14 @@ impl Preparation {
         Ok(self)
     }
 
-    /// Releases the space. A new file is removed; returns its path if that fails.
+    /// Releases the prepared space. Removes a new file, and returns its path if that fails.
     pub(super) fn abandon(self, engine: &mut Engine) -> Option<PathBuf> {
-        // The caller reports the first error. Without one, remaining space does no harm.
+        // The caller reports the first error. If there was none, space that remains does no harm.
         if self.is_new {
             let _ = engine.close_file(self.file);
             return engine.remove(&self.path).is_err().then_some(self.path);
         }
-        // A failed allocation may have used up all space (ext4).
+        // A failed allocation may have used up all space, as on ext4.
         let _ = engine.truncate(self.file, self.from);
         None
     }

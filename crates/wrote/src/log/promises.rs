@@ -1,15 +1,16 @@
-//! The promises of a log and of a plain file of lines to their tickets. They stand apart because
-//! the driver of a log keeps them, and tickets borrow that driver.
+//! The interface through which tickets use a log or a plain line file. It is a separate module
+//! because the driver of a log implements it, and tickets borrow that driver.
 
 use super::state::Goal;
 use crate::{Error, Survives};
 use std::task::{Poll, Waker};
 
-/// A log or a plain file of lines, as seen by its tickets.
+/// A log or a plain line file, as its tickets see it.
 pub(crate) trait Promises: Send + Sync {
     fn wait(&self, aim: &Aim) -> Result<(), Error>;
 
-    /// Calls the waker once the aim is reached, or will not be.
+    /// Returns the outcome of the aim if it is known; otherwise registers the waker, which is
+    /// called once the aim is reached or has become impossible.
     fn poll(
         &self,
         aim: &Aim,
@@ -20,30 +21,30 @@ pub(crate) trait Promises: Send + Sync {
     /// Unregisters a waker.
     fn forget(&self, aim: &Aim, waiting: Waiting);
 
-    /// Returns what the record before `end` survives now.
+    /// Returns what the record that ends at `end` survives now.
     fn survives(&self, end: u64) -> Survives;
 
-    /// Returns the same, kept alive without its owner.
+    /// Returns a clone that keeps the log or file alive without borrowing from its owner.
     fn owned(&self) -> Box<dyn Promises>;
 }
 
-/// The aim of a caller that waits: everything before `end` has reached the goal.
+/// The aim of a waiting caller: everything before `end` reaches the goal.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim {
     pub goal: Goal,
     pub end: u64,
-    /// For a ticket of a log, the log's number of cuts when the ticket was created. Its caller
-    /// makes the log work.
+    /// For a ticket of a log, the log's number of cuts when the ticket was created. Only a caller
+    /// with such a number makes the log write and flush.
     pub cuts: Option<u64>,
-    /// The gate of the threads that wait for the record's batch.
+    /// The index of the gate for the threads that wait for the record's batch.
     pub gate: usize,
 }
 
-/// The registration of a task that waits.
+/// The registration of a waiting task.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    /// The task's number among the waiting tasks, once it waits.
+    /// The task's number among the waiting tasks, once its waker is registered.
     pub number: Option<u64>,
-    /// The attempts that had found the disk full when it began to wait.
+    /// The number of attempts that had already found the disk full when the wait began.
     pub lacks: u64,
 }

@@ -24,49 +24,49 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stream::LogStream;
 
-/// One record of a log: with its own bytes, or lent by a reader ([`LogReader::next_lent`]).
+/// One record of a log. It either owns its bytes or borrows them from a reader
+/// ([`LogReader::next_lent`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<B = Vec<u8>> {
-    /// Its sequence: 0 for the first record ever, then counting up.
+    /// The sequence of the record. The first record of a log has the sequence 0.
     pub sequence: u64,
     /// The appended bytes.
     pub bytes: B,
-    /// When the log passed this record's batch to the disk, by its writer's clock; the records of a
-    /// batch share one time. `None` if a repair rewrote the record.
+    /// The time when the log passed this record's batch to the disk, by the writer's clock. The
+    /// records of a batch share one time. `None` if a repair has rewritten the record.
     pub written_at: Option<SystemTime>,
 }
 
-/// The records of a log in order.
+/// A reader that returns the records of a log in order.
 ///
 /// A reader sees every record that any process has passed to the kernel. Such a record may not be
-/// durable yet, and be lost with the kernel. A reader takes no lock. It bypasses the page cache if
-/// the file system can, with read-ahead.
+/// durable yet, and could be lost if the kernel crashes. A reader takes no lock. It reads ahead,
+/// and bypasses the page cache if the file system supports that.
 ///
-/// It holds the folder open, and continues in it after a rename or a change of the process's
+/// A reader holds the folder open, and continues in it after a rename or a change of the process's
 /// working directory.
 ///
 /// A following reader sleeps at the end of the log until the kernel reports a change in the log's
-/// folder (`inotify(7)`), by any process on this machine. It also checks once a second. A network
-/// file system reports no changes by other machines. There, while the folder does not exist, and if
-/// the user's inotify instances are used up (`fs.inotify.max_user_instances`), the reader checks
-/// every 20 ms instead. A full disk
-/// that blocks the writer does not end the reader. A lost durable record does, at most some seconds
-/// after the reader reached it.
+/// folder (`inotify(7)`) by any process on the same machine. It also checks once a second. It
+/// checks every 20 ms instead while the folder does not exist, if the user has no inotify instances
+/// left (`fs.inotify.max_user_instances`), and on a network file system, which does not report
+/// changes by other machines. A full disk that blocks the writer does not end the reader. A lost
+/// durable record does, within a few seconds after the reader has reached it.
 ///
 /// If retention removes segments before they are read, the reader continues with the first
-/// remaining one, and counts the records skipped ([`LogReader::passed_over`]).
+/// remaining record and counts the skipped ones ([`LogReader::passed_over`]).
 pub struct LogReader {
     files: LogFiles,
     /// The sequence of the next record to read.
     from: u64,
-    /// `None` if the reader stops at the end.
+    /// The state of a reader that waits at the end of the log; `None` if the reader stops there.
     following: Option<Following>,
-    /// The log, if this process has it open. A following reader ends with it.
+    /// The log, if this process has it open. A following reader ends when the log does.
     pub(super) own: Option<Arc<LogDriver>>,
-    /// Records that retention removed before they were read.
+    /// The number of records that were removed before the reader reached them.
     passed_over: u64,
-    /// The folder may be missing, because the log does not exist yet.
+    /// Whether the folder may be missing, because the log does not exist yet.
     is_expected: bool,
     cursor: Option<Box<Cursor>>,
     failed: Option<Error>,
@@ -79,15 +79,16 @@ pub struct LogReader {
 unsafe impl Send for LogReader {}
 
 impl LogReader {
-    /// Reads the log in `folder` from record `from` to its current end. Takes no lock: any process
-    /// may have the log open for writing. If retention has removed the record, starts with the
-    /// first remaining one. Fails with [`Error::Refused`] if the folder has no log.
+    /// Opens the log in `folder` for reading, from record `from` to its current end. Takes no lock:
+    /// another process may have the log open for writing. If retention has removed that record,
+    /// starts at the first remaining one. Fails with [`Error::Refused`] if the folder has no log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         LogReader::in_folder(None, &Folder::open(folder.as_ref())?, from)
     }
 
-    /// Like [`LogReader::open`], for a log that may not exist yet: it is empty until a process
-    /// creates it. The folder and its parents may be missing. Fails if they can't be read.
+    /// Like [`LogReader::open`], for a log that may not exist yet, and is empty until a process
+    /// creates it. The folder and its parents may be missing. Fails if they exist but can't be
+    /// read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -105,24 +106,24 @@ impl LogReader {
     /// # }
     /// ```
     pub fn expect(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        // The same folder is meant after a change of the working directory.
+        // The path must refer to the same folder even after a change of the working directory.
         let folder =
             std::path::absolute(folder.as_ref()).tried(folder.as_ref(), Action::Examine)?;
         LogReader::new(LogFiles::open_in(None, &Folder::named(&folder))?, from, true)
     }
 
-    /// Like [`LogReader::open`], on a disk. On a simulated one an empty folder is an empty
-    /// log.
+    /// Like [`LogReader::open`], on the given disk. On a simulated disk, an empty folder is an
+    /// empty log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let folder = Disk::system_of(Some(disk)).hold(folder.as_ref(), || Ok(()))?;
         LogReader::in_folder(Some(disk), &folder, from)
     }
 
-    /// Makes the reader wait at the end for further records, written by any process.
+    /// Makes the reader wait at the end of the log for more records, which any process may write.
     ///
-    /// A reader of [`Log::reader`](super::Log::reader) ends after the last record once its log is
-    /// closed, by [`Log::close`](super::Log::close) or by dropping its last clone, and with the
-    /// log's error once that has failed:
+    /// A reader from [`Log::reader`](super::Log::reader) ends after the last record once its log is
+    /// closed, by [`Log::close`](super::Log::close) or by dropping its last clone. If the log
+    /// fails, the reader ends with the log's error:
     ///
     /// ```
     /// use wrote::Log;
@@ -150,9 +151,9 @@ impl LogReader {
         Ok(self)
     }
 
-    /// Converts the reader to a stream of its records, for any async runtime. A following reader's
-    /// stream waits for further records endlessly, in an open log until that is closed; otherwise
-    /// it ends with the log.
+    /// Converts the reader into a stream of its records, for any async runtime. The stream of a
+    /// following reader waits for more records without a time limit, but ends when an open log of
+    /// this process is closed. Any other stream ends at the end of the log.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -188,23 +189,24 @@ impl LogReader {
     /// # }
     /// ```
     ///
-    /// A record that the stream yields was passed to the kernel: it survives a process crash, but
-    /// perhaps not a kernel crash. [`crate::Log::durable_sequence`] shows what is durable.
+    /// A record that the stream yields has been passed to the kernel: it survives a crash of the
+    /// process, but may not survive one of the kernel. [`crate::Log::durable_sequence`] shows what
+    /// is durable.
     ///
     /// # Errors
     ///
     /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the
-    /// last item: a failed read, [`Error::Damaged`] for a record lost by the disk, or the failure
-    /// of the open log, after all records written before. On a full disk the stream continues when
-    /// the log does.
+    /// last item of the stream: a failed read, [`Error::Damaged`] for a record that the disk has
+    /// lost, or the failure of the open log, after all records written before it. On a full disk,
+    /// the stream continues when the log does.
     ///
     /// # Cost
     ///
     /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads
-    /// up to three batches of 256 KiB ahead of the consumer, or three records if they are longer,
-    /// and then sleeps until the consumer takes one (W8). It also has the buffers of a
-    /// [`LogReader`], at most 6.5 MiB. Many consumers of one log should share a stream. Dropping
-    /// the stream ends the thread after the current read.
+    /// ahead of the consumer, up to three batches of 256 KiB, or three records if they are longer.
+    /// Then it sleeps until the consumer takes a batch (W8). It also needs the buffers of a
+    /// [`LogReader`], at most 6.5 MiB. If a log has many consumers, they should share a stream.
+    /// Dropping the stream ends the thread after its current read.
     pub fn into_stream(
         self,
     ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
@@ -218,7 +220,7 @@ impl LogReader {
     ) -> Result<LogReader, Error> {
         let reader = LogReader::new(LogFiles::open_in(disk, folder)?, from, false)?;
         if reader.cursor.is_none() && folder.is_held() {
-            // A log without a segment yet has a lock.
+            // A log that has no segment yet has a lock file.
             names::check_log(&reader.files)?;
         }
         Ok(reader)
@@ -241,16 +243,16 @@ impl LogReader {
     }
 
     /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not
-    /// follow does not wait. Fails with [`Error::Damaged`] if durable records are lost. Every call
-    /// after an error returns that error.
+    /// follow the log does not wait. Fails with [`Error::Damaged`] if durable records are lost.
+    /// Every call after an error returns the same error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
         let sequence = self.find_next(Some(timeout))?;
         Ok(sequence.map(|sequence| self.owned(sequence)))
     }
 
-    /// Returns the next record without copying: the bytes read from disk, valid until the next
-    /// call. A following reader waits for it; otherwise `None` is the end. Fails like
-    /// [`LogReader::next_within`].
+    /// Returns the next record without copying it: its bytes are those read from the disk, and are
+    /// valid until the next call. A following reader waits for the record; otherwise, `None` is the
+    /// end of the log. Fails like [`LogReader::next_within`].
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -275,14 +277,16 @@ impl LogReader {
         Ok(sequence.map(|sequence| Record { sequence, bytes: self.record(), written_at }))
     }
 
-    /// Returns the sequence of the next record; the reader returns that one, or a later one if it
-    /// is missing. At the end it is the sequence of a future record.
+    /// Returns the sequence from which the reader continues. The next record has this sequence, or
+    /// a later one if the record is missing. At the end of the log, it is the sequence of a future
+    /// record.
     pub fn next_sequence(&self) -> u64 {
         self.from
     }
 
-    /// Returns how many records the reader has skipped since it was opened, because retention, a
-    /// trim or a repair had removed them. They are counted with the first record after them.
+    /// Returns the number of records that the reader has skipped since it was opened, because
+    /// retention, a trim or a repair had removed them. They are counted when the reader returns the
+    /// first record after them.
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -306,21 +310,22 @@ impl LogReader {
         self.passed_over
     }
 
-    /// Returns whether the reader's path still refers to the folder in which it reads. If that was
-    /// removed or renamed, records of a new log at the path are not seen: open another reader. True
-    /// while a log of [`LogReader::expect`] does not exist yet.
+    /// Returns whether the reader's path still refers to the folder in which it reads. If that
+    /// folder has been removed or renamed, the reader does not see the records of a new log at the
+    /// path, and another reader must be opened. Returns true while the log of a
+    /// [`LogReader::expect`] does not exist yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {
         let folder = &self.files.folder;
         folder.is_at_its_path().tried(folder.path(), Action::Examine)
     }
 
-    /// Continues with record `from`, before or after the current position, or with the first later
-    /// one. Fails like [`LogReader::next_within`].
+    /// Moves the reader to record `from`, forwards or backwards, or to the first later one if that
+    /// record is missing. Fails like [`LogReader::next_within`].
     ///
-    /// A reader that was moved remembers positions as it reads, one per 16 KiB and
-    /// at most 65,536, and reads through the page cache. So it finds a record near an earlier one
-    /// by reading some kilobytes, and otherwise by searching in steps. In a segment rewritten by a
-    /// repair it reads from the start of the file.
+    /// Once a reader has been moved, it reads through the page cache, and remembers positions as it
+    /// reads: one per 16 KiB, and at most 65,536. So it finds a record near an earlier position by
+    /// reading a few kilobytes, and any other record by searching in steps. In a segment that a
+    /// repair has rewritten, it reads from the start of the file.
     pub fn seek(&mut self, from: u64) -> Result<(), Error> {
         self.unless_failed(|reader| {
             reader.is_reported = false;
@@ -328,14 +333,14 @@ impl LogReader {
         })
     }
 
-    /// Continues with the first record whose batch was written at `time` or later
-    /// ([`Record::written_at`]); after the last record if there is none. Fails like
+    /// Moves the reader to the first record whose batch was written at or after `time`
+    /// ([`Record::written_at`]), or after the last record if there is none. Fails like
     /// [`LogReader::next_within`].
     ///
-    /// It searches in steps, by the times in the log, which come from the writer's clock. Where the
-    /// clock stepped back ([`LogReader::clock_steps`]), some records written before `time` may
-    /// follow the position found, but none written later precedes it. Records rewritten by a repair
-    /// count with the time at which their segment was started.
+    /// The search proceeds in steps, by the times in the log, which come from the writer's clock.
+    /// If the clock stepped back ([`LogReader::clock_steps`]), the position found may be followed
+    /// by some records written before `time`, but never preceded by one written later. A record
+    /// that a repair has rewritten is taken to have been written when its segment was started.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -361,16 +366,17 @@ impl LogReader {
             reader.is_reported = false;
             let from = match &mut reader.cursor {
                 Some(cursor) => cursor.find_time(at_ns)?,
-                // There is no record yet, so all future ones are later.
+                // There is no record yet, so all records will be later.
                 None => reader.from,
             };
             reader.move_to(from)
         })
     }
 
-    /// Returns the ranges of records whose times overlap ([`Record::written_at`]), because the
-    /// writer's clock stepped back between them; [`u64::MAX`] ends a range up to the log's end.
-    /// Outside of them times go up with the sequence. Fails like [`LogReader::next_within`].
+    /// Returns the ranges of records whose times ([`Record::written_at`]) overlap because the
+    /// writer's clock stepped back between them. A range up to the end of the log ends with
+    /// [`u64::MAX`]. Outside these ranges, times never decrease as the sequence increases. Fails
+    /// like [`LogReader::next_within`].
     pub fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, Error> {
         self.unless_failed(|LogReader { cursor, .. }| match cursor {
             Some(cursor) => cursor.with_segments(cursor::clock_steps),
@@ -393,13 +399,14 @@ impl LogReader {
         Ok(())
     }
 
-    /// Moves to the next record and returns its sequence. A following reader waits for it.
+    /// Moves to the next record and returns its sequence. A following reader waits for the record,
+    /// for at most `timeout`.
     pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
         self.unless_failed(|reader| reader.read_next(timeout))
     }
 
-    /// Calls `work`, and records its error, which every later call returns. A cut is detected again
-    /// at each call, until the reader is moved.
+    /// Calls `work`, and records its error, which every later call returns. A cut is not recorded:
+    /// each call detects it again, until the reader is moved.
     fn unless_failed<T>(
         &mut self,
         work: impl FnOnce(&mut LogReader) -> Result<T, Error>,
@@ -415,12 +422,12 @@ impl LogReader {
         })
     }
 
-    /// Returns the bytes of the record that was found just before.
+    /// Returns the bytes of the record that was found last.
     pub(super) fn record(&self) -> &[u8] {
         self.cursor.as_ref().map(|cursor| cursor.record()).unwrap_or_default()
     }
 
-    /// Returns when that record was written.
+    /// Returns the time when the record that was found last was written.
     pub(super) fn written_at(&self) -> Option<SystemTime> {
         let at_ns = self.cursor.as_ref().map_or(0, |cursor| cursor.written_at_ns);
         (at_ns > 0).then(|| UNIX_EPOCH + Duration::from_nanos(at_ns))
@@ -444,19 +451,20 @@ impl LogReader {
         found
     }
 
-    /// Waits at the end for the next record. Returns `None` if none arrives within `timeout`, if
-    /// the reader's own log is over, or if the bell rings.
+    /// Waits at the end of the log for the next record. Returns `None` if none arrives within
+    /// `timeout`, if the reader's own log has ended, or if the bell rings.
     fn wait(
         &mut self,
         following: &mut Following,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        // An unrepresentable time means forever.
+        // A time that can't be represented means no time limit.
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut has_slept = false;
         following.begin();
         loop {
-            // Checked before the look, which then finds the last record.
+            // This is checked before the files are, so that the check of the files then finds the
+            // last record.
             let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
             following.has_changed |= over.is_some();
             let look = following.due(has_slept);
@@ -489,13 +497,14 @@ impl LogReader {
         }
     }
 
-    /// Returns the bell that ends a wait without a record; `None` if the reader does not wait.
+    /// Returns the bell that ends a wait without a record; `None` if the reader does not follow the
+    /// log.
     fn bell(&mut self) -> Result<Option<Bell>, Error> {
         self.files.process.check()?;
         self.following.as_mut().map(|following| following.watch.bell()).transpose()
     }
 
-    /// Moves to the next record found by the last look.
+    /// Moves to the next record that the last check of the files has found.
     pub(super) fn advance(&mut self) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {
@@ -504,7 +513,7 @@ impl LogReader {
             let LogReader { from, cursor, own, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
             if let Some(sequence) = cursor.next(*from)? {
-                // It may belong to a log that was opened there since.
+                // The record may belong to a log that was opened in the same folder later.
                 let has_ended = |own: &Arc<LogDriver>| own.state.has_ended_before(sequence);
                 if own.as_ref().is_some_and(has_ended) {
                     return Ok(None);
@@ -519,7 +528,7 @@ impl LogReader {
         }
     }
 
-    /// Moves to the next record, if it came since the last look.
+    /// Checks the files again, and moves to the next record if it has arrived.
     fn look_again(&mut self) -> Result<Option<u64>, Error> {
         if let Some(cursor) = &mut self.cursor {
             cursor.look_again()?;
@@ -527,8 +536,8 @@ impl LogReader {
         self.advance()
     }
 
-    /// Moves to the next record, if it came since the last look. Fails if it was durable and is
-    /// lost.
+    /// Checks the files again, and moves to the next record if it has arrived. Fails if the next
+    /// record was durable and is lost.
     fn check(&mut self) -> Result<Option<u64>, Error> {
         if let Some(sequence) = self.look_again()? {
             return Ok(Some(sequence));
@@ -538,8 +547,9 @@ impl LogReader {
         self.unless_arrived(lost)
     }
 
-    /// Looks once more: the next record may have arrived between the last look and the proof that
-    /// it was durable. A reader from a later record on passes it without returning it.
+    /// Checks once more before reporting `lost`, because the next record may have arrived between
+    /// the last check and the proof that it was durable. A reader that wants only later records may
+    /// pass it without returning it, which also shows that it is not lost.
     fn unless_arrived(&mut self, lost: Option<Error>) -> Result<Option<u64>, Error> {
         let place = |reader: &LogReader| reader.cursor.as_ref().map(|cursor| cursor.place());
         let before = place(self);
@@ -549,8 +559,8 @@ impl LogReader {
         }
     }
 
-    /// Enters the folder of an expected log, if it exists. Until it has a segment, another folder
-    /// may replace it.
+    /// Enters the folder of an expected log, and returns whether it exists. Until the log has a
+    /// segment, another folder may replace this one.
     fn enter_expected(&mut self) -> Result<bool, Error> {
         let folder = match Folder::open(self.files.folder.path()) {
             Err(error) if error.errno() == libc::ENOENT => return Ok(false),
@@ -575,8 +585,8 @@ impl LogReader {
 impl Iterator for LogReader {
     type Item = Result<Record, Error>;
 
-    /// Returns the next record. A following reader waits for it endlessly. After an error there is
-    /// none.
+    /// Returns the next record. A following reader waits for it without a time limit. After an
+    /// error, there are no more items.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_reported {
             return None;

@@ -1,13 +1,13 @@
-//! One record: its header, checksum, and place in a batch.
+//! The format of one record: its header, its checksum, and its position in a batch.
 
-/// Bytes of a record header: length and kind, then the checksum.
+/// The length of a record header in bytes: the record's length and kind, then the checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// The maximum length of a record that its header can state.
+/// The maximum length of a record that a header can state.
 pub(crate) const LEN_MAX: usize = (1 << 30) - 1;
 
 /// The kind of a record, in the two highest bits of its length. It is never zero, so that zeros are
-/// not a record.
+/// not mistaken for a record.
 const KIND_DATA: u32 = 0b01 << 30;
 const KIND_SKIPPED: u32 = 0b10 << 30;
 const KIND_MASK: u32 = 0b11 << 30;
@@ -15,13 +15,13 @@ const KIND_MASK: u32 = 0b11 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Data(&'a [u8]),
-    /// A claimed place of this many bytes that stayed empty because its producer panicked. It has a
-    /// sequence, but is not a record.
+    /// A claimed place of this many bytes that was never filled because its producer panicked. It
+    /// has a sequence, but is not a record.
     Skipped(usize),
 }
 
 impl Frame<'_> {
-    /// Returns the bytes of the frame with its header.
+    /// Returns the length of the frame in bytes, including its header.
     pub(crate) fn len(&self) -> usize {
         match self {
             Frame::Data(bytes) => frame_bytes(bytes.len()),
@@ -30,26 +30,27 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the bytes of a record of `len` bytes with its header.
+/// Returns the length in bytes of a frame with a record of `len` bytes.
 pub(crate) fn frame_bytes(len: usize) -> usize {
-    // No buffer holds such a long frame.
+    // If the sum saturates, the frame is refused later, because it fits into no buffer.
     len.saturating_add(HEADER_BYTES)
 }
 
-/// Writes the header before a record's bytes: `frame` contains both, with the bytes in place.
+/// Writes the header of a record into `frame`, which already contains the record's bytes after the
+/// space for the header.
 ///
-/// The checksum starts with the segment identity's, then covers sequence, length and bytes. So a
-/// record is invalid in another segment or at another sequence.
+/// The checksum continues the checksum of the segment's identity, and covers the sequence, the
+/// length and the bytes. So a record is invalid in another segment or at another sequence.
 pub(crate) fn seal(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_DATA, frame, seed, sequence);
 }
 
-/// Writes the header that makes a claimed place an empty one.
+/// Writes a header that marks a claimed place as empty.
 pub(crate) fn skip(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_SKIPPED, frame, seed, sequence);
 }
 
-/// Appends a frame to `to`, sealed for this segment and sequence.
+/// Appends a frame to `to`, with a header for this segment and sequence.
 pub(crate) fn copy(frame: Frame, to: &mut Vec<u8>, seed: u32, sequence: u64) {
     let start = to.len();
     to.resize(start + frame.len(), 0);
@@ -72,7 +73,7 @@ fn seal_as(kind: u32, frame: &mut [u8], seed: u32, sequence: u64) {
     header[4..].copy_from_slice(&checksum(seed, sequence, length, covered).to_le_bytes());
 }
 
-/// Reads the record at the beginning of `bytes`; `None` if it is not valid.
+/// Returns the frame at the beginning of `bytes`; `None` if it is not valid.
 pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>> {
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
     let length = u32_at(header, 0);
@@ -86,7 +87,8 @@ pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>>
     (checksum == u32_at(header, 4)).then_some(frame)
 }
 
-/// Returns the bytes of the frame that `header` begins, of any kind; `None` if it is cut short.
+/// Returns the length in bytes of the frame that `header` starts, whatever its kind; `None` if the
+/// header is incomplete.
 pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?);
     Some(frame_bytes((length & !KIND_MASK) as usize))
@@ -104,7 +106,8 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// Returns the bytes that the checksum covers besides the header: none of an empty place.
+/// Returns the part of the record's bytes that the checksum covers: all of them, or none for an
+/// empty place.
 pub(crate) fn covered(length: u32, own: &[u8]) -> &[u8] {
     if length & KIND_MASK == KIND_DATA { own } else { &[] }
 }

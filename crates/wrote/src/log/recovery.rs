@@ -1,4 +1,5 @@
-//! Recovery: finds the end of a log opened for writing, and cuts off the torn end left by a crash.
+//! Recovery, which finds the end of a log opened for writing and cuts off the torn end that a crash
+//! has left.
 
 #[cfg(test)]
 mod tests;
@@ -18,18 +19,18 @@ use crate::engine::folder_of;
 use crate::{Engine, Error, FileOptions};
 use std::path::PathBuf;
 
-/// A recovered log: its end is intact, and all records in it are durable.
+/// A recovered log. Its end is intact, and all records in it are durable.
 #[derive(Debug)]
 pub(super) struct Recovery {
-    /// The findings, and the log's first record.
+    /// The findings of the recovery, and the log's first record.
     pub recovered: LogStats,
-    /// Random in a new log.
+    /// The log's random number. Recovery chooses it for a new log.
     pub log_id: u64,
-    /// Segments before the last, in order.
+    /// The segments before the last one, in order.
     pub sealed: Vec<RetainedSegment>,
     /// The last segment, in which the log continues; `None` in a new log.
     pub active: Option<ActiveSegment>,
-    /// The sequence that the next record gets.
+    /// The sequence that the next record will get.
     pub next_sequence: u64,
 }
 
@@ -37,36 +38,36 @@ pub(super) struct Recovery {
 pub(super) struct ActiveSegment {
     pub path: PathBuf,
     pub number: u64,
-    /// The file's length: recovery has cut the file after the last record.
+    /// The length of the file, which recovery has cut off after the last record.
     pub bytes: u64,
     pub block_bytes: u32,
-    /// Time of its beginning, in nanoseconds since 1970.
+    /// The time when the segment was begun, in nanoseconds since 1970.
     pub created_at_ns: u64,
-    /// The checksum in the header of its last batch.
+    /// The checksum in the header of the segment's last batch.
     pub last_checksum: u32,
-    /// Recovery has removed bytes at the end. The next batch states that.
+    /// Whether recovery has removed bytes at the end. The next batch states that.
     pub after_cut: bool,
-    /// The sequence after its last record, and the time of its last batch.
+    /// The sequence after the segment's last record, and the time of its last batch.
     pub end_sequence: u64,
     pub written_at_ns: u64,
-    /// The maximum number of bytes of a batch in it; 0 for any number.
+    /// The maximum length of a batch in the segment, in bytes; 0 if there is no limit.
     pub longest_bytes: u32,
 }
 
-/// A file after the end of the log, and where its content ends.
+/// A file after the end of the log, and the offset at which its content ends.
 pub(crate) type LaterFile = (PathBuf, u64);
 
-/// Recovers the log in `folder`. Cuts off a torn end and keeps it aside. Flushes the
-/// rest before relying on it.
+/// Recovers the log in the folder of `files`: cuts off a torn end and keeps it aside, and flushes
+/// the rest before relying on it.
 ///
-/// After a power loss at any moment, the next recovery finds the same records.
+/// If power is lost at any moment, the next recovery finds the same records.
 ///
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
 pub(super) fn recover(files: &LogFiles) -> Result<Recovery, Error> {
     let folder = files.path();
     let paths = files.engine().list(folder)?;
     names::check_format(folder, &paths)?;
-    // The lock is held, so no process is about to put them in place.
+    // The lock is held, so no other process is still writing these temporary files.
     for path in paths.iter().filter(|path| cut::is_left_over(path)) {
         files.engine().remove(path)?;
     }
@@ -97,8 +98,8 @@ fn cut_off(
     engine.sync_folder(folder_of(&input.path))
 }
 
-/// Removes files from the log: renames those with content, deletes empty ones. Starts with the
-/// newest, so that there is never a gap.
+/// Removes files from the log: renames files that have content, and deletes empty ones. Starts with
+/// the newest, so that there is never a gap.
 fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut LogStats) -> Result<(), Error> {
     for (path, end) in later.iter().rev() {
         found.torn_bytes += end;
@@ -112,7 +113,7 @@ fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut LogStats) -> 
 }
 
 impl ActiveSegment {
-    /// Opens the segment, to continue in it.
+    /// Opens the segment so that the log can continue in it.
     pub(super) fn open(
         &self,
         engine: &mut Engine,
@@ -133,14 +134,14 @@ impl ActiveSegment {
 }
 
 impl Recovery {
-    /// Returns where the next batch begins.
+    /// Returns the position at which the next batch begins.
     pub(super) fn start(&self, layout: &Layout) -> Start {
         let first_sequence = self.next_sequence;
         let Some(active) = &self.active else {
             return Start { first_sequence, segment: 1, offset: 0 };
         };
         let offset = active.bytes.next_multiple_of(layout.block_bytes);
-        // A batch longer than the segment states starts the next segment.
+        // A batch longer than the segment's stated maximum must start the next segment.
         let longest_bytes = u64::from(active.longest_bytes);
         let is_too_long = longest_bytes > 0 && layout.capacity > longest_bytes;
         let rotates = is_too_long || clock_is_back(unix_ns(), active.written_at_ns);
@@ -148,8 +149,9 @@ impl Recovery {
     }
 }
 
-/// Recovers the log of the segments with these names. All records before `durable` are known to be
-/// durable, whatever its batches state. Nothing is cut off if one of them can't be read.
+/// Recovers the log that consists of the segments with these names. All records before `durable`
+/// are known to be durable, whatever the log's batches state. If one of them can't be read, nothing
+/// is cut off.
 pub(super) fn recover_named(
     files: &LogFiles,
     names: &SegmentNames,
@@ -162,7 +164,7 @@ pub(super) fn recover_named(
     let named = |segment: &SegmentHead| (segment.number, segment.path.clone());
     let later: SegmentNames = segments[last + 1..].iter().map(named).collect();
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
-    // All of it may be cut off, so read it twice.
+    // Everything after this position may be cut off, so read it twice.
     scan::behind(&mut walk, log_id, &later)?.lost.map_or(Ok(()), Err)?;
     walk.input.look_again()?;
     let EndScan { rest, later: rests, lost } = scan::behind(&mut walk, log_id, &later)?;
@@ -193,9 +195,9 @@ fn stated(walk: &Walk) -> u64 {
     walk.last.map_or(0, |(batch, _)| batch.durable_sequence)
 }
 
-/// Writes and flushes a batch without records at the end of a walk. It states that all records
-/// before it are durable, as removed batches did. Without it, one of the records could be lost
-/// later and count as torn.
+/// Writes and flushes an empty batch after the last one of a walk. It states that all records
+/// before it are durable, as the removed batches did. Otherwise, a record lost later would be
+/// mistaken for a torn write.
 fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let place = walk.end.next_multiple_of(walk.block_bytes);
     let batch = BatchHeader {
@@ -209,7 +211,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let mut bytes = [0; batch::HEADER_BYTES];
     let checksum = batch.encode(&mut bytes, walk.seed);
     let mut engine = walk.input.files.engine();
-    // Not direct, as it is not a whole block.
+    // The write is not direct, because it does not fill a whole block.
     let file = engine.open_file(&walk.input.path, &FileOptions::new().write(true))?;
     engine.write(file, place, &bytes)?;
     engine.flush(file)?;
@@ -219,7 +221,7 @@ fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts a new log because nothing was ever intact. Keeps the old files aside.
+/// Starts a new log, because no part of the old one was ever intact. Keeps the old files aside.
 fn begin_anew(files: &LogFiles, segments: &[SegmentHead]) -> Result<Recovery, Error> {
     let mut later = Vec::with_capacity(segments.len());
     for SegmentHead { path, .. } in segments {
@@ -232,8 +234,8 @@ fn begin_anew(files: &LogFiles, segments: &[SegmentHead]) -> Result<Recovery, Er
     Ok(Recovery { recovered, log_id, sealed, active: None, next_sequence: 0 })
 }
 
-/// Completes a cut interrupted by a crash: deletes the files that it removed from the log, and the
-/// end of the segment that it left.
+/// Completes a cut that a crash has interrupted: deletes the files that the cut removed from the
+/// log, and the removed end of the continued segment.
 fn complete_cuts(
     files: &LogFiles,
     names: &SegmentNames,
@@ -250,7 +252,7 @@ fn complete_cuts(
         if cut::is_left(files, before, &header)? {
             left.push((before.path.clone(), cut::end_before(&header)));
         } else if std::ptr::eq(after, &segments[segments.len() - 1]) {
-            // The flush of the shorter file may have failed.
+            // The flush of the shortened file may have failed.
             Input::open(files, &before.path, true, false)?.flush()?;
         }
     }
@@ -258,13 +260,13 @@ fn complete_cuts(
         return Ok(());
     }
     let mut engine = files.engine();
-    // The name of the segment that states the cut is durable before any record is gone.
+    // The name of the segment that states the cut must be durable before any record is deleted.
     engine.sync_folder(files.path())?;
-    // Newest first.
+    // The newest file is removed first.
     dead.iter().rev().try_for_each(|path| engine.remove(path))?;
     for (path, end) in left {
         let file = engine.open_file(&path, &FileOptions::new().write(true))?;
-        // No block that stays is written.
+        // Truncation writes no block that remains in the log.
         engine.truncate(file, end)?;
         engine.flush(file)?;
         engine.close_file(file)?;

@@ -1,4 +1,4 @@
-//! Rescue of damaged logs: proves that records are lost, and saves the rest.
+//! The rescue of damaged logs: proves that records are lost, and saves the others.
 
 pub(super) mod end;
 pub(super) mod repair;
@@ -20,15 +20,15 @@ use crate::progress::{Watch, unwatched};
 use std::path::{Path, PathBuf};
 
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
-/// may stop the reading.
+/// can stop the reading.
 ///
-/// A process may write the log concurrently, so a record may arrive between the look at its place
-/// and the proof that it was durable. This reads a damaged log twice, and reports only damage that
-/// it found both times. A write in flight may look like a torn end. Segments that retention removes
-/// before they are read are skipped.
+/// A process may be writing the log, so a record may arrive after its position was read and before
+/// the proof that it was durable. So a damaged log is read twice, and only damage found both times
+/// is reported. A write in flight may look like a torn end. Segments that retention removes before
+/// they are read are skipped.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log. Damage and garbage are reported, not
-/// errors.
+/// Fails with [`Error::Refused`] if the folder has no log. Damage and garbage are not errors, but
+/// part of the result.
 ///
 /// ```
 /// use wrote::Log;
@@ -69,13 +69,13 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Segments that have each other's names get their own back. Every whole record keeps its sequence,
-/// even at another place of its segment than it was written
-/// to, and where the header of its batch is lost. Lost records leave a gap. Damaged segments and
-/// garbage are kept aside in files named `.damaged-N`. A torn end is left to the next open.
+/// Segments that have each other's names get their own names back. Every whole record keeps its
+/// sequence, even if it was found at another position than it was written to, or if the header of
+/// its batch is lost. Lost records leave a gap. Damaged segments and garbage are kept aside in
+/// files named `.damaged-N`. A torn end is left to the next open.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
-/// loss at any moment leaves a log that can be repaired.
+/// Fails with [`Error::Refused`] if the folder has no log, or if the log is open for writing. After
+/// a power loss at any moment, the log can still be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let held = Folder::open(folder.as_ref())?;
     names::check_log(&LogFiles::open_in(None, &held)?)?;
@@ -88,11 +88,11 @@ pub fn repair(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The segment.
+    /// The path of the segment.
     pub path: PathBuf,
-    /// The first damaged byte.
+    /// The offset of the first damaged byte.
     pub offset_bytes: u64,
-    /// The first record that was lost at this place.
+    /// The first record that was lost at this position.
     pub sequence: u64,
     /// The number of lost records, if known.
     pub records: Option<u64>,

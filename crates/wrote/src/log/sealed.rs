@@ -1,5 +1,5 @@
-//! Sealed segments: the files of a log that no writer changes any more, for programs that
-//! store them elsewhere.
+//! Sealed segments, the files of a log that no writer will change, for programs that store them
+//! elsewhere.
 
 use super::batch::BatchHeader;
 use super::chain::{self, SegmentHead};
@@ -16,64 +16,68 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A segment of a log: a file, as its header and its end state it.
+/// A segment of a log, which is a file, as its header and its end describe it.
 ///
-/// A sealed one, which [`Segment::sealed`] lists, is full and durable, and never changes again.
-/// Only [`repair`](fn@super::repair) rewrites such a file, if the disk has damaged it; and a cut
-/// ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes it.
+/// A sealed segment, as listed by [`Segment::sealed`], is full and durable, and never changes
+/// again, with two exceptions: [`repair`](fn@super::repair) rewrites the file if the disk has
+/// damaged it, and a cut ([`Log::truncate_from`](super::Log::truncate_from)) shortens or removes
+/// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Segment {
-    /// The file; empty if only its beginning was read.
+    /// The path of the file; empty if only the beginning of the segment was read.
     pub path: PathBuf,
-    /// The log's random number, equal in all its segments.
+    /// The log's random number, which is the same in all of its segments.
     pub log_id: u64,
-    /// The segment's number, which its name has too.
+    /// The number of the segment, which is also in its name.
     pub number: u64,
-    /// The sequence of its first record.
+    /// The sequence of the first record.
     pub first_sequence: u64,
-    /// The bytes of the segment before, up to the end of its last batch; 0 if there was none.
+    /// The length in bytes of the previous segment up to the end of its last batch; 0 if there was
+    /// none.
     pub previous_bytes: u64,
-    /// When it was started, by the writer's clock, at the latest when its first record was written.
+    /// The time when the segment was started, by the writer's clock. It is not later than the write
+    /// of the first record.
     pub created_at: SystemTime,
-    /// The sequence after its last record; at the beginning of a segment, the sequence of its first
-    /// record.
+    /// The sequence after the last record; if only the beginning of the segment was read, the
+    /// sequence of the first record.
     pub end_sequence: u64,
-    /// The bytes up to the end of its last batch. The file may be longer: zeros follow.
+    /// The length in bytes up to the end of the last batch. The file may be longer, because other
+    /// bytes, such as zeros, may follow.
     pub bytes: u64,
-    /// The file's length in bytes; 0 if only its beginning was read.
+    /// The length of the file in bytes; 0 if only the beginning of the segment was read.
     pub file_bytes: u64,
-    /// Its records. Where all of it was read ([`Segment::examine`], [`verify`](fn@super::verify)),
-    /// without the places that their producers or a repair left empty, which a
-    /// [`summary`](fn@super::summary) counts. 0 in a list of sealed segments.
+    /// The number of records if all of the segment was read ([`Segment::examine`],
+    /// [`verify`](fn@super::verify)), without the places that producers or a repair left empty,
+    /// which [`summary`](fn@super::summary) counts. 0 in a list of sealed segments.
     pub records: u64,
-    /// The bytes of these records, where all of it was read.
+    /// The number of bytes in these records, if all of the segment was read.
     pub record_bytes: u64,
     /// The folder in which the segment was listed.
     pub(super) folder: Option<Folder>,
 }
 
 impl Segment {
-    /// The bytes at the beginning of a segment that [`Segment::beginning`] needs.
+    /// The number of bytes at the beginning of a segment that [`Segment::beginning`] needs.
     pub const BEGINNING_BYTES: usize = HEADER_BYTES;
 
-    /// Returns the name of a segment's file: twenty digits and `.segment`.
+    /// Returns the name of a segment's file, which consists of twenty digits and `.segment`.
     pub fn name(number: u64) -> String {
         format!("{number:020}.{}", segment::EXTENSION)
     }
 
-    /// Returns the number in a name that [`Segment::name`] made; `None` for any other name.
+    /// Returns the number in a name built by [`Segment::name`]; `None` for any other name.
     pub fn number_in(name: &str) -> Option<u64> {
         segment::number(Path::new(name)).filter(|_| !name.contains('/'))
     }
 
-    /// Reads the beginning of a segment from its first [`Segment::BEGINNING_BYTES`]; `None` if they
-    /// are not a valid header.
+    /// Decodes the beginning of a segment from its first [`Segment::BEGINNING_BYTES`] bytes; `None`
+    /// if they are not a valid header.
     pub fn beginning(bytes: &[u8]) -> Option<Segment> {
         SegmentHeader::decode(bytes).ok().map(|header| Segment::of(&header))
     }
 
-    /// Reads one segment by itself, anywhere, and checks every record up to the first invalid one.
+    /// Reads a single segment, in any folder, and checks every record up to the first invalid one.
     /// Fails with [`Error::Damaged`] if the file does not start as the segment that its name
     /// states.
     pub fn examine(path: impl AsRef<Path>) -> Result<Segment, Error> {
@@ -81,19 +85,20 @@ impl Segment {
         Segment::read(&LogFiles::open_in(None, &Folder::named(folder_of(path)))?, path)
     }
 
-    /// Lists the sealed segments of the log in `folder` from number `from` on, in order, even while
-    /// any process writes it. Takes no lock and writes nothing. All records before
-    /// `durable_sequence` are known to be durable, as by
-    /// [`Log::durable_sequence`](super::Log::durable_sequence); 0 if unknown.
+    /// Returns the sealed segments of the log in `folder` from number `from` on, in order. Takes no
+    /// lock and writes nothing, so a process may be writing the log. All records before
+    /// `durable_sequence` must be known to be durable, for example from
+    /// [`Log::durable_sequence`](super::Log::durable_sequence); pass 0 if this is unknown.
     ///
-    /// A segment counts as sealed once no crash can change it: all its records are durable, and so
-    /// is a record of the next segment. Otherwise power loss could remove the next segment, and the
-    /// log would continue in this one. The proof is `durable_sequence`, or one stated by a later
-    /// batch.
+    /// A segment is sealed once no crash can change it: all its records are durable, and so is a
+    /// record of the next segment. Otherwise, a power loss could remove the next segment, and the
+    /// log would continue in this one. The proof is `durable_sequence`, or a durable sequence
+    /// stated by a later batch.
     ///
-    /// Reads the first bytes of each segment, and of the last one the headers of batches until one
-    /// states the proof. Fails with [`Error::Refused`] if the folder has no log; with
-    /// [`Error::Damaged`] if a segment is missing between two others, or does not start as one.
+    /// Reads the first bytes of each segment and, in the last one, batch headers until one of them
+    /// states the proof. Fails with [`Error::Refused`] if the folder has no log. Fails with
+    /// [`Error::Damaged`] if a segment is missing between two others, or a file does not start as a
+    /// segment.
     pub fn sealed(
         folder: impl AsRef<Path>,
         from: u64,
@@ -109,20 +114,20 @@ impl Segment {
         })
     }
 
-    /// Opens its file for reading, in the folder in which the segment was found, even if that was
-    /// renamed since.
+    /// Opens the file for reading, in the folder in which the segment was found, even if that
+    /// folder has been renamed.
     pub fn open(&self) -> Result<File, Error> {
         let file = open_within(self.folder.as_ref(), &self.path, OFlags::empty());
         file.tried(&self.path, Action::Open)
     }
 
     /// Reads the whole sealed segment and checks every record. Fails with [`Error::Damaged`] if a
-    /// record up to its end is missing.
+    /// record is missing before the end of the segment.
     pub fn check(&self) -> Result<(), Error> {
         let named = || Folder::named(folder_of(&self.path));
         let folder = self.folder.clone().unwrap_or_else(named);
         let found = Segment::read(&LogFiles::open_in(None, &folder)?, &self.path)?;
-        // Where recovery cut the segment, zeros may stand between its last record and its end.
+        // If recovery cut the segment, there may be zeros between its last record and its end.
         if found.end_sequence == self.end_sequence && found.bytes <= self.bytes {
             return Ok(());
         }
@@ -169,7 +174,7 @@ impl Segment {
                 WalkStep::End => break,
             }
         }
-        // Where recovery cut the last batch, its header still counts the records after the cut.
+        // If recovery cut the last batch, its header still counts the records after the cut.
         (found.end_sequence, found.bytes) = (walk.sequence, walk.end);
         Ok(found)
     }
@@ -181,7 +186,7 @@ fn sealed(
     mut durable_sequence: u64,
 ) -> Result<Vec<Segment>, Error> {
     let mut heads = chain::read_headers(files, names)?;
-    // The last files may be prepared for later batches only.
+    // The last files may only be prepared for later batches.
     let begun = heads.iter().rposition(|head| head.header.is_some()).map_or(0, |last| last + 1);
     heads.truncate(begun);
     let stated =
@@ -223,8 +228,8 @@ fn sealed(
     Ok(sealed)
 }
 
-/// Returns the bytes of a segment up to the end of its last batch. The next segment states them,
-/// unless a repair has rewritten this one since.
+/// Returns the length in bytes of a segment up to the end of its last batch. The next segment
+/// states this length, unless a repair has rewritten this segment in between.
 fn used_bytes(
     files: &LogFiles,
     head: &SegmentHead,
@@ -241,7 +246,7 @@ fn used_bytes(
 }
 
 /// Reads batch headers of the last segment up to the first one that states that a record of this
-/// segment was durable. Returns the most that was stated.
+/// segment was durable. Returns the highest durable sequence stated.
 fn stated_in(files: &LogFiles, path: &Path, header: &SegmentHeader) -> Result<u64, Error> {
     let mut walk = Walk::new(Input::open(files, path, true, false)?, header);
     let mut durable_sequence = 0;

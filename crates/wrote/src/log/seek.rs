@@ -1,27 +1,28 @@
-//! Searches for a record in the middle of a segment, without reading the records before it.
+//! Searches for a record in a segment without reading all records before it.
 //!
 //! The search picks an offset in the file and takes the first batch header after it. A record may
-//! contain the bytes of a batch, so a header counts only if no earlier batch extends over it. The
-//! first batch of a segment states the maximum length of the others, which limits how far back the
-//! search checks. Without that statement the caller reads from the segment's start.
+//! contain the bytes of a batch, so a header is believed only if no earlier batch extends over it.
+//! The first batch of a segment states the maximum length of the others, which limits how far back
+//! the search must check. Without that statement, the caller reads from the start of the segment.
 //!
-//! A batch counts only with all before it: one in flight during a power loss may be there without
-//! its predecessors. So the search ends at a batch before which everything was durable, according
-//! to a later batch or the caller.
+//! A batch is part of the log only if all earlier batches exist: a batch in flight during a power
+//! loss may be on the disk without the ones before it. So the search ends at a batch before which
+//! everything was durable, according to a later batch or to the caller.
 
 use super::batch::BatchHeader;
 use super::segment;
 use super::walk::{self, Walk};
 use crate::Error;
 
-/// The place of a segment's first batch.
+/// The offset of a segment's first batch.
 const BEGIN: u64 = segment::HEADER_BYTES as u64;
-/// Within this multiple of the longest batch, a reader reads on instead of searching.
+/// The distance, in lengths of the longest batch, within which a reader reads on instead of
+/// searching.
 const NEAR: u64 = 3;
-/// The most probes of one search. Each halves the rest, or does better.
+/// The maximum number of probes in one search. Each probe at least halves the remaining range.
 const LOOKS_MAX: u32 = 64;
 
-/// The place of a batch, and the sequence of its first record.
+/// The offset of a batch, and the sequence of its first record.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     offset: u64,
@@ -30,19 +31,19 @@ struct Known {
 
 #[derive(Debug)]
 struct Search {
-    /// The maximum number of bytes of a batch, in whole blocks.
+    /// The maximum length of a batch in bytes, rounded up to whole blocks.
     reach_bytes: u64,
-    /// The segment's first batch, and its end: it is the only one that begins at no block.
+    /// The segment's first batch, and its end. It is the only batch that does not begin at a block.
     first: BatchHeader,
     first_end: u64,
-    /// Every record before this sequence was durable once.
+    /// The sequence before which every record was durable.
     durable_sequence: u64,
 }
 
-/// Moves a walk from its segment's start to a batch near record `sequence`, or before it. The walk
-/// stays where it is if nothing proves a better position. Returns the sequence before which all
-/// records were durable, by `durable` and by the batches seen; `None` if the segment is too short
-/// for a search.
+/// Moves a walk from the start of its segment to a batch near record `sequence`, but not after it.
+/// If nothing proves a better position, the walk does not move. Returns the sequence before which
+/// all records were durable, according to `durable` and the batches seen; `None` if the segment is
+/// too short for a search.
 ///
 /// `durable` returns the sequence before which all records were durable, as far as the caller
 /// knows. It is called only if the segment is long enough for a search.
@@ -66,8 +67,8 @@ pub(super) fn seek(
     Ok(Some(search.durable_sequence))
 }
 
-/// Moves a walk from its segment's start to a batch near the first one written at `at_ns` or later,
-/// or before it, if the segment is long enough for a search.
+/// Moves a walk from the start of its segment to a batch near the first one written at or after
+/// `at_ns`, but not after it, if the segment is long enough for a search.
 pub(super) fn seek_time(walk: &mut Walk, at_ns: u64) -> Result<(), Error> {
     let Some(mut search) = Search::new(walk)? else { return Ok(()) };
     let found = search.run(walk, None, |batch| batch.written_at_ns < at_ns, |_, _| None)?;
@@ -87,14 +88,15 @@ impl Search {
         Ok(Some(search).filter(|_| first.first_sequence == walk.sequence && is_long))
     }
 
-    /// Finds a batch near this record, or before it. `high` is a place behind it, if one is known.
+    /// Finds a batch near this record, but not after it. `high` is a known position after the
+    /// record, if any.
     fn by_sequence(
         &mut self,
         walk: &mut Walk,
         sequence: u64,
         high: Option<Known>,
     ) -> Result<Known, Error> {
-        // Where the record would be if all were equally long.
+        // The guess is the offset of the record if all records had the same length.
         let guess = |low: Known, high: Known| {
             let bytes = high.offset.saturating_sub(low.offset);
             let records = high.sequence.saturating_sub(low.sequence);
@@ -104,8 +106,8 @@ impl Search {
         self.run(walk, high, |batch| batch.first_sequence <= sequence, guess)
     }
 
-    /// Finds a batch near the last one that is `is_before`, or before it. `guess` returns a place
-    /// between two, which is tried instead of the middle.
+    /// Finds a batch near the last one for which `is_before` holds, but not after it. `guess`
+    /// returns an offset between two positions, which is tried instead of the middle.
     fn run(
         &mut self,
         walk: &mut Walk,
@@ -120,7 +122,7 @@ impl Search {
                 break;
             }
             let guessed = high.filter(|_| look % 3 != 2).and_then(|high| guess(low, high));
-            // A look finds the batch after its place.
+            // A probe finds the batch after its offset.
             let place =
                 guessed.map_or(low.offset.midpoint(end), |at| at.saturating_sub(self.reach_bytes));
             let margin = ((end - low.offset) / 16).min(self.reach_bytes);
@@ -132,7 +134,7 @@ impl Search {
                 continue;
             };
             let next = Known { offset, sequence: batch.first_sequence };
-            // Damage may have put an earlier batch there.
+            // Damage may have put an earlier batch at this offset.
             if next.sequence < low.sequence {
                 break;
             }
@@ -147,17 +149,17 @@ impl Search {
         Ok(low)
     }
 
-    /// Finds the first batch at `at` or later over which no other extends; `None` if none is as
-    /// near as the next batch must be.
+    /// Finds the first batch at or after `at` over which no other batch extends; `None` if none is
+    /// as near as the next batch must be.
     fn look(&self, walk: &mut Walk, at: u64) -> Result<Option<(u64, BatchHeader)>, Error> {
         let (from, to) = (at.saturating_sub(self.reach_bytes), at + self.reach_bytes);
-        // Up to there the bytes may belong to a record.
+        // Up to this offset, the bytes may belong to a record.
         let mut covered = if from == 0 { self.first_end } else { 0 };
         walk.input.pause()?;
         walk.input.expect_up_to(to);
         for offset in (from..=to).step_by(walk.block_bytes as usize) {
             let found = walk.batch_at(offset)?;
-            // A longer one is in a record.
+            // A longer batch can only be the content of a record.
             let is_believable = |batch: &BatchHeader| u64::from(batch.bytes) <= self.reach_bytes;
             let Some((batch, _)) = found.filter(|(batch, _)| is_believable(batch)) else {
                 continue;

@@ -1,4 +1,4 @@
-//! Segments: the files of a log, their names, their headers, and where batches start.
+//! Segments, the files of a log: their names, their headers, and where batches start in them.
 
 use super::record::{u32_at, u64_at};
 use crate::engine::folder_of;
@@ -9,78 +9,80 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a segment header. The first batch begins right after it.
+/// The length of a segment header in bytes. The first batch begins right after it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Batches start at multiples of this. No disk writes a larger unit, so a block
-/// that holds acknowledged records is never rewritten (W3).
+/// The block size. Batches start at its multiples. No disk writes a larger unit, so a block that
+/// holds acknowledged records is never rewritten (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// The limit of segment numbers and sequences. Arithmetic on numbers from a file thus can't
-/// overflow, and the flusher has numbers left for other operations.
+/// The exclusive limit of segment numbers and sequences. It ensures that arithmetic on numbers from
+/// a file can't overflow, and leaves the flusher numbers for other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
-/// The end of a segment's name.
+/// The file extension of a segment.
 pub(crate) const EXTENSION: &str = "segment";
 
 const MAGIC: [u8; 8] = *b"wrotelog";
-/// The version of the format.
+/// The version of the log format.
 pub(crate) const VERSION: u8 = 1;
-/// The bit below the version: the file was reused from another segment.
+/// The bit below the version that marks a file reused from another segment.
 const IS_RECYCLED: u8 = 1;
 const CLOCK_BACK: u8 = 1 << 7;
 
-/// The mark after the zeros that replace a header, in a file to be reused.
+/// The mark after the zeros that replace the header in a file to be reused.
 const RECYCLED: [u8; 8] = *b"recycled";
 
-/// In place of a distance: a cut before which the log has no segment.
+/// The value stored in place of the distance if the cut left no earlier segment to continue.
 const BACK_TO_NOTHING: u32 = (1 << 24) - 1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The file was reused, and may contain batches of another segment after its own.
+    /// Whether the file was reused, and so may contain batches of another segment after its own.
     pub is_recycled: bool,
-    /// The writer's clock stepped back: the segment was begun at an earlier time than the last one
-    /// of the segment before. Within a segment times never go back.
+    /// Whether the writer's clock stepped back: the segment was begun at an earlier time than the
+    /// last one in the previous segment. Within a segment, times never go back.
     pub clock_back: bool,
-    /// A cut started the segment: the number of the segment that it continues, 0 if there is none.
-    /// Segments between the two are not part of the log any more.
+    /// If a cut started the segment, the number of the segment that it continues; 0 if it continues
+    /// none. The segments between the two are no longer part of the log.
     pub cut_behind: Option<u64>,
-    /// The log's random number, equal in all of its segments.
+    /// The log's random number, which is the same in all of its segments.
     pub log_id: u64,
-    /// Its number in the log, which is its name too; the first is 1.
+    /// The number of the segment in the log, which is also its name. The first segment is number 1.
     pub segment_id: u64,
     pub first_sequence: u64,
-    /// Bytes of the segment before it up to the end of that segment's last batch; 0 in the first.
+    /// The length in bytes of the previous segment up to the end of its last batch; 0 in the first
+    /// segment.
     pub previous_bytes: u64,
     pub previous_checksum: u32,
-    /// Batches begin at multiples of this many bytes.
+    /// The block size in bytes. Batches begin at its multiples.
     pub block_bytes: u32,
-    /// Time of its beginning, in nanoseconds since 1970.
+    /// The time when the segment was begun, in nanoseconds since 1970.
     pub created_at_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
-    /// It does not start as a segment, or its header is damaged.
+    /// The file does not start as a segment, or its header is damaged.
     Damaged,
-    /// A version that this code does not know.
+    /// The header has a format version that this code does not know.
     Version(u8),
 }
 
 impl SegmentHeader {
-    /// Returns the checksum of the segment's identity. The checksums of its batches and records
-    /// begin with it.
+    /// Returns the checksum of the segment's identity. The checksums of the segment's batches and
+    /// records continue it.
     pub(crate) fn seed(&self) -> u32 {
         seed(self.log_id, self.segment_id)
     }
 
-    /// Returns the number of the segment before it in the log; 0 if there is none.
+    /// Returns the number of the previous segment in the log; 0 if there is none.
     pub(crate) fn previous(&self) -> u64 {
         self.cut_behind.unwrap_or(self.segment_id - 1)
     }
 
-    /// Returns whether a header can state that this segment continues that one.
+    /// Returns whether the header of segment `segment_id` can state that it continues segment
+    /// `previous`.
     pub(crate) fn can_continue(segment_id: u64, previous: u64) -> bool {
         previous == 0 || segment_id - previous < u64::from(BACK_TO_NOTHING)
     }
@@ -142,13 +144,13 @@ impl SegmentHeader {
     }
 }
 
-/// Marks the start of a file to be reused. Like any prepared file it has no header yet.
+/// Writes the mark of a file to be reused. Like any prepared file, the file has no header yet.
 pub(super) fn mark_recycled(to: &mut [u8]) {
     to.fill(0);
     to[HEADER_BYTES..][..RECYCLED.len()].copy_from_slice(&RECYCLED);
 }
 
-/// Returns whether a file begins as [`mark_recycled`] made it.
+/// Returns whether a file begins with the mark that [`mark_recycled`] writes.
 pub(super) fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.split_at_checked(HEADER_BYTES).is_some_and(|(header, behind)| {
         behind.starts_with(&RECYCLED) && header.iter().all(|&byte| byte == 0)
@@ -163,18 +165,18 @@ pub(crate) fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
-/// Returns the path of the segment with this number, which has twenty digits, so that names sort as
-/// numbers do.
+/// Returns the path of the segment with this number. The name has twenty digits, so that names sort
+/// like their numbers.
 pub(crate) fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.{EXTENSION}"))
 }
 
-/// Returns the number in a name that [`path`] made; `None` for any other name.
+/// Returns the number in a name that [`path`] has built; `None` for any other name.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     number_before(path, EXTENSION).filter(|&number| number > 0)
 }
 
-/// Returns the number in a name of twenty digits with this extension.
+/// Returns the number in a name that consists of twenty digits and this extension.
 pub(super) fn number_before(path: &Path, extension: &str) -> Option<u64> {
     let name = path.as_os_str().as_bytes();
     let name = &name[name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)..];
@@ -184,7 +186,7 @@ pub(super) fn number_before(path: &Path, extension: &str) -> Option<u64> {
     digits.parse().ok().filter(|&number| number < NUMBER_END)
 }
 
-/// Creates the error for unreadable records although they, or later ones, were durable.
+/// Creates the error for records that are unreadable although they, or later ones, were durable.
 pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
     let folder = folder_of(path).display();
     let because =
@@ -194,22 +196,22 @@ pub(super) fn damaged(path: &Path, offset: u64, what: &str) -> Error {
 
 pub(super) const NOT_BEGUN: &str = "not a log segment (bad header)";
 
-/// Creates the error of a file that does not begin as a segment.
+/// Creates the error for a file that does not begin as a segment.
 pub(super) fn not_begun(path: &Path) -> Error {
     damaged(path, 0, NOT_BEGUN)
 }
 
-/// Creates the error of a record that can't be read at this offset.
+/// Creates the error for a durable record that can't be read at this offset.
 pub(super) fn lost(path: &Path, offset: u64, sequence: u64) -> Error {
     damaged(path, offset, &format!("record {sequence} can't be read, and was durable once"))
 }
 
-/// Creates the error of a segment that is missing before the one at `path`.
+/// Creates the error for segment `number`, which is missing before the segment at `path`.
 pub(super) fn missing(path: &Path, number: u64) -> Error {
     damaged(path, 0, &format!("segment {number} of the log is not there"))
 }
 
-/// Returns a random number for a new log, from the standard library's own random source.
+/// Returns a random number for a new log, from the random source of the standard library.
 pub(super) fn new_log_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -224,39 +226,40 @@ pub(super) fn unix_ns() -> u64 {
 
 #[cfg(test)]
 thread_local! {
-    /// How far this thread's clock is ahead of the machine's.
+    /// The offset of this thread's clock from the system clock, in nanoseconds.
     pub(super) static CLOCK_OFFSET_NS: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns whether the clock stepped back so far that a segment begins there.
+/// Returns whether the clock has stepped back so far that a new segment must begin.
 pub(super) fn clock_is_back(now_ns: u64, last_ns: u64) -> bool {
     now_ns.saturating_add(1_000_000_000) < last_ns
 }
 
-/// Returns the nanoseconds from 1970 until `age` ago; 0 if that is earlier.
+/// Returns the time `age` ago, in nanoseconds since 1970; 0 if that was before 1970.
 pub(super) fn unix_ns_ago(age: Duration) -> u64 {
     unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A segment that is written, or waits for its flush.
+/// A segment that is being written, or that waits for its flush.
 pub(super) struct OpenSegment {
     pub file: FileId,
     pub path: PathBuf,
     pub number: u64,
     pub end: u64,
-    /// The end of its prepared space, which no record may exceed.
+    /// The end of the prepared space, which no record may exceed.
     pub prepared: u64,
-    /// The end of the blocks that were written before its records.
+    /// The end of the blocks that had already been written before records were written to them.
     pub written: u64,
     pub last_checksum: u32,
     pub first_sequence: u64,
     pub end_sequence: u64,
-    /// Its file was another segment's.
+    /// Whether the file belonged to another segment before.
     pub is_recycled: bool,
     pub created_at_ns: u64,
-    /// It exceeded its age: the batch after the next starts another.
+    /// Whether the segment has exceeded its maximum age. If so, the batch after the next one starts
+    /// another segment.
     pub is_old: bool,
-    /// It was written since the last flush started.
+    /// Whether records have been written to the segment since the last flush started.
     pub is_dirty: bool,
 }
 
@@ -280,46 +283,49 @@ impl OpenSegment {
     }
 }
 
-/// How a log lies in its segments.
+/// The layout of a log in its segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// The maximum number of bytes of a batch, with headers.
+    /// The maximum length of a batch in bytes, including headers.
     pub capacity: u64,
-    /// Batches begin at multiples of this.
+    /// The block size in bytes. Batches begin at its multiples.
     pub block_bytes: u64,
-    /// A segment ends before the first batch of full capacity that would exceed this length.
+    /// The maximum length of a segment. It ends before the first batch whose full capacity would
+    /// exceed this length.
     pub segment_bytes: u64,
-    /// The first segments are shorter.
+    /// The ramp on which the first segments are shorter, if any.
     pub ramp: Option<Ramp>,
-    /// The log's number. Every checksum of the log begins with it.
+    /// The log's random number. Every checksum in the log begins with it.
     pub log_id: u64,
 }
 
-/// Segments of increasing length until the full length is reached. So each one's space can be
-/// prepared completely before it starts, and is at most what the log has written before.
+/// A series of segments of increasing length, until the full length is reached. It allows the space
+/// of each segment to be prepared completely before the segment starts, and limits that space to
+/// the length of all that the log has written before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ramp {
-    /// The segment in which the log started to write, and the length that it may reach.
+    /// The segment in which the log started to write, and the length that this segment may reach.
     pub segment: u64,
     pub bytes: u64,
-    /// The length of the second segment. Each later one is twice as long.
+    /// The length of the second segment in bytes. Each later segment is twice as long as the
+    /// previous one.
     pub second_bytes: u64,
 }
 
-/// The number of segments of a ramp, after which all have full length.
+/// The number of segments in a ramp, after which all segments have the full length.
 const RAMP_SEGMENTS: u64 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub first_sequence: u64,
     pub segment: u64,
-    /// Its offset in the segment; 0 if it starts the segment.
+    /// The offset in the segment; 0 at the start of the segment.
     pub offset: u64,
 }
 
 impl Ramp {
-    /// Returns the ramp to segments of `full_bytes`, which starts `grown_bytes` into a segment with
-    /// `prepared_bytes` after them.
+    /// Returns the ramp to segments of `full_bytes`. It starts at offset `grown_bytes` in segment
+    /// `segment`, where `prepared_bytes` more are prepared.
     pub(super) fn to(full_bytes: u64, segment: u64, grown_bytes: u64, prepared_bytes: u64) -> Ramp {
         let least = (full_bytes >> RAMP_SEGMENTS).max(prepared_bytes);
         let second_bytes = least.next_multiple_of(BLOCK_BYTES);
@@ -328,8 +334,9 @@ impl Ramp {
 }
 
 impl Layout {
-    /// Returns `at`, or the start of the next segment if `rotate` or if a full batch would not fit.
-    /// On a ramp, full means twice as long as the last batch of `last_bytes`.
+    /// Returns `at`, or the start of the next segment if `rotate` is set or a full batch would not
+    /// fit. On a ramp, a full batch is taken to be twice as long as the last batch, which had
+    /// `last_bytes`.
     pub(super) fn start(&self, at: Start, rotate: bool, last_bytes: u64) -> Start {
         let fits = at.offset + self.capacity <= self.segment_bytes
             && at.offset + self.capacity.min(2 * last_bytes) <= self.bytes_of(at.segment);
@@ -339,7 +346,7 @@ impl Layout {
         Start { segment: at.segment + 1, offset: 0, ..at }
     }
 
-    /// Returns the length of a segment. A batch on a ramp may exceed it.
+    /// Returns the planned length of a segment. A batch on a ramp may exceed it.
     pub(super) fn bytes_of(&self, segment: u64) -> u64 {
         let bytes = match self.ramp {
             Some(ramp) if segment <= ramp.segment => ramp.bytes,
@@ -400,7 +407,7 @@ mod tests {
         };
         assert_eq!(with(4), Err(NotASegment::Version(2)));
         assert_eq!(with(1), Err(NotASegment::Version(0)));
-        // A cut after a segment before the first.
+        // The header states a cut that continues a segment before the first one.
         assert_eq!(with(0x402), Err(NotASegment::Damaged));
     }
 
@@ -448,7 +455,7 @@ mod tests {
         assert_eq!(layout.start(at, false, 256), at);
         assert_eq!(layout.start(at, true, 256), next);
         assert_eq!(layout.start(Start { offset: 1024, ..at }, false, 1), next);
-        // A full batch always fits into the whole of a segment.
+        // A full batch always fits into an empty segment.
         assert_eq!(layout.start(Start { offset: 0, ..at }, false, 512).offset, 0);
         let full = Start { segment: 100, offset: 4096 - 512, ..at };
         assert_eq!(layout.start(full, false, 512), full);

@@ -1,10 +1,10 @@
-//! The space of a log: its segments, from being prepared ahead of their records to being sealed,
-//! reused or removed.
+//! The space of a log: its segments, from the time when they are prepared ahead of their records
+//! until they are sealed, reused or removed.
 //!
-//! The policy chooses a lane when the log is opened. Records that callers wait to be durable are
-//! written directly, into blocks that were written before: the ones of a removed segment's file, or
-//! zeros. A flush of them changes no metadata of the file system. All others go through the page
-//! cache, into allocated space.
+//! The sync policy determines how records are written. If callers wait for records to become
+//! durable, the records bypass the page cache and go into blocks that were written before, either
+//! in the file of a removed segment or with zeros. Flushing these records changes no metadata of
+//! the file system. All other records go through the page cache, into allocated space.
 
 use super::ahead::{Ahead, Room};
 use super::batch::{self, BatchHeader};
@@ -24,8 +24,8 @@ use crate::{Action, Completion, Engine, Error, FileId};
 use std::io;
 use std::time::Duration;
 
-/// The maximum number of full segments that are not durable: each keeps its file open, and opening
-/// after a crash reads them all.
+/// The maximum number of full segments that are not durable. Each of them keeps its file open, and
+/// opening the log after a crash reads all of them.
 const FULL_MAX: usize = 64;
 
 pub(super) struct Space {
@@ -35,18 +35,18 @@ pub(super) struct Space {
     previous: Option<(u64, u32)>,
     /// The time of the last batch.
     written_at_ns: u64,
-    /// Full segments that are not flushed yet.
+    /// The full segments that have not been flushed yet.
     full: Vec<OpenSegment>,
     pub(super) ahead: Ahead,
     retention: Retention,
-    /// Names in the folder have changed since the folder was synced.
+    /// Whether names in the folder have changed since the folder was last synced.
     is_folder_dirty: bool,
-    /// Segments were removed since the folder was synced.
+    /// Whether segments have been removed since the folder was last synced.
     has_removed: bool,
 }
 
 impl Space {
-    /// Makes the space of a log that continues in `segment`, or begins in `first`.
+    /// Creates the space of a log that continues in `segment` or begins in `first`.
     pub(super) fn new(
         segment: Option<OpenSegment>,
         first: Option<Preparation>,
@@ -73,12 +73,12 @@ impl Space {
         !self.full.is_empty()
     }
 
-    /// Returns whether a full segment holds only records before `sequence`.
+    /// Returns whether a full segment has only records before `sequence`.
     pub(super) fn has_full_before(&self, sequence: u64) -> bool {
         self.full.iter().any(|segment| segment.end_sequence <= sequence)
     }
 
-    /// Returns the sequence after the records of the full segments; 0 if there are none.
+    /// Returns the sequence after the last record of the full segments; 0 if there are none.
     pub(super) fn full_end(&self) -> u64 {
         self.full.last().map_or(0, |last| last.end_sequence)
     }
@@ -95,7 +95,8 @@ impl Space {
         self.segment.as_ref().map(|segment| segment.number)
     }
 
-    /// Prepares the space of a batch about to be written, and starts its segment.
+    /// Prepares the space for a batch that is about to be written, and begins its segment if
+    /// necessary.
     pub(super) fn make_room(
         &mut self,
         engine: &mut Engine,
@@ -124,7 +125,8 @@ impl Space {
     ) -> Result<Room, Error> {
         match self.ahead.prepare(engine, state, &mut self.segment, number, 0)? {
             Room::Ready => {}
-            // If no file can be opened, files of earlier segments are closed first.
+            // If no descriptor is available to open a file, the files of earlier segments must be
+            // closed first.
             Room::Lacks(error)
                 if matches!(error.errno(), libc::EMFILE | libc::ENFILE) && self.has_full() =>
             {
@@ -163,14 +165,15 @@ impl Space {
         }
     }
 
-    /// Waits until at most `left` full segments are not durable.
+    /// Returns whether at most `left` full segments are not durable; requests their flush if there
+    /// are more.
     fn wait_for_full(
         &mut self,
         engine: &mut Engine,
         state: &LogState,
         left: usize,
     ) -> Result<Room, Error> {
-        // A batch in flight may become durable by its own write, and then no flush seals.
+        // A batch in flight may become durable by its own write. Then no flush seals its segment.
         self.seal(engine, state)?;
         if self.full.len() <= left {
             return Ok(Room::Ready);
@@ -179,7 +182,7 @@ impl Space {
         Ok(Room::Waits)
     }
 
-    /// Continues preparing space ahead of the records.
+    /// Continues to prepare space ahead of the records.
     pub(super) fn prepare_ahead(
         &mut self,
         engine: &mut Engine,
@@ -197,7 +200,8 @@ impl Space {
         self.ahead.settle(engine, &mut self.segment, completion)
     }
 
-    /// Adds a batch to its segment, which was begun, and writes its headers. Returns its file.
+    /// Adds a batch to its segment, which must have begun, and writes its headers into `buffer`.
+    /// Returns the file of the segment.
     pub(super) fn add_batch(
         &mut self,
         state: &LogState,
@@ -223,7 +227,7 @@ impl Space {
             segment.is_old = true;
             state.claims.rotate();
         }
-        // Only a segment's beginning goes back with the clock.
+        // Times go back with the clock only at the beginning of a segment.
         self.written_at_ns = if offset == 0 { now } else { now.max(self.written_at_ns) };
         let mut at = 0;
         if offset == 0 {
@@ -260,17 +264,17 @@ impl Space {
     }
 
     /// Returns the oldest file with written records that are not flushed, and the sequence before
-    /// which all are durable once it is. All records before `written` are written.
+    /// which all records are durable once it is flushed. All records before `written` are written.
     pub(super) fn take_dirty(&mut self, written: u64) -> (Option<FileId>, u64) {
         let mut segments = self.full.iter_mut().chain(&mut self.segment);
         let dirty = segments.find(|it| it.is_dirty && it.first_sequence < written);
         let Some(segment) = dirty else { return (None, written) };
-        // Batches in flight are not covered.
+        // The flush does not cover batches in flight.
         segment.is_dirty = segment.end_sequence > written;
         (Some(segment.file), segment.end_sequence.min(written))
     }
 
-    /// Makes the names of the segments durable, and checks them.
+    /// Makes the names of the segments durable, and fails like [`Space::check_names`].
     pub(super) fn sync_names(
         &mut self,
         engine: &mut Engine,
@@ -283,8 +287,9 @@ impl Space {
         self.check_names(engine)
     }
 
-    /// Fails if a segment's file has lost its name, or the folder was removed: its records are then
-    /// lost to the log, even if their bytes are stable.
+    /// Fails if the file of a segment has lost its name, or the folder has been removed. In both
+    /// cases, the segment's records are lost to the log even though their bytes are on stable
+    /// storage.
     pub(super) fn check_names(&self, engine: &Engine) -> Result<(), Error> {
         for OpenSegment { file, path, .. } in self.full.iter().chain(&self.segment) {
             if !engine.is_named(*file, path)? {
@@ -295,7 +300,7 @@ impl Space {
         Ok(())
     }
 
-    /// Closes full segments that are durable, and applies retention.
+    /// Closes the full segments that are durable, and applies retention.
     pub(super) fn seal(&mut self, engine: &mut Engine, state: &LogState) -> Result<(), Error> {
         let durable = state.durable.done();
         let is_durable = |it: &OpenSegment| !it.is_dirty && it.end_sequence <= durable;
@@ -303,7 +308,8 @@ impl Space {
             let OpenSegment { file, path, end, written, end_sequence, .. } = self.full.remove(0);
             let bytes = engine.file_len(file)?;
             engine.close_file(file)?;
-            // A full segment lacks at most the space of a batch.
+            // The space that is not written at the end of a full segment is at most as long as a
+            // batch.
             let is_whole = bytes <= written.max(end + state.terms.layout.capacity);
             let is_written = state.terms.zeros && is_whole;
             let written_at_ns = unix_ns();
@@ -314,7 +320,7 @@ impl Space {
         Ok(())
     }
 
-    /// Removes the oldest segments beyond the limits.
+    /// Removes the oldest segments while a limit of retention is exceeded.
     fn retain(&mut self, engine: &mut Engine, state: &LogState) {
         let active_bytes = self.full.iter().chain(&self.segment).map(|it| it.end).sum();
         let durable = state.durable.done();
@@ -326,8 +332,8 @@ impl Space {
         }
     }
 
-    /// Removes the sealed segments whose records are all before `sequence`, durably. Returns the
-    /// first remaining record.
+    /// Removes the sealed segments whose records are all before `sequence`, and makes the removal
+    /// durable. Returns the first remaining record.
     pub(super) fn trim(
         &mut self,
         engine: &mut Engine,
@@ -342,7 +348,7 @@ impl Space {
             removed = self.remove_oldest(engine, state, &oldest);
         }
         self.retain(engine, state);
-        // Retention does not wait for the folder.
+        // Retention alone does not sync the folder, so earlier removals are included.
         if self.has_removed {
             let synced = engine.sync_folder(state.terms.folder.path());
             self.has_removed = synced.is_err();
@@ -366,14 +372,14 @@ impl Space {
         Ok(())
     }
 
-    /// Returns the number of the segment that a cut begins. The file of an already prepared segment
-    /// is removed like a cut one's.
+    /// Returns the number of the segment that a cut begins. It is higher than the number of a
+    /// segment that is already prepared, whose file is removed like the files of cut segments.
     pub(super) fn number_after_cut(&self) -> u64 {
         self.ahead.number().max(self.number()).expect("a log with records has a segment") + 1
     }
 
-    /// Finds the place of a cut in the segment that holds record `next`, which was written. The log
-    /// then continues in segment `number`.
+    /// Finds the place of a cut in the segment that holds record `next`, which must have been
+    /// written. After the cut, the log continues in segment `number`.
     pub(super) fn cut_place(
         &self,
         files: &LogFiles,
@@ -385,8 +391,8 @@ impl Space {
         cut::find(files, path.expect("a log with records has a segment"), next, number)
     }
 
-    /// Cuts the log at this place while nothing is in flight, and continues in segment `number`.
-    /// Returns the start of the rest.
+    /// Cuts the log at this place while nothing is in flight. Returns the position at which the log
+    /// continues.
     pub(super) fn cut_at(
         &mut self,
         engine: &mut Engine,
@@ -403,9 +409,9 @@ impl Space {
             }
             error
         })?;
-        // From here on the log is cut, and an opening would delete the removed records' files.
+        // From now on the log is cut, and opening it would delete the files of the removed records.
         let start = self.open_after_cut(engine, state, files, next);
-        // A segment whose header the disk has damaged counts as torn.
+        // If the disk damages the header of the new segment, recovery takes the segment for torn.
         let start = start.and_then(|start| match start.first_sequence == next {
             true => Ok(start),
             false => Err(segment::not_begun(&path)),
@@ -416,7 +422,7 @@ impl Space {
         start.inspect_err(|error| state.fail(error.clone()))
     }
 
-    /// Completes a cut before record `next` as an opening does, and continues there.
+    /// Completes a cut before record `next` as opening the log would, and continues there.
     fn open_after_cut(
         &mut self,
         engine: &mut Engine,
@@ -440,8 +446,8 @@ impl Space {
         Ok(start)
     }
 
-    /// Ends a log whose records are all durable, before `next`: marks the end with a last batch,
-    /// and cuts the space after it. While nothing is in flight.
+    /// Closes a log whose records, all before `next`, are durable, while nothing is in flight:
+    /// marks the end with a last batch, and cuts off the space after it.
     pub(super) fn close(
         &mut self,
         engine: &mut Engine,
@@ -450,7 +456,7 @@ impl Space {
         after_cut: bool,
     ) -> Result<(), Error> {
         if let Some(next) = self.ahead.take_waiting() {
-            // If its file stays, the next open removes it.
+            // If its file can't be removed now, the next open removes it.
             let _ = next.abandon(engine);
         }
         self.write_closing_batch(engine, state, next, after_cut)?;
@@ -474,7 +480,7 @@ impl Space {
         let seed = segment::seed(layout.log_id, number);
         let offset = end.next_multiple_of(layout.block_bytes);
         if !self.prepare_now(engine, state, number, offset + layout.block_bytes)? {
-            // Without that mark the log is still intact, as after a crash.
+            // Without the closing batch, the log is still intact, as after a crash.
             engine.truncate(file, end)?;
             return engine.flush(file);
         }
@@ -502,7 +508,7 @@ impl Space {
     }
 
     /// Prepares the current segment up to `end`, and waits for each step. Returns whether there is
-    /// room.
+    /// room for it.
     fn prepare_now(
         &mut self,
         engine: &mut Engine,
@@ -523,7 +529,7 @@ impl Space {
         }
     }
 
-    /// Returns the sequence after each full segment.
+    /// Returns the end sequence of each full segment.
     #[cfg(test)]
     pub(super) fn full_ends(&self) -> Vec<u64> {
         self.full.iter().map(|segment| segment.end_sequence).collect()
@@ -596,7 +602,8 @@ mod tests {
             for _ in 0..2000 {
                 let _sequence = log.append(&[b'r'; 3900]).unwrap().sequence();
                 most = most.max(visit(&log, |_, space| space.full.len()));
-                // The current segment, the next, and one that has just become full.
+                // The limit may be exceeded by the current segment, the next one, and one that has
+                // just become full.
                 assert!(used_bytes(&sim) <= retain_bytes.saturating_add(3 * 8192));
             }
             assert_eq!(most, most_segments);
@@ -633,7 +640,7 @@ mod tests {
                 let sim = Sim::new(seed);
                 let log = small().on(&sim.disk()).open(folder()).unwrap();
                 log.append(b"first").unwrap().until_durable().wait().unwrap();
-                // Record 5 is in the batch of the others, or begins one.
+                // Record 5 either is in the same batch as the other records, or begins a batch.
                 for count in if seed % 2 == 0 { vec![5] } else { vec![4, 1] } {
                     let records = vec![[b'r'; 400]; count];
                     log.append_all(&records).unwrap().1.until_durable().wait().unwrap();
@@ -644,7 +651,7 @@ mod tests {
                 match (cut, appended) {
                     (Ok(()), Ok(5)) => {
                         drop(log);
-                        // The bit may have rotted elsewhere.
+                        // With `Fault::Rot`, the bit may have rotted in another place.
                         if fault == Fault::Misdirected {
                             let records = read(&sim, 0).0;
                             assert_eq!(records.len(), 6, "seed {seed}, {operation}");

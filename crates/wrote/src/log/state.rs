@@ -1,4 +1,4 @@
-//! The state of an open log, shared by its producers and its flusher, and its figures.
+//! The state and the figures of an open log, shared by its producers and its flusher.
 
 use super::claim::Claims;
 use super::segment::{Layout, Start};
@@ -17,24 +17,24 @@ pub(super) struct LogState {
     pub process: Process,
     pub terms: Terms,
     pub claims: Claims,
-    /// All records before this sequence were passed to the kernel.
+    /// The frontier before which all records have been passed to the kernel.
     pub written: Frontier,
-    /// All records before this sequence are durable.
+    /// The frontier before which all records are durable.
     pub durable: Frontier,
-    /// The buffers freed for a batch since the opening.
+    /// The number of buffers freed for batches since the log was opened.
     pub freed: Frontier,
-    /// One gate for each slot, and the common gate.
+    /// One gate for each slot, and the common gate at the end.
     pub gates: Box<[Gate]>,
-    /// The figures that are counted; [`LogState::stats`] adds the other figures.
+    /// The figures that are counted as events happen; [`LogState::stats`] adds the others.
     counted: Mutex<LogStats>,
-    /// The first error; the log writes nothing after an error (W2).
+    /// The first error. The log writes nothing after it (W2).
     failed: OnceLock<Error>,
-    /// The log was closed: every record is written.
+    /// Whether the log has been closed, so that every record is written.
     is_closed: AtomicBool,
-    /// The bells of readers that end with the log.
+    /// The bells of readers that end when the log ends.
     bells: Bells,
     lack: Lack,
-    /// The number of cuts since the opening.
+    /// The number of cuts since the log was opened.
     cuts: AtomicU64,
 }
 
@@ -43,42 +43,43 @@ pub(super) struct LogState {
 pub(crate) enum Goal {
     Written,
     Durable,
-    /// [`LogState::freed`], or any other way to get room for a record.
+    /// The frontier [`LogState::freed`], or room for a record that comes about otherwise.
     Room,
 }
 
-/// A full disk, or another temporary error: the next batch waits in memory, and the next attempt
-/// may find room.
+/// The record of a full disk or another temporary error. The next batch then waits in memory, and
+/// the next attempt may find room.
 #[derive(Default)]
 struct Lack {
     /// Whether the last attempt to write a batch found no room.
     is_now: AtomicBool,
-    /// The attempts that found none.
+    /// The number of attempts that found no room.
     times: AtomicU64,
-    /// The first record that waits, and the error of the last such attempt.
+    /// The first waiting record, and the error of the last attempt that found no room.
     last: Mutex<Option<(u64, Error)>>,
 }
 
-/// Properties of a log fixed while it is open.
+/// The properties of a log that are fixed while it is open.
 pub(super) struct Terms {
     pub folder: Folder,
     pub layout: Layout,
     pub sync: SyncPolicy,
     pub dsync: bool,
     pub zeros: bool,
-    /// Whether zeros are left out if flushes are long.
+    /// Whether zeros are left out if flushes cover many bytes.
     pub may_omit_zeros: bool,
     pub promise: Promise,
 }
 
 impl Terms {
-    /// Returns whether records bypass the page cache: where callers wait for them to be durable.
+    /// Returns whether records bypass the page cache. They do if callers wait for them to become
+    /// durable.
     pub(super) fn is_direct(&self) -> bool {
         self.sync == SyncPolicy::Always
     }
 }
 
-/// The promises to a record: once it is written, and once its write is flushed.
+/// The failures that a record survives once it is written, and once it is flushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     written: Survives,
@@ -86,7 +87,8 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// Promises for a log on this target, whose writes are `in_place` or not.
+    /// Returns the promises of a log on this target. `in_place` states whether its writes overwrite
+    /// blocks in place.
     pub(super) fn new(target: &Target, in_place: bool) -> Promise {
         let with = |flushed| target.survives(Survives::of_write(flushed, in_place));
         Promise { written: with(false), durable: with(true) }
@@ -94,8 +96,8 @@ impl Promise {
 }
 
 impl LogState {
-    /// Creates the state of a log with `slots` buffers whose next record goes to `start`, with what
-    /// its opening found.
+    /// Creates the state of a log with `slots` buffers. Its next record goes to `start`; `found`
+    /// holds the findings of the opening.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, found: LogStats) -> LogState {
         let counted = LogStats { dsync: terms.dsync, zeros: terms.zeros, ..found };
         LogState {
@@ -115,7 +117,8 @@ impl LogState {
         }
     }
 
-    /// Returns the error of a log that has failed, or that another process has open.
+    /// Fails with the log's first error if it has failed, and in a child process of the one that
+    /// opened it.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.process.check()?;
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
@@ -125,24 +128,24 @@ impl LogState {
         self.failed.get().is_some()
     }
 
-    /// Fails the log, for every present and future caller (W2).
+    /// Puts the log into the failed state, for every present and future caller (W2).
     pub(super) fn fail(&self, error: Error) {
         // Callers get the first error.
         let _ = self.failed.set(error);
-        // A failed log has no flusher that would take a ready batch.
+        // A failed log has no flusher to take a batch that this makes ready.
         let _ = self.claims.end();
         self.wake_all();
         self.bells.ring();
     }
 
-    /// Records that the log was closed, and informs streams and readers, which then end.
+    /// Records that the log has been closed, and wakes streams and readers so that they end.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         wake(self.written.all());
         self.bells.ring();
     }
 
-    /// Rings the bell once [`LogState::is_over`].
+    /// Registers a bell to be rung once [`LogState::is_over`] returns true.
     pub(super) fn ring_when_over(&self, bell: &Bell) {
         self.bells.add(bell);
         if self.is_over() {
@@ -150,8 +153,8 @@ impl LogState {
         }
     }
 
-    /// Moves the log back to record `next`, as later ones were cut. All of them were durable, so
-    /// nothing waits for one.
+    /// Moves the log back to record `next` after later records were cut off. All of them were
+    /// durable, so nothing waits for one.
     pub(super) fn cut(&self, next: u64) {
         self.cuts.fetch_add(1, Ordering::SeqCst);
         let (written, durable) = (self.written.fall(next), self.durable.fall(next));
@@ -160,17 +163,18 @@ impl LogState {
         wake(durable);
     }
 
-    /// Returns the number of cuts since the opening.
+    /// Returns the number of cuts since the log was opened.
     pub(super) fn cuts(&self) -> u64 {
         self.cuts.load(Ordering::SeqCst)
     }
 
-    /// Returns whether no more records will be written: the log was closed, or has failed.
+    /// Returns whether no more records will be written because the log has been closed or has
+    /// failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst) || self.has_failed()
     }
 
-    /// Returns whether no more records will be written, and record `sequence` was not.
+    /// Returns whether no more records will be written, and record `sequence` has not been written.
     pub(super) fn has_ended_before(&self, sequence: u64) -> bool {
         self.is_over() && sequence >= self.written.done()
     }
@@ -182,7 +186,8 @@ impl LogState {
         wake(self.freed.all());
     }
 
-    /// Informs all callers that wait for record `sequence` or a later one of the full disk.
+    /// Reports the full disk to all callers that wait for record `sequence` or a later one, or for
+    /// room.
     pub(super) fn lack_room(&self, sequence: u64, error: Error) {
         *self.lack.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((sequence, error));
         self.lack.is_now.store(true, Ordering::SeqCst);
@@ -199,33 +204,34 @@ impl LogState {
         self.lack.is_now.load(Ordering::SeqCst)
     }
 
-    /// Returns the error of a full disk, if the last attempt to write found no room.
+    /// Returns the error of a full disk if the last attempt to write a batch found no room.
     pub(super) fn lack(&self) -> Option<Error> {
         let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|_| self.lacks_room()).map(|(_, error)| error.clone().not_yet())
     }
 
-    /// Returns the number of attempts that found the disk full, for [`LogState::lacked_since`].
+    /// Returns the number of attempts that have found the disk full, to be passed to
+    /// [`LogState::lacked_since`].
     pub(super) fn lacks(&self) -> u64 {
         self.lack.times.load(Ordering::SeqCst)
     }
 
-    /// Returns the error of a full disk if the full disk keeps a caller, who waits for `end`, from
-    /// its `goal`, and if an attempt after the first `lacks` ones has found no room.
+    /// Returns the error of a full disk if an attempt after the first `lacks` ones has found no
+    /// room, and if that keeps a caller that waits for `end` from its `goal`.
     pub(super) fn lacked_since(&self, lacks: u64, goal: Goal, end: u64) -> Option<Error> {
         if self.lacks() == lacks {
             return None;
         }
         let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = last.as_ref().filter(|(record, _)| goal == Goal::Room || end > *record);
-        // A caller that waits for room has appended nothing.
+        // A caller that waits for room has not appended anything.
         waits.map(|(_, error)| match goal {
             Goal::Room => error.clone(),
             Goal::Written | Goal::Durable => error.clone().not_yet(),
         })
     }
 
-    /// Returns the goal that makes a record as safe as the log promises.
+    /// Returns the goal at which a record is as safe as the log promises.
     pub(super) fn promised(&self) -> Goal {
         if self.terms.sync == SyncPolicy::Always { Goal::Durable } else { Goal::Written }
     }
@@ -248,7 +254,8 @@ impl LogState {
         }
     }
 
-    /// Returns the outcome for everything before `end`; `None` while it is unknown.
+    /// Returns the outcome of waiting for everything before `end` to reach the goal; `None` while
+    /// it is unknown.
     pub(super) fn outcome(&self, goal: Goal, end: u64) -> Option<Result<(), Error>> {
         if self.frontier(goal).done() >= end || goal == Goal::Room && self.claims.has_room() {
             return Some(Ok(()));
@@ -258,8 +265,9 @@ impl LogState {
         failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
     }
 
-    /// Like [`LogState::outcome`], for a caller that waits since the log had found the disk full
-    /// `lacks` times, and since it had made `cuts` cuts, if it waits for a record that was there.
+    /// Like [`LogState::outcome`], for a caller whose wait began when the log had found the disk
+    /// full `lacks` times. If the caller waits for an existing record, `cuts` is the number of cuts
+    /// that the log had made by then.
     pub(super) fn outcome_since(
         &self,
         lacks: u64,
@@ -275,7 +283,7 @@ impl LogState {
         self.outcome(goal, end).or_else(lacked)
     }
 
-    /// Creates the error of a record that a closed log does not take.
+    /// Creates the error for a record appended to a closed log.
     pub(super) fn refusal_of_closed(&self) -> Error {
         let because = "the log was closed, and takes no more records";
         Error::refused(self.terms.folder.path(), because)
@@ -285,12 +293,12 @@ impl LogState {
         self.claims.next_start().first_sequence
     }
 
-    /// Returns the gate of threads that do not wait for a particular record.
+    /// Returns the index of the gate for threads that do not wait for a particular record.
     pub(super) fn common_gate(&self) -> usize {
         self.gates.len() - 1
     }
 
-    /// Locks everything, as threads do that are not there in a child process.
+    /// Locks everything, like threads of a parent process that do not exist in its child.
     #[cfg(test)]
     pub(super) fn lock_all(&self) -> impl Sized {
         let frontiers = [&self.written, &self.durable, &self.freed].map(Frontier::waiters);
@@ -316,47 +324,50 @@ impl LogState {
     }
 }
 
-/// The findings of a log's opening, and its figures since.
+/// The findings when a log was opened, and its figures since then.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogStats {
-    /// Records found on opening, with the places that were skipped.
+    /// The number of records found when the log was opened, including skipped places.
     pub found_records: u64,
-    /// Whether the opening found that the log had been closed.
+    /// Whether the log was found to have been closed when it was opened.
     pub found_closed: bool,
-    /// Bytes found on opening after the last whole record, of a write interrupted by a crash.
+    /// The number of bytes found after the last whole record when the log was opened. They come
+    /// from a write that a crash interrupted.
     pub torn_bytes: u64,
-    /// The files that keep these bytes.
+    /// The files in which these bytes are kept.
     pub kept_aside: Vec<PathBuf>,
     /// The sequence of the first remaining record.
     pub first_sequence: u64,
-    /// The sequence that the next record gets.
+    /// The sequence that the next record will get.
     pub next_sequence: u64,
-    /// Every record before this one has been passed to the kernel.
+    /// The sequence before which every record has been passed to the kernel.
     pub written_sequence: u64,
-    /// Every record before this one survives power loss.
+    /// The sequence before which every record survives a power loss.
     pub durable_sequence: u64,
-    /// Batches written.
+    /// The number of batches written.
     pub batches: u64,
-    /// Batches that waited for a flush, with `EverySec` or `Interval`, because earlier records were
-    /// older than two intervals: the disk is slower than the producers.
+    /// The number of batches that waited for a flush, with `EverySec` or `Interval`, because
+    /// earlier records were older than two intervals. Such batches show that the disk is slower
+    /// than the producers.
     pub late_batches: u64,
-    /// Flushes, and writes that were durable by themselves.
+    /// The number of flushes, including writes that were durable by themselves.
     pub flushes: u64,
-    /// The time that flushes took; they never overlap.
+    /// The total time of all flushes, which never overlap.
     pub flush_time: Duration,
-    /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
+    /// The number of bytes written to segments, including the padding of blocks, but not the
+    /// preparation of segments.
     pub written_bytes: u64,
-    /// The part of `written_bytes` that was flushed. The rest is in the kernel's memory or in the
-    /// device's, and a power loss may take it.
+    /// The part of `written_bytes` that has been flushed. The rest is in the memory of the kernel
+    /// or the device, and a power loss may destroy it.
     pub flushed_bytes: u64,
-    /// Segments begun.
+    /// The number of segments begun.
     pub segments: u64,
-    /// Segments that retention removed.
+    /// The number of segments that retention has removed.
     pub removed: u64,
-    /// Segments begun in the file of a removed one.
+    /// The number of segments begun in the file of a removed segment.
     pub recycled: u64,
-    /// Whether a durable write is one call here ([`LogOptions::dsync`](super::LogOptions::dsync)).
+    /// Whether a durable write is a single call ([`LogOptions::dsync`](super::LogOptions::dsync)).
     pub dsync: bool,
     /// Whether zeros are written into segments before their records.
     pub zeros: bool,

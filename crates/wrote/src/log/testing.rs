@@ -1,4 +1,4 @@
-//! Logs made byte by byte, for the tests of their readers.
+//! Sample logs that are built byte by byte, for tests of the code that reads logs.
 
 use super::batch::{self, BatchHeader};
 use super::input::LogFiles;
@@ -18,9 +18,9 @@ pub(super) const BLOCK_BYTES: u32 = 512;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SampleLog {
     pub segments: Vec<SampleSegment>,
-    /// Its records in order.
+    /// The records of the log, in order.
     pub records: Vec<Vec<u8>>,
-    /// The sequence that the next record gets.
+    /// The sequence that the next record will get.
     pub next_sequence: u64,
     last_checksum: u32,
 }
@@ -33,7 +33,7 @@ pub(super) struct SampleSegment {
     /// The range of each batch, and the durable sequence that it states.
     pub claims: Vec<(Range<usize>, u64)>,
     seed: u32,
-    /// The end of its last batch.
+    /// The end of the segment's last batch.
     end: usize,
 }
 
@@ -68,7 +68,7 @@ impl SampleLog {
         self
     }
 
-    /// Appends a batch of these records. It states `durable_sequence`.
+    /// Appends a batch with these records, which states `durable_sequence`.
     pub(super) fn batch(self, durable_sequence: u64, records: &[&[u8]]) -> SampleLog {
         let header = BatchHeader { durable_sequence, ..BatchHeader::default() };
         self.batch_of(header, records)
@@ -109,7 +109,8 @@ impl SampleLog {
         self
     }
 
-    /// Cuts the last segment off at this byte, as recovery does. The log keeps `records` records.
+    /// Cuts the last segment off at this byte, as recovery does. `records` records remain in the
+    /// log.
     pub(super) fn cut(mut self, bytes: usize, records: u64) -> SampleLog {
         let segment = self.segments.last_mut().expect("a segment was begun");
         segment.bytes.truncate(bytes);
@@ -136,7 +137,8 @@ impl SampleLog {
     }
 }
 
-/// Creates a log of 10 records: 2 segments with 4 batches; the first two are durable.
+/// Returns a log with 10 records in two segments and four batches. The first two batches are
+/// durable.
 pub(super) fn two_segments() -> SampleLog {
     SampleLog::default()
         .segment()
@@ -147,10 +149,11 @@ pub(super) fn two_segments() -> SampleLog {
         .batch(5, &[b"eight", b"nine"])
 }
 
-/// The maximum number of bytes of a batch of [`long_segment`], as its first batch states.
+/// The maximum length of a batch in [`long_segment`], in bytes, as its first batch states.
 pub(super) const LONGEST_BYTES: u32 = 2048;
 
-/// Makes a record that holds these headers at the blocks after the one in which its batch begins.
+/// Returns the bytes of a record that contains these headers, one at each of the blocks after the
+/// one in which its batch begins.
 pub(super) fn holding(headers: &[BatchHeader]) -> Vec<u8> {
     let seed = segment::seed(LOG_ID, 1);
     let block_bytes = BLOCK_BYTES as usize;
@@ -163,8 +166,9 @@ pub(super) fn holding(headers: &[BatchHeader]) -> Vec<u8> {
     bytes
 }
 
-/// Creates a segment of 600 batches. Each states that everything before it was durable. Every
-/// seventh holds batches that are none, of this and of other sequences.
+/// Returns a log with one segment of 600 batches. Each batch states that everything before it was
+/// durable. Every seventh batch contains the bytes of false batches, with the expected sequence and
+/// with others.
 pub(super) fn long_segment() -> SampleLog {
     let mut built = SampleLog::default().segment();
     for number in 0..600_u64 {
@@ -191,17 +195,17 @@ pub(super) fn folder() -> &'static Path {
     Path::new("/log")
 }
 
-/// Opens an engine on the disk, with buffers smaller than a record.
+/// Opens an engine on the disk, with buffers that are smaller than a record.
 pub(super) fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, 4, 2048)).unwrap()
 }
 
-/// Returns the files of the disk, read by such an engine.
+/// Returns the files of the log on the disk, for reading with the engine of [`engine`].
 pub(super) fn files_of(sim: &Sim) -> LogFiles {
     LogFiles::new(engine(sim), Folder::named(folder()))
 }
 
-/// Makes a simulated disk with these files on stable storage.
+/// Creates a simulated disk with these files on stable storage.
 pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim);
@@ -215,12 +219,12 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     sim
 }
 
-/// Returns the bytes of all files.
+/// Returns the total length of all files in bytes.
 pub(super) fn used_bytes(sim: &Sim) -> u64 {
     sim.names().iter().map(|path| sim.contents(path).unwrap().len() as u64).sum()
 }
 
-/// Returns the records that a reader finds on the disk, and how the reader ended.
+/// Returns the records that a reader finds on the disk, and the reader's final result.
 pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     let mut records = Vec::new();
     let reader = match LogReader::open_on(&sim.disk(), folder(), from) {
@@ -236,7 +240,7 @@ pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     (records, Ok(()))
 }
 
-/// Asserts that these are the first of the log's records, in order. Returns their number.
+/// Asserts that these are the first records of the log, in order. Returns their number.
 pub(super) fn assert_begins(built: &SampleLog, records: &[Record], what: &str) -> u64 {
     for (sequence, record) in records.iter().enumerate() {
         assert_eq!(record.sequence, sequence as u64, "{what}");

@@ -1,5 +1,5 @@
-//! `Ticket`: waits until one record is as safe as its log promises. `Awaited`: the one future for
-//! everything that a log's callers await.
+//! `Ticket`, which waits until one record is as safe as its log promises, and `Awaited`, the single
+//! future type for everything that callers of a log await.
 
 use super::driver::LogDriver;
 use super::promises::{Aim, Promises, Waiting};
@@ -11,17 +11,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The promise for one record, or for one line of [`crate::Lines`]: wait for it by blocking
+/// The promise for one record, or for one line of [`crate::Lines`]. Wait for it by blocking
 /// ([`Ticket::wait`]), or await it on any runtime.
 ///
-/// It waits for what the log's [`crate::SyncPolicy`] promises, or as selected by
-/// [`Ticket::until_written`] and [`Ticket::until_durable`]. Dropping a ticket does not affect the
-/// record.
+/// A ticket waits for what the log's [`crate::SyncPolicy`] promises, or for what
+/// [`Ticket::until_written`] or [`Ticket::until_durable`] selects. Dropping a ticket does not
+/// affect the record.
 ///
-/// A poll returns at once: the log's thread writes and flushes the record, together with the
-/// records of all tasks that append in that time, and wakes the task.
+/// Polling never blocks. The log's thread writes and flushes the record, together with the records
+/// that other tasks append at the same time, and then wakes the task.
 ///
-/// [`Ticket::into_owned`] makes a ticket that can be stored, and sent to another thread:
+/// [`Ticket::into_owned`] returns a ticket that can be stored, and sent to another thread:
 ///
 /// ```
 /// use wrote::{Log, SyncPolicy, Ticket};
@@ -44,39 +44,41 @@ pub struct Ticket<'log> {
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
         let (goal, cuts) = (driver.state.promised(), Some(driver.state.cuts()));
-        // The largest sequence is never used, so it is never reached.
+        // The addition saturates at the largest sequence, which no record ever gets, so a wait for
+        // it fails.
         let aim = Aim { goal, end: sequence.saturating_add(1), cuts, gate };
         Ticket { awaited: Awaited::new(driver, aim), sequence }
     }
 
-    /// Returns the ticket of the last of the first `end` lines.
+    /// Returns a ticket for the last of the first `end` lines.
     pub(crate) fn of_line(file: &'log impl Promises, goal: Goal, end: u64) -> Ticket<'log> {
         let awaited = Awaited::new(file, Aim { goal, end, cuts: None, gate: 0 });
         Ticket { awaited, sequence: end.saturating_sub(1) }
     }
 
-    /// Returns the record's sequence in the log. For a line, returns the number of lines that were
-    /// appended before it since the opening.
+    /// Returns the record's sequence in the log. For a line, returns the number of lines appended
+    /// before it since the file was opened.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With `Always`
-    /// it survives power loss, else a process crash. After a failed write or flush, this and every
-    /// later record is not safe (W2). On a full disk this fails with
-    /// [`Error::NotYet`]: the record may still be written, and [`crate::Log::ticket`] waits again.
+    /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With
+    /// `Always`, it then survives a power loss; with any other policy, a crash of the process.
+    /// After a failed write or flush, this record and every later one are not safe (W2). On a full
+    /// disk, the wait fails with [`Error::NotYet`]: the record may still be written, and
+    /// [`crate::Log::ticket`] returns a ticket to wait again.
     pub fn wait(self) -> Result<(), Error> {
         self.awaited.held.get().wait(&self.awaited.aim)
     }
 
-    /// Waits until the record is written and survives a process crash, with any
-    /// [`crate::SyncPolicy`].
+    /// Returns a ticket that waits until the record is written and survives a crash of the process,
+    /// whatever the [`crate::SyncPolicy`].
     pub fn until_written(self) -> Ticket<'log> {
         self.until(Goal::Written)
     }
 
-    /// Waits until the record survives power loss, with any [`crate::SyncPolicy`]. The wait
-    /// flushes; other waiting records share the flush.
+    /// Returns a ticket that waits until the record survives a power loss, whatever the
+    /// [`crate::SyncPolicy`]. The wait causes a flush, which all waiting records share.
     pub fn until_durable(self) -> Ticket<'log> {
         self.until(Goal::Durable)
     }
@@ -87,8 +89,8 @@ impl<'log> Ticket<'log> {
         self
     }
 
-    /// Makes the ticket independent of the [`crate::Log`] that it came from. It does not keep the
-    /// log open: closing the log, or dropping its last clone, makes the record durable.
+    /// Returns a ticket that is independent of the [`crate::Log`] from which it came. It does not
+    /// keep the log open. Closing the log, or dropping its last clone, makes the record durable.
     pub fn into_owned(mut self) -> Ticket<'static> {
         let Awaited { held, aim, waiting } = &mut self.awaited;
         let (held, waiting) = (Held::Owned(held.get().owned()), waiting.take());
@@ -115,14 +117,14 @@ impl fmt::Debug for Ticket<'_> {
     }
 }
 
-/// Waits for an aim. Dropping it unregisters its waker.
+/// A future that waits for an aim. Dropping it unregisters its waker.
 pub(super) struct Awaited<'log> {
     held: Held<'log>,
     aim: Aim,
     waiting: Option<Waiting>,
 }
 
-/// An open log or file: borrowed from its owner, or kept alive without one.
+/// An open log or file, either borrowed from its owner or kept alive without it.
 enum Held<'a> {
     Borrowed(&'a dyn Promises),
     Owned(Box<dyn Promises>),

@@ -1,4 +1,4 @@
-//! Frontiers and gates, where tasks and threads wait until a record is written or durable.
+//! Frontiers and gates, at which tasks and threads wait until a record is written or durable.
 
 use rustix::thread::futex;
 use std::collections::BTreeMap;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// The wakers of waiting futures, by the sequence that each waits for, and its own number among the
-/// waiters for one sequence.
+/// The wakers of waiting futures. The key is the sequence that a future waits for, and the future's
+/// number.
 pub(super) type Waiters = BTreeMap<(u64, u64), Waker>;
 
-/// A sequence that only increases, and the futures that wait for it.
+/// A sequence that increases until a cut moves it back, and the futures that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Frontier {
-    /// Every record before this sequence is done.
+    /// The sequence before which every record is done.
     done: AtomicU64,
-    /// The highest sequence before which a caller wants every record done.
+    /// The highest sequence before which a caller wants every record to be done.
     wanted: AtomicU64,
     waiters: Mutex<Waiters>,
     number: AtomicU64,
@@ -35,7 +35,7 @@ impl Frontier {
         self.wanted.load(Ordering::SeqCst)
     }
 
-    /// Returns whether a caller waits for more than is done.
+    /// Returns whether a caller wants more records to be done.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted() > self.done()
     }
@@ -44,8 +44,8 @@ impl Frontier {
         self.wanted.fetch_max(sequence, Ordering::SeqCst);
     }
 
-    /// Registers `waker` to be woken when all records before `sequence` are done. Pass the returned
-    /// number to the next call as `known`, or to [`Frontier::forget`].
+    /// Registers `waker`, which is woken once all records before `sequence` are done. Returns a
+    /// number. Pass it as `known` in the next call, or to [`Frontier::forget`].
     pub(super) fn wake_at(&self, sequence: u64, known: Option<u64>, waker: &Waker) -> u64 {
         let number = known.unwrap_or_else(|| self.number.fetch_add(1, Ordering::Relaxed));
         self.waiters().insert((sequence, number), waker.clone());
@@ -56,7 +56,7 @@ impl Frontier {
         self.waiters().remove(&(sequence, number));
     }
 
-    /// Moves the frontier up to `sequence`, and returns the waiters that it reached.
+    /// Advances the frontier to `sequence`, and returns the waiters that it has reached.
     #[must_use]
     pub(super) fn reach(&self, sequence: u64) -> Waiters {
         self.done.fetch_max(sequence, Ordering::SeqCst);
@@ -65,7 +65,7 @@ impl Frontier {
         std::mem::replace(&mut *waiters, later)
     }
 
-    /// Moves the frontier back to `sequence`, because later records were cut. Returns every waiter.
+    /// Moves the frontier back to `sequence` after later records were cut off. Returns all waiters.
     #[must_use]
     pub(super) fn fall(&self, sequence: u64) -> Waiters {
         self.wanted.store(sequence, Ordering::SeqCst);
@@ -73,19 +73,19 @@ impl Frontier {
         self.all()
     }
 
-    /// Forgets that a caller wanted records that were cut off since. `next` returns the sequence of
-    /// the next record.
+    /// Lowers the wanted sequence if it lies beyond the end of the log, because records that a
+    /// caller wanted have been cut off. `next` returns the sequence of the next record.
     pub(super) fn want_no_more_than(&self, next: impl Fn() -> u64) {
         let (wanted, most) = (self.wanted(), next());
         if wanted > most {
             let order = Ordering::SeqCst;
             let _ = self.wanted.compare_exchange(wanted, most, order, order);
-            // A record appended since may be wanted.
+            // A record that was appended in between may be wanted.
             self.want(next().min(wanted));
         }
     }
 
-    /// Returns every waiter when the frontier has stopped.
+    /// Removes and returns all waiters, because the frontier has stopped.
     #[must_use]
     pub(super) fn all(&self) -> Waiters {
         std::mem::take(&mut *self.waiters())
@@ -96,21 +96,21 @@ impl Frontier {
     }
 }
 
-/// Wakes futures.
+/// Wakes the futures of these waiters.
 pub(super) fn wake(waiters: Waiters) {
     waiters.into_values().for_each(wake_one);
 }
 
-/// Wakes a future. A waker is the caller's code: if it panics, the panic hook reports it, and the
-/// log and all other futures continue.
+/// Wakes one future. A waker is the caller's code. If it panics, the panic hook reports that, and
+/// the log and all other futures continue.
 pub(super) fn wake_one(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
-/// A gate where threads sleep that wait for the records of one batch.
+/// A gate at which threads sleep while they wait for the records of one batch.
 ///
-/// One system call wakes them all (`futex(2)`). If woken one by one, the first thread would take
-/// the processor from the waking thread.
+/// A single system call wakes all of them (`futex(2)`). If they were woken one by one, the first
+/// thread would take the processor away from the waking thread.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     opened: AtomicU32,
@@ -120,16 +120,17 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) const ALL: u32 = i32::MAX as u32;
 
-    /// Returns the state for [`Gate::sleep`]. Call it before checking the awaited condition.
+    /// Returns the state to pass to [`Gate::sleep`]. Call it before checking the awaited condition.
     pub(crate) fn look(&self) -> u32 {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the gate is opened, unless it was opened since `seen`. May wake without cause.
+    /// Sleeps until the gate is opened, unless it has been opened since [`Gate::look`] returned
+    /// `seen`. May also return for no reason.
     pub(crate) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal arrived
-        // (EINTR).
+        // After an error, the caller checks its condition again: either the gate has been opened
+        // (EAGAIN), or a signal has arrived (EINTR).
         let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, seen, None);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -138,11 +139,11 @@ impl Gate {
         self.wake(Gate::ALL);
     }
 
-    /// Wakes at most `most` sleeping threads, and lets those through that are about to sleep.
+    /// Wakes at most `most` sleeping threads, and lets threads through that are about to sleep.
     pub(crate) fn wake(&self, most: u32) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // It cannot fail for an address of this process.
+            // The call cannot fail for an address in this process.
             let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, most);
         }
     }

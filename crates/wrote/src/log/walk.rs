@@ -1,4 +1,5 @@
-//! Walks the batches and records of one segment in order, up to the first invalid position.
+//! A walk through the batches and records of one segment in order, up to the first invalid
+//! position.
 
 use super::batch::{self, BatchHeader};
 use super::input::Input;
@@ -6,9 +7,9 @@ use super::record::{self, Frame};
 use super::segment::{self, SegmentHeader};
 use crate::Error;
 
-/// The maximum number of bytes of a believable batch: more than the largest buffer.
+/// The maximum length of a believable batch in bytes. It exceeds the length of the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
-/// The maximum number of bytes of a batch that is held in memory while its records are checked.
+/// The maximum length of a batch, in bytes, that is held in memory while its records are checked.
 const JOINED_BYTES_MAX: u32 = 4 << 20;
 
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Walk {
     /// The checksum of the segment's identity.
     pub seed: u32,
     pub block_bytes: u64,
-    /// Batches of another segment may follow its own.
+    /// Whether batches of another segment may follow the segment's own.
     pub is_recycled: bool,
     /// The offset of the next batch or record.
     pub place: u64,
@@ -28,34 +29,36 @@ pub(super) struct Walk {
     /// The header of the last batch, with its checksum.
     pub last: Option<(BatchHeader, u32)>,
     last_place: u64,
-    /// The batch that the walk is in.
+    /// The batch in which the walk is.
     pub open: Option<OpenBatch>,
-    /// A cut starts a later segment with this record: no batch from it on belongs to the log.
+    /// The first record of a later segment that a cut started. No batch from this record on belongs
+    /// to the log.
     pub limit: u64,
-    /// No record before this one is needed: only the header of an earlier batch is read.
+    /// The first record that is needed. If all records of a batch come before it, only the header
+    /// of the batch is read.
     pub wanted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenBatch {
     pub end: u64,
-    /// Records still to come.
+    /// The number of records that the walk has not read yet.
     pub left: u32,
-    /// Time of its write, in nanoseconds since 1970; 0 if it is not known.
+    /// The time when the batch was written, in nanoseconds since 1970; 0 if unknown.
     pub written_at_ns: u64,
 }
 
-/// How batches are recognized as a segment's own.
+/// The way in which a segment's batches are recognized.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity {
-    /// By the checksum of the segment's identity.
+    /// The segment is identified by the checksum of its identity.
     Known {
         seed: u32,
-        /// Batches begin at multiples of this.
+        /// The block size in bytes. Batches begin at its multiples.
         block_bytes: u64,
     },
-    /// No header identifies the segment. A batch counts if its first record belongs to the same
-    /// segment as its header.
+    /// No header identifies the segment. A batch is recognized if its header and its first record
+    /// belong to the same segment.
     Lost,
 }
 
@@ -79,7 +82,7 @@ pub(super) enum WalkStep<'a> {
 }
 
 impl Walk {
-    /// Begins a walk at the segment's first batch.
+    /// Creates a walk that begins at the segment's first batch.
     pub(super) fn new(input: Input, header: &SegmentHeader) -> Walk {
         Walk {
             input,
@@ -97,14 +100,14 @@ impl Walk {
         }
     }
 
-    /// Goes back to the segment's first batch.
+    /// Moves the walk back to the segment's first batch.
     pub(super) fn restart(&mut self, first_sequence: u64) {
         self.jump_to(segment::HEADER_BYTES as u64, first_sequence, None);
         (self.end, self.last) = (self.place, None);
     }
 
-    /// Reads the next batch header or record. At the end the walk stays in place, and can continue
-    /// once more was written.
+    /// Reads the next batch header or record. At the end of the segment, the walk does not move,
+    /// and can continue once more has been written.
     pub(super) fn next(&mut self) -> Result<WalkStep<'_>, Error> {
         self.leave_finished();
         let frame = match self.open {
@@ -129,7 +132,7 @@ impl Walk {
         Ok(WalkStep::Frame { sequence, offset, frame })
     }
 
-    /// Reads the file again after the walk's end. Returns whether a writer has continued there.
+    /// Reads the file again after the walk has ended. Returns whether a writer has continued there.
     pub(super) fn has_come(&mut self) -> Result<bool, Error> {
         self.input.look_again()?;
         let before = (self.place, self.sequence, self.end, self.last, self.open);
@@ -139,7 +142,7 @@ impl Walk {
         Ok(has_come)
     }
 
-    /// Reads the header of the last batch again. Returns whether it is where it was found.
+    /// Reads the header of the last batch again. Returns whether it is still there.
     pub(super) fn finds_last_again(&mut self) -> Result<bool, Error> {
         let Some((_, checksum)) = self.last else { return Ok(true) };
         self.input.look_again()?;
@@ -148,8 +151,9 @@ impl Walk {
         Ok(found.is_some_and(|(_, again)| again == checksum))
     }
 
-    /// Skips the batch that just started if all its records are before `until`. The next batch must
-    /// continue at its end, which shows that no record of it was cut.
+    /// Skips the batch that has just started if all its records are before `until`. The batch is
+    /// skipped only if the next batch continues at its end, which shows that none of its records
+    /// were cut off.
     pub(super) fn skip_batch(&mut self, until: u64) -> Result<(), Error> {
         let Some(open) = self.open else { return Ok(()) };
         let end_sequence = self.sequence + u64::from(open.left);
@@ -169,7 +173,7 @@ impl Walk {
         Ok(decode(self.input.bytes(place, batch::HEADER_BYTES)?, self.seed))
     }
 
-    /// Ends the walk after a batch at `place` that has no records.
+    /// Moves the walk to its end, after a batch at `place` that has no records.
     pub(super) fn end_behind(&mut self, place: u64, batch: BatchHeader, checksum: u32) {
         self.end = place + u64::from(batch.bytes);
         self.place = self.end.next_multiple_of(self.block_bytes);
@@ -178,8 +182,8 @@ impl Walk {
         self.open = None;
     }
 
-    /// Continues with the batch at `place` whose first record has this sequence, or at a place in a
-    /// batch where a walk of this segment was before.
+    /// Moves the walk to the batch at `place`, whose first record has this sequence, or to a place
+    /// within a batch at which a walk of this segment has been.
     pub(super) fn jump_to(&mut self, place: u64, sequence: u64, open: Option<OpenBatch>) {
         (self.place, self.sequence, self.open) = (place, sequence, open);
     }
@@ -188,8 +192,9 @@ impl Walk {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
 
-    /// Returns whether a batch may start right here. Otherwise the end of a batch was cut or must
-    /// be: the next batch starts at the next block and states so.
+    /// Returns whether a batch may start at the current position. If not, the end of a batch has
+    /// been cut off or must be: the next batch then starts at the next block, and states that a cut
+    /// precedes it.
     pub(super) fn is_between_batches(&self) -> bool {
         self.open.is_none() && self.place.is_multiple_of(self.block_bytes)
     }
@@ -198,7 +203,7 @@ impl Walk {
         self.is_between_batches() && self.last.is_some_and(|(batch, _)| batch.closed)
     }
 
-    /// Leaves a batch after its last record.
+    /// Leaves the current batch if its last record has been read.
     pub(super) fn leave_finished(&mut self) {
         if let Some(open) = self.open.filter(|open| open.left == 0) {
             self.end = open.end;
@@ -207,7 +212,7 @@ impl Walk {
         }
     }
 
-    /// Enters the batch at `place`, if it begins with the next record.
+    /// Enters the batch at `place` if it begins with the next record.
     fn begin(&mut self, place: u64, after_cut: bool) -> Result<bool, Error> {
         let Some((header, checksum)) = self.batch_at(place)? else { return Ok(false) };
         if header.first_sequence != self.sequence
@@ -226,8 +231,8 @@ impl Walk {
         Ok(true)
     }
 
-    /// Returns whether every record of a batch is valid. For a skipped batch it suffices that the
-    /// next one follows it.
+    /// Returns whether every record of a batch is valid. For a batch that will be skipped, it is
+    /// enough that the next batch follows it.
     fn counts(&mut self, begin: u64, header: &BatchHeader) -> Result<bool, Error> {
         let end = begin + u64::from(header.bytes);
         if end_sequence(header) <= self.wanted {
@@ -237,7 +242,8 @@ impl Walk {
             }
         }
         if header.bytes <= JOINED_BYTES_MAX {
-            // In one piece, so that the records are not read from the disk once more.
+            // Read the batch in one piece, so that its records need not be read from the disk a
+            // second time.
             self.input.bytes(begin, header.bytes as usize)?;
         }
         let mut place = begin + batch::HEADER_BYTES as u64;
@@ -250,17 +256,17 @@ impl Walk {
         Ok(true)
     }
 
-    /// Enters the batch at the next block if it follows a cut by recovery, here at `place`.
+    /// Enters the batch at the next block if it follows a cut by recovery at the current position.
     fn begin_after_cut(&mut self) -> Result<bool, Error> {
         let next = self.place.next_multiple_of(self.block_bytes);
-        // A cut can be right at a block, where a record began.
+        // A cut can be exactly at a block, where a record began.
         let was_tried = self.open.is_none() && next == self.place;
         Ok(!was_tried && self.begin(next, true)?)
     }
 }
 
-/// Returns the bytes of the frame at `place`, in a batch that ends at `end`, and whether it is a
-/// record or an empty place; `None` if it is not valid.
+/// Returns the length of the frame at `place` in bytes, and whether it is a record rather than an
+/// empty place; `None` if it is not valid. The frame must be in a batch that ends at `end`.
 pub(super) fn valid_frame(
     input: &mut Input,
     seed: u32,
@@ -270,7 +276,7 @@ pub(super) fn valid_frame(
 ) -> Result<Option<(usize, bool)>, Error> {
     let header = input.bytes(place, record::HEADER_BYTES)?;
     let Some(len) = record::stated_bytes(header) else { return Ok(None) };
-    // An impossible length takes no memory.
+    // An impossible length must not cause an allocation.
     if place + len as u64 > end.min(input.len_bytes) {
         return Ok(None);
     }
@@ -278,7 +284,8 @@ pub(super) fn valid_frame(
     Ok(frame.map(|frame| (len, matches!(frame, Frame::Data(_)))))
 }
 
-/// Reads the batch header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
+/// Decodes the batch header at the beginning of `bytes`, and returns it with its checksum; `None`
+/// if it is not valid.
 pub(super) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
     BatchHeader::decode(bytes, seed).filter(|(header, _)| header.bytes <= BATCH_BYTES_MAX)
 }
@@ -288,10 +295,10 @@ pub(super) fn end_sequence(batch: &BatchHeader) -> u64 {
     batch.first_sequence + u64::from(batch.count)
 }
 
-/// Returns the maximum number of bytes that a batch of a segment has, if the segment's first batch
-/// states it.
+/// Returns the maximum length of a batch in a segment, if the segment's first batch `first` states
+/// it.
 pub(super) fn longest_bytes(first: &BatchHeader) -> Option<u32> {
-    // Behind a cut, a batch with other bytes may have stood before it.
+    // After a cut, another batch may have been written before this one.
     let is_stated = !first.after_cut && (1..=BATCH_BYTES_MAX).contains(&first.longest_bytes);
     is_stated.then_some(first.longest_bytes)
 }

@@ -1,4 +1,5 @@
-//! `Watch`: sleeps until a log's files have changed (`inotify(7)`), or a bell rings (`eventfd(2)`).
+//! `Watch`, which sleeps until a log's files have changed (`inotify(7)`) or a bell rings
+//! (`eventfd(2)`).
 
 use crate::engine::Folder;
 use crate::{Error, device};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// The events of a log's folder and of the files in it.
+/// The events to watch for in a log's folder and on the files in it.
 const EVENTS: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -18,10 +19,11 @@ const EVENTS: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
-/// Room for some events; the kernel joins equal ones.
+/// The size of the buffer for events, in bytes. It need not be large, because the kernel merges
+/// equal events.
 const EVENT_BYTES: usize = 4096;
 
-/// Wakes the thread that sleeps in [`Watch::sleep`], permanently.
+/// A bell that wakes the thread that sleeps in [`Watch::sleep`]. Once rung, it keeps ringing.
 #[derive(Clone, Debug)]
 pub(super) struct Bell(Arc<OwnedFd>);
 
@@ -34,12 +36,12 @@ impl Bell {
     }
 
     pub(super) fn ring(&self) {
-        // A counter that is full was rung before.
+        // The write can only fail if the counter is full, and then the bell has already rung.
         let _ = write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
-/// Bells to ring at the end of a log. Those whose owners are gone are forgotten.
+/// The bells to ring when a log ends. Bells whose owners no longer exist are forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Bells(Mutex<Vec<Weak<OwnedFd>>>);
 
@@ -64,24 +66,25 @@ impl Bells {
 pub(super) enum Slept {
     /// The files may have changed.
     Changed,
-    /// Nothing came in time, or a signal did.
+    /// The time has passed or a signal has arrived.
     Nothing,
     Rung,
 }
 
-/// Watches the folder of a log.
+/// A watch on the folder of a log.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// `None` until the folder exists, and on a simulated disk, which reports no change.
+    /// The folder and its path in `/proc`; `None` until the folder exists, and on a simulated disk,
+    /// which reports no changes.
     folder: Option<(Folder, PathBuf)>,
-    /// With it: whether the kernel sees every change in the folder.
+    /// The inotify instance, and whether the kernel sees every change in the folder.
     inotify: Option<(OwnedFd, bool)>,
     bell: Option<Bell>,
     is_reported: bool,
 }
 
 impl Watch {
-    /// Watches this folder, even if its path changes.
+    /// Watches this folder from now on, even if its path changes.
     pub(super) fn enter(&mut self, folder: &Folder) {
         self.folder = folder.proc_path().map(|path| (folder.clone(), path));
     }
@@ -92,10 +95,10 @@ impl Watch {
         Ok(self.bell.insert(bell).clone())
     }
 
-    /// Watches the folder. A change after this call ends the next sleep. Returns whether the kernel
-    /// reports every change. It reports none of a folder that does not exist yet, and on a network
-    /// file system only changes by this machine. Each user has a limited number of inotify
-    /// instances.
+    /// Watches the folder, so that a change after this call ends the next sleep. Returns whether
+    /// the kernel reports every change. It reports none in a folder that does not exist yet, and on
+    /// a network file system only changes by this machine. Besides, each user has a limited number
+    /// of inotify instances.
     pub(super) fn arm(&mut self) -> bool {
         let Some((folder, path)) = &self.folder else { return false };
         let watched = watch(&mut self.inotify, folder, path);
@@ -108,9 +111,9 @@ impl Watch {
         })
     }
 
-    /// Sleeps until a file changes, the bell rings, a signal comes or the time is over.
+    /// Sleeps until a file changes, the bell rings, a signal arrives, or the time has passed.
     pub(super) fn sleep(&self, time: Duration) -> Slept {
-        // A time too long for the kernel means forever.
+        // A time that is too long for the kernel means no time limit.
         let time = Timespec::try_from(time).ok();
         let inotify = self.inotify.as_ref().map(|(inotify, _)| inotify);
         let bell = self.bell.as_ref().map(|Bell(bell)| &**bell);
@@ -127,8 +130,8 @@ impl Watch {
     fn take_events(&self) -> Slept {
         let Some((inotify, _)) = &self.inotify else { return Slept::Nothing };
         let mut events = [0; EVENT_BYTES];
-        // Every event, including `IN_Q_OVERFLOW`, means that the files must be examined, so none is
-        // decoded.
+        // Every event, including `IN_Q_OVERFLOW`, means that the files must be examined, so the
+        // events are not decoded.
         let mut slept = Slept::Nothing;
         while read(inotify, &mut events).is_ok_and(|bytes| bytes > 0) {
             slept = Slept::Changed;
@@ -137,9 +140,9 @@ impl Watch {
     }
 }
 
-/// Watches the folder itself, and returns whether the kernel sees every change there. It takes a
-/// path only (`inotify_add_watch(2)`). Without `/proc` the folder's own path serves while it leads
-/// there.
+/// Watches the folder itself, and returns whether the kernel sees every change there.
+/// `inotify_add_watch(2)` accepts only a path. Without `/proc`, the folder's own path is used as
+/// long as it leads to the folder.
 fn watch(
     inotify: &mut Option<(OwnedFd, bool)>,
     folder: &Folder,
@@ -161,7 +164,7 @@ fn watch(
     Ok(*is_local)
 }
 
-/// Returns whether files in the folder are changed through this kernel only.
+/// Returns whether files in the folder can be changed only through this kernel.
 fn is_local(folder: &Path) -> bool {
     let local = [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "tmpfs", "ramfs",
@@ -179,7 +182,7 @@ mod tests {
     use std::fs::{self, File};
     use std::thread;
 
-    /// It only finds a hang.
+    /// A time limit that only a hang can reach.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn armed(folder: &Path) -> Watch {
@@ -190,12 +193,12 @@ mod tests {
         watch
     }
 
-    /// Asserts that each record of a log in the folder wakes a watch.
+    /// Asserts that each record appended to a log in the folder wakes a watch.
     fn assert_records_wake(folder: &Path, name: &str) {
         for sync in [SyncPolicy::Always, SyncPolicy::No] {
             let path = folder.join(format!("{sync:?}"));
             let log = Log::options().sync(sync).open(&path).unwrap();
-            // Space is prepared with the first records.
+            // The first records also cause space to be prepared.
             for _ in 0..10 {
                 log.append(b"hello").unwrap().wait().unwrap();
                 let mut watch = armed(&path);

@@ -1,4 +1,4 @@
-//! `Cursor`: a reader's position in a log.
+//! `Cursor`, a reader's position in a log, and the index and searches that move it.
 
 use crate::Error;
 use crate::log::chain::{self, LiveNames, SegmentHead, read_header};
@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 pub(super) struct Cursor {
     header: SegmentHeader,
     walk: Walk,
-    /// The offset and the length of the bytes of the last record.
+    /// The offset and the length of the last record's bytes.
     record: (u64, usize),
     pub(super) written_at_ns: u64,
-    /// The places of a reader that was moved.
+    /// The positions that a reader remembers once it has been moved.
     index: Option<LogIndex>,
 }
 
-/// Finds the segment with record `from`, or with the first later one; `None` while no segment has a
-/// record.
+/// Returns a cursor for reading from record `from` on, or from the first later one; `None` while no
+/// segment has a record.
 pub(super) fn find(files: &LogFiles, from: u64, by: ReadBy) -> Result<Option<Cursor>, Error> {
     let live = chain::live(files, names::all(files)?)?;
     let names = &live.names;
     let low = segment_of(files, &live, from, by)?;
     let Some(name @ (_, path)) = names.get(low) else { return Ok(None) };
     let Some(mut cursor) = open_begun(files, &live, name, by)? else { return Ok(None) };
-    // The reader compares each later segment with its predecessor.
+    // The reader itself compares each later segment with the previous one.
     let first @ (_, first_path) = &names[0];
     if low > 0
         && let Some(begin) = open(files, &live, first, by)?
@@ -45,8 +45,8 @@ pub(super) fn find(files: &LogFiles, from: u64, by: ReadBy) -> Result<Option<Cur
         stated => stated.unwrap_or(0),
     };
     if stated < cursor.header.first_sequence {
-        // A crash may have lost records of earlier segments; later records are then not part of the
-        // log. So the reader starts at the durable part.
+        // A crash may have lost records of earlier segments, and later records are then not part of
+        // the log. So the reader starts within the part that is known to be durable.
         let name = &names[segment_of(files, &live, stated, by)?];
         let Some(earlier) = open_begun(files, &live, name, by)? else { return Ok(None) };
         cursor = earlier;
@@ -56,7 +56,7 @@ pub(super) fn find(files: &LogFiles, from: u64, by: ReadBy) -> Result<Option<Cur
     Ok(Some(cursor))
 }
 
-/// Opens a segment; `None` if it does not start as one, and no record of the log was durable.
+/// Opens a segment; `None` if it does not start as one and no record of the log was durable.
 fn open_begun(
     files: &LogFiles,
     live: &LiveNames,
@@ -69,7 +69,7 @@ fn open_begun(
     {
         return Ok(begun);
     }
-    // A writer may have begun the segment between the two reads. Its header comes first.
+    // A writer may have begun the segment between the two reads. It writes the header first.
     match open(files, live, name, by)? {
         None => Err(segment::not_begun(&name.1)),
         begun => Ok(begun),
@@ -77,8 +77,8 @@ fn open_begun(
 }
 
 /// Returns the index of the last segment that starts with record `from` or an earlier one, or else
-/// of the first. A segment without a header is only prepared, or the reader that reaches it detects
-/// the damage.
+/// of the first segment. A segment without a header is either only prepared, or damaged; the reader
+/// that reaches it detects the damage.
 fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Result<usize, Error> {
     let (mut low, mut high) = (0, live.names.len());
     while high - low > 1 {
@@ -90,14 +90,15 @@ fn segment_of(files: &LogFiles, live: &LiveNames, from: u64, by: ReadBy) -> Resu
     Ok(low)
 }
 
-/// Returns the durable frontier stated by segment `low` and later ones.
+/// Returns the durable frontier, as stated by segment `low` and later ones.
 fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u64, Error> {
     let names = &live.names;
     let last = chain::read_headers(files, &names[names.len() - 1..])?;
     if let Some(walk) = end::closed(files, &last, false)? {
         return Ok(walk.sequence);
     }
-    // The last one with a batch. Later ones are only prepared, or a crash lost their batches.
+    // The last segment with a batch states it. Later segments are only prepared, or a crash has
+    // lost their batches.
     for name in names[low..].iter().rev() {
         let head = chain::read_headers(files, std::slice::from_ref(name))?;
         if let Some(batch) = head.first().and_then(|head| head.first_batch) {
@@ -120,7 +121,7 @@ fn open(
     }))
 }
 
-/// Opens a segment that no cut has ended, or whose end is gone by now.
+/// Opens a segment without regard to cuts.
 fn open_any(
     files: &LogFiles,
     number: u64,
@@ -136,10 +137,10 @@ fn open_any(
 }
 
 impl Cursor {
-    /// Fails if a reader at record `sequence` has read records removed by the cut that starts this
-    /// segment.
+    /// Fails if a reader that has reached record `sequence` has read records removed by the cut
+    /// that starts this segment.
     fn check_cut(&mut self, sequence: u64) -> Result<(), Error> {
-        // Its first batch holds records copied from before the cut.
+        // The first batch holds records copied from before the cut.
         let first = self.walk.batch_at(segment::HEADER_BYTES as u64)?;
         let cut = first.map_or(self.header.first_sequence, |(first, _)| walk::end_sequence(&first));
         if sequence <= cut {
@@ -149,7 +150,7 @@ impl Cursor {
         Err(Error::Truncated { path, sequence: cut })
     }
 
-    /// Returns whether another segment uses the file now.
+    /// Returns whether another segment uses the file by now.
     fn has_become_another(&mut self) -> Result<bool, Error> {
         self.walk.input.look_again()?;
         let header = SegmentHeader::decode(self.walk.input.bytes(0, segment::HEADER_BYTES)?);
@@ -157,7 +158,7 @@ impl Cursor {
         Ok(header != Ok(self.header))
     }
 
-    /// Moves to an earlier position of the reader. Returns whether the log continues there.
+    /// Moves to a remembered position. Returns whether the log continues there.
     fn jump(&mut self, place: IndexPlace) -> Result<bool, Error> {
         if place.number != self.header.segment_id {
             let path = segment::path(self.walk.input.files.path(), place.number);
@@ -175,8 +176,8 @@ impl Cursor {
         Ok(goes_on)
     }
 
-    /// Moves to the next record, `from` or a later one, and returns its sequence; `None` at the end
-    /// of the segment as read so far.
+    /// Moves to the next record at or after `from` and returns its sequence; `None` at the end of
+    /// the segment as last seen.
     pub(super) fn next(&mut self, from: u64) -> Result<Option<u64>, Error> {
         self.walk.wanted = from;
         loop {
@@ -198,25 +199,25 @@ impl Cursor {
         }
     }
 
-    /// Returns the segment that it is in, and the sequence of the next record there.
+    /// Returns the number of the current segment, and the sequence of the next record in it.
     pub(super) fn place(&self) -> (u64, u64) {
         (self.header.segment_id, self.walk.sequence)
     }
 
-    /// Returns the bytes of the record just found by [`Cursor::next`].
+    /// Returns the bytes of the record that [`Cursor::next`] has just found.
     pub(super) fn record(&self) -> &[u8] {
         let (offset, len) = self.record;
         self.walk.input.held(offset, len)
     }
 
-    /// Returns the sequence of the first record written at this time or later; the next sequence if
-    /// none was.
+    /// Returns the sequence of the first record written at or after this time; if there is none,
+    /// the next sequence.
     pub(super) fn find_time(&mut self, at_ns: u64) -> Result<u64, Error> {
         let find = |files: &_, segments: &_| find_time(files, segments, at_ns);
         self.with_segments(find).map(|found| found.first.unwrap_or(found.end))
     }
 
-    /// Calls `look` with all segments of the log.
+    /// Calls `look` with all segments of the log, and returns its result.
     pub(super) fn with_segments<T>(
         &mut self,
         look: impl Fn(&LogFiles, &[SegmentHead]) -> Result<T, Error>,
@@ -226,13 +227,13 @@ impl Cursor {
         names::unless_removed(|| look(&files, &chain::segments(&files)?).map(Some))
     }
 
-    /// Moves to record `from` or before it, and remembers positions for later searches. Returns
-    /// whether the log has such a position.
+    /// Moves to record `from` or to a position before it, and remembers positions for later
+    /// searches. Returns whether the log has such a position.
     pub(super) fn seek(&mut self, from: u64) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let mut index = self.index.take().unwrap_or_else(LogIndex::new);
         if self.walk.input.is_shorter()? {
-            // A cut, retention or the end of its writer has removed something.
+            // A cut, retention, or the writer that closed the log has removed something.
             index = LogIndex::new();
         }
         match index.near(from) {
@@ -250,7 +251,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Moves to the next segment, if the log continues there. Returns whether it does.
+    /// Moves to the next segment if the log continues there. Returns whether the cursor has moved.
     pub(super) fn turn(&mut self) -> Result<bool, Error> {
         self.walk.input.pause()?;
         let number = self.header.segment_id;
@@ -260,7 +261,8 @@ impl Cursor {
             let Some(next) = live.names.iter().find(|(of, _)| *of > number) else {
                 return Ok(Some(None));
             };
-            // Retention removes the oldest first, so all segments up to the next are gone too.
+            // Retention removes the oldest segments first, so all segments up to the next one are
+            // gone, too.
             let is_left = live.names.iter().all(|(of, _)| *of > number);
             let by = if self.index.is_some() { ReadBy::Place } else { ReadBy::Order };
             let cursor = open(files, &live, next, by)?;
@@ -274,14 +276,14 @@ impl Cursor {
         let is_cut = cursor.header.cut_behind.is_some_and(|previous| previous <= number);
         let follows = cursor.header.previous() == number;
         let is_next = match is_cut {
-            // The records up to the cut exist again.
+            // The new segment has the records up to the cut again.
             true if first <= sequence => cursor.check_cut(sequence).map(|()| true)?,
             false if !follows && is_left && first < sequence => {
                 let path = self.walk.input.files.path().to_owned();
                 return Err(Error::Truncated { path, sequence: first });
             }
             false if !follows => is_left,
-            // Retention removed this segment, and a later one has got its file.
+            // Retention may have removed this segment, and a later segment may use its file.
             _ if is_left && first > sequence => self.has_become_another()?,
             _ if first < sequence => {
                 let path = &cursor.walk.input.path;
@@ -295,12 +297,12 @@ impl Cursor {
         Ok(is_next)
     }
 
-    /// Drops the bytes read ahead, because a writer may have changed them.
+    /// Drops the bytes that were read ahead, because a writer may have changed them.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.walk.input.look_again()
     }
 
-    /// Returns the error if the next record was durable and can't be read.
+    /// Returns the error of a lost record if the next record was durable and can't be read.
     pub(super) fn lost(&mut self) -> Result<Option<Error>, Error> {
         self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
@@ -315,11 +317,13 @@ impl Cursor {
     }
 }
 
-/// The least bytes between two places.
+/// The minimum distance between two remembered positions, in bytes.
 const SPACING_BYTES: u64 = 16 << 10;
-/// Beyond this number every second position is forgotten, and the spacing doubles (W8).
+/// The maximum number of remembered positions. Beyond it, every second one is forgotten, and the
+/// spacing doubles (W8).
 const PLACES_MAX: usize = 1 << 16;
-/// The maximum gap, in spacings, between positions that leave nothing unknown between them.
+/// The maximum distance between two positions, in spacings, at which no nearer position is possible
+/// between them.
 const GAP: u64 = 4;
 
 /// A position at which a walk can continue.
@@ -332,12 +336,12 @@ struct IndexPlace {
     pub open: Option<OpenBatch>,
 }
 
-/// Some positions in a log, by the sequence of their next record.
+/// An index of positions in a log, by the sequence of their next record.
 #[derive(Debug)]
 struct LogIndex {
     places: BTreeMap<u64, IndexPlace>,
     spacing_bytes: u64,
-    /// Segment and offset of the last noted position.
+    /// The segment and the offset of the last noted position.
     last: (u64, u64),
 }
 
@@ -346,7 +350,7 @@ impl LogIndex {
         LogIndex { places: BTreeMap::new(), spacing_bytes: SPACING_BYTES, last: (0, 0) }
     }
 
-    /// Remembers the position of a walk in segment `number`, unless it is near the last one.
+    /// Remembers the position of a walk in segment `number`, unless it is close to the last one.
     #[inline]
     fn note(&mut self, number: u64, walk: &Walk) {
         let (last_number, last_offset) = self.last;
@@ -369,8 +373,8 @@ impl LogIndex {
         }
     }
 
-    /// Returns the last position before the record, if it is in the record's batch, or if no nearer
-    /// position is possible.
+    /// Returns the last remembered position before the record, if it is within the record's batch,
+    /// or if no nearer position is possible.
     fn near(&self, sequence: u64) -> Option<IndexPlace> {
         let (_, &before) = self.places.range(..=sequence).next_back()?;
         let is_near = |next: &IndexPlace| {
@@ -394,16 +398,16 @@ impl LogIndex {
 /// The result of a search for a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    /// The first record whose batch was written at that time or later.
+    /// The first record whose batch was written at or after that time.
     first: Option<u64>,
-    /// The sequence after the records that were searched, and the time of the last one before.
+    /// The sequence after the searched records, and the time of the last batch before that time.
     end: u64,
     last_ns: u64,
 }
 
-/// Finds the first record of these segments whose batch was written at `at_ns` or later, in
-/// nanoseconds since 1970. A segment whose successor began before that time has no such record,
-/// unless the clock stepped back between the two.
+/// Finds the first record of these segments whose batch was written at or after `at_ns`, in
+/// nanoseconds since 1970. If the next segment began before that time, a segment has no such
+/// record, unless the clock stepped back between the two.
 fn find_time(files: &LogFiles, segments: &[SegmentHead], at_ns: u64) -> Result<Found, Error> {
     let mut found = Found::default();
     for (index, segment) in segments.iter().enumerate() {
@@ -437,7 +441,7 @@ fn find_time_in(
             WalkStep::Frame { .. } => {}
             WalkStep::Batch => {
                 let (batch, _) = walk.last.expect("a batch has begun");
-                // A repair does not keep the time.
+                // A repair does not preserve the time.
                 let is_by_repair = batch.is_by_repair();
                 let at = if is_by_repair { header.created_at_ns } else { batch.written_at_ns };
                 if at >= at_ns {
@@ -451,7 +455,7 @@ fn find_time_in(
     }
 }
 
-/// Returns the ranges of records whose times overlap, because the clock stepped back between them.
+/// Returns the ranges of records whose times overlap because the clock stepped back between them.
 pub(super) fn clock_steps(
     files: &LogFiles,
     segments: &[SegmentHead],
@@ -476,7 +480,7 @@ mod tests {
     use crate::log::segment::{self, SegmentHeader};
     use crate::log::testing::{disk, files_of, folder, two_segments};
 
-    /// Returns a walk whose place and records the tests choose.
+    /// Returns a walk whose position and records the tests choose.
     fn walk() -> Walk {
         let sim = disk(1, &two_segments().files(folder()));
         let path = segment::path(folder(), 1);

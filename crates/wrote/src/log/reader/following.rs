@@ -1,50 +1,52 @@
-//! `Following`: decides when a reader at the end of a log checks for more.
+//! `Following`, which decides when a reader at the end of a log checks for more records.
 
 use crate::engine::Folder;
 use crate::log::watch::{Slept, Watch};
 use std::time::{Duration, Instant};
 
-/// The interval of checks without a reported change, where the kernel reports every change.
+/// The interval between checks if no change is reported, where the kernel reports every change.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// The same interval elsewhere.
+/// The interval between checks where the kernel does not report every change.
 const LOOK_UNTOLD_AFTER: Duration = Duration::from_millis(20);
 /// The time without a record after which a reader checks that the disk has not lost the next one.
-/// It doubles up to the maximum, because a check reads all prepared space.
+/// The time doubles after each check, up to the maximum, because a check reads all prepared space.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
 const CHECK_AFTER_MAX: Duration = Duration::from_secs(10);
-/// The interval of checking the flag of [`crate::log::until`], which reports no change.
+/// The interval between checks of the flag of [`crate::log::until`], whose changes are not
+/// reported.
 const FLAG_AFTER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Following {
     pub(super) watch: Watch,
-    /// The watch is armed, and reports every change.
+    /// Whether the watch is armed and reports every change.
     is_told: bool,
-    /// The reader is before the end found by the last look.
+    /// Whether there may be more records before the end that the last check found.
     has_more: bool,
-    /// There may be more than at the last look.
+    /// Whether there may be more than the last check found.
     pub(super) has_changed: bool,
-    /// A change was reported since the last look.
+    /// Whether a change has been reported since the last check.
     has_event: bool,
     looked_at: Instant,
-    /// When the reader came to the end, or made its last check there.
+    /// The time when the reader reached the end of the log, or last checked for a lost record
+    /// there.
     quiet_since: Instant,
-    /// No check was made since the last record or change.
+    /// Whether no check for a lost record has been made since the last record or change.
     is_unchecked: bool,
     check_after: Duration,
-    /// Looks since opening.
+    /// The number of checks since the reader was opened.
     #[cfg(test)]
     pub looks: u64,
-    /// Looks that searched for a lost record.
+    /// The number of checks that also searched for a lost record.
     #[cfg(test)]
     pub checks: u64,
 }
 
-/// A look of a reader that is due.
+/// A check of the files that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     ForMore,
-    /// It also looks for a record that the disk has lost.
+    /// Also check for a record that the disk has lost.
     ForLost,
 }
 
@@ -68,17 +70,18 @@ impl Following {
         }
     }
 
-    /// Follows the log in this folder, which exists.
+    /// Follows the log in this folder, which must exist.
     pub(super) fn enter(&mut self, folder: &Folder) {
         self.watch.enter(folder);
     }
 
-    /// Returns whether the reader is past the end found by the last look.
+    /// Returns whether the reader has reached the end that the last check found.
     pub(super) fn is_at_end(&self) -> bool {
         !self.has_more
     }
 
-    /// Starts a wait. A caller that does not wait also gets what arrived since the last look.
+    /// Starts a wait. Makes sure that even a caller that does not wait gets the records that have
+    /// arrived since the last check.
     pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.has_more) {
             self.quiet_since = Instant::now();
@@ -89,10 +92,10 @@ impl Following {
         }
     }
 
-    /// Returns the look that is due now, and prepares it: a change after this call ends the next
+    /// Returns the check that is due now, and prepares it: a change after this call ends the next
     /// sleep.
     pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
-        // A check may read much, and is left to a caller that waits.
+        // A check for a lost record may read a lot, so it is left to callers that wait.
         let is_check = has_slept && self.until_check().is_zero();
         let is_due = self.has_changed || is_check || self.looked_at.elapsed() >= self.look_after();
         if !is_due {
@@ -119,27 +122,27 @@ impl Following {
         Some(Look::ForLost)
     }
 
-    /// Notes that a record was read. This is cheap, because a reader that catches up calls it each
-    /// time.
+    /// Notes that a record was read. This is cheap, because a reader that catches up calls it for
+    /// each record.
     pub(super) fn found(&mut self) {
         self.has_more = true;
         self.has_event = false;
         self.is_unchecked = true;
     }
 
-    /// Notes that a look has found no record.
+    /// Notes that a check has found no record.
     pub(super) fn found_nothing(&mut self) {
         // A writer may have continued after a record that can't be read.
         self.is_unchecked |= std::mem::take(&mut self.has_event);
     }
 
-    /// Returns the time until a check is due; it is zero when it is.
+    /// Returns the time until a check for a lost record is due; zero if it is due now.
     fn until_check(&self) -> Duration {
         let left = self.check_after.saturating_sub(self.quiet_since.elapsed());
         if self.is_unchecked { left } else { Duration::MAX }
     }
 
-    /// Sleeps until a look may be due, or for `left`. Returns whether the bell rang.
+    /// Sleeps until a check may be due, for at most `left`. Returns whether the bell has rung.
     pub(super) fn sleep(&mut self, left: Duration, has_flag: bool) -> bool {
         let next_look = self.look_after().saturating_sub(self.looked_at.elapsed());
         let flag = if has_flag { FLAG_AFTER } else { Duration::MAX };

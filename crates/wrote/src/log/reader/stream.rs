@@ -1,4 +1,4 @@
-//! Streams: the records of a log for async code.
+//! Streams, which yield the records of a log to async code.
 
 use super::{LogReader, Record};
 use crate::Error;
@@ -16,18 +16,18 @@ use std::time::SystemTime;
 /// The stream that [`LogReader::into_stream`] returns.
 #[must_use = "a stream yields nothing unless it is polled"]
 pub(super) struct LogStream {
-    /// The batches that its thread has read; `None` once it is dropped.
+    /// The batches that the stream's thread has read; `None` once the stream has been dropped.
     batches: Option<Receiver<Result<RecordBatch, Error>>>,
     consumer: Arc<Consumer>,
     batch: RecordBatch,
-    /// Ends the sleep of a reader that follows.
+    /// The bell that ends the sleep of a following reader.
     bell: Option<Bell>,
     process: Process,
     is_over: bool,
 }
 
-/// The waker of the task that waits for the stream. It is the task's code, and may poll the stream
-/// at once: it is called and dropped without the lock.
+/// The waker of the task that waits for the stream. A waker is the task's code, which may poll the
+/// stream at once. So the lock is not held while it is called or dropped.
 type Consumer = Mutex<Option<Waker>>;
 
 fn swap(consumer: &Consumer, waker: Option<Waker>) -> Option<Waker> {
@@ -68,7 +68,7 @@ impl LogStream {
             match batches.try_recv() {
                 Ok(batch) => return Poll::Ready(Some(batch)),
                 Err(TryRecvError::Disconnected) => return Poll::Ready(None),
-                // One may have come before the thread knew the waker.
+                // A batch may have arrived before the thread knew the waker, so try once more.
                 Err(TryRecvError::Empty) if !is_known => {
                     drop(swap(&self.consumer, Some(waker.clone())));
                 }
@@ -111,7 +111,8 @@ impl Drop for LogStream {
     fn drop(&mut self) {
         let batches = self.batches.take();
         if !self.process.is_this() {
-            // Its thread, with the channel's locks, and the bell are the parent's.
+            // The stream's thread, the locks of the channel, and the bell belong to the parent
+            // process.
             return std::mem::forget(batches);
         }
         drop(batches);
@@ -122,18 +123,18 @@ impl Drop for LogStream {
     }
 }
 
-/// The thread's end of a stream. Dropping it ends the stream, also by a panic.
+/// The thread's end of a stream. Dropping it, even in a panic, ends the stream.
 struct Feed {
     batches: Option<SyncSender<Result<RecordBatch, Error>>>,
     consumer: Arc<Consumer>,
 }
 
 impl Feed {
-    /// Passes on all that the reader reads, and waits where it follows.
+    /// Passes on everything that the reader reads. A following reader waits at the end of the log.
     fn read(&self, mut reader: LogReader) -> Result<(), Error> {
         loop {
             let mut batch = RecordBatch::default();
-            // Only the first record of a batch is waited for.
+            // Only for the first record of a batch may the reader wait.
             let mut next = reader.find_next(None);
             while let Ok(Some(sequence)) = next {
                 batch.push(sequence, reader.written_at(), reader.record());
@@ -142,7 +143,7 @@ impl Feed {
                 }
                 next = reader.advance();
             }
-            // The records before an error are passed on too.
+            // The records before an error are passed on, too.
             if batch.is_empty() || !self.push(Ok(batch)) {
                 return next.map(drop);
             }
@@ -150,7 +151,7 @@ impl Feed {
         }
     }
 
-    /// Passes a batch on once there is room. Returns whether there is still a stream.
+    /// Passes on a batch once there is room. Returns whether the stream still exists.
     fn push(&self, batch: Result<RecordBatch, Error>) -> bool {
         let is_read = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
         swap(&self.consumer, None).into_iter().for_each(wake_one);
@@ -169,23 +170,24 @@ impl Drop for Feed {
     }
 }
 
-/// Bytes and records at which a batch is full, and the batches that wait for the consumer.
+/// The numbers of bytes and of records at which a batch is full, and the maximum number of batches
+/// that wait for the consumer.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_RECORDS: usize = 4096;
 const BATCHES_MAX: usize = 2;
 
-/// Some records in one buffer.
+/// Several records in one buffer.
 #[derive(Debug, Default)]
 struct RecordBatch {
     bytes: Vec<u8>,
-    /// The sequence and the time of each record, and the end of its bytes.
+    /// The sequence and the time of each record, and the end of its bytes in the buffer.
     records: VecDeque<(u64, Option<SystemTime>, usize)>,
-    /// The end of the record that was taken last.
+    /// The end of the last record taken, in the buffer.
     taken: usize,
 }
 
 impl RecordBatch {
-    /// Appends the record `sequence`.
+    /// Appends record `sequence` with its time and bytes.
     fn push(&mut self, sequence: u64, written_at: Option<SystemTime>, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.records.push_back((sequence, written_at, self.bytes.len()));
@@ -225,7 +227,8 @@ mod tests {
         let folder = fixtures::folder();
         let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();
-        // None waits; one waits for a record, one for room.
+        // In the first case the thread does not wait; in the others, it waits for a record and for
+        // room.
         for (from, records) in [(0, 0), (1, 0), (0, 50_000)] {
             for _ in 0..records {
                 drop(log.append(&[b'x'; 64]).unwrap());

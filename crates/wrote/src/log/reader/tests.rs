@@ -1,4 +1,4 @@
-//! Reads of closed logs, and of logs being written.
+//! Tests of readers on closed logs, and on logs that are being written.
 
 use super::*;
 use crate::Log;
@@ -27,7 +27,8 @@ fn no_record_of_a_time_precedes_its_place_where_the_clock_stepped_back() {
     const HOUR: i64 = 3_600_000_000_000;
     let sim = crate::Sim::new(1);
     let options = || crate::Log::options().buffers(2).on(&sim.disk());
-    // Steps while the log is open, and between two openings, where the last is a small one.
+    // The clock steps while the log is open, and between two openings. The last step between
+    // openings is small.
     let clocks = [[0, 1, 2], [-40, -39, 5], [6, 1, 2], [3, 4, 9]];
     for clock in clocks {
         let log = options().open(folder()).unwrap();
@@ -76,7 +77,7 @@ fn every_record_is_read_from_any_place_on() {
 fn a_reader_from_a_later_record_on_misses_none_that_came_while_it_looked() {
     let begun = SampleLog::default().segment().batch(0, &[b"one"]);
     let folder = tempfile::tempdir().unwrap();
-    // The files of an open log are longer than what is written.
+    // The files of an open log are longer than their content.
     let write = |log: &SampleLog| {
         for (path, mut bytes) in log.files(folder.path()) {
             bytes.resize(1 << 16, 0);
@@ -86,7 +87,8 @@ fn a_reader_from_a_later_record_on_misses_none_that_came_while_it_looked() {
     write(&begun);
     let mut reader = LogReader::open(folder.path(), 50).unwrap();
     assert!(reader.check().unwrap().is_none());
-    // Two more come after that look; the last states that the one before is durable.
+    // Two more records arrive after that check. The last one states that the previous one is
+    // durable.
     write(&begun.batch(0, &[b"two"]).batch(2, &[b"three"]));
     let lost = reader.cursor.as_mut().unwrap().lost().unwrap();
     assert!(lost.is_some(), "the look was before");
@@ -98,12 +100,12 @@ fn a_reader_from_a_later_record_on_misses_none_that_came_while_it_looked() {
 fn from_any_place_on_a_reader_finds_nothing_behind_records_that_a_crash_took() {
     let mut built = SampleLog::default();
     for number in 0..6 {
-        // The records of the first two segments were durable once.
+        // The records of the first two segments were durable.
         let (durable, begin) = ((4 * number).min(8), 4 * number);
         built = built.segment().batch(durable, &[&[begin as u8; 700], b"a"]);
         built = built.batch(durable, &[b"b", &[begin as u8; 300]]);
     }
-    // The second batch of the fourth segment.
+    // The second batch of the fourth segment is lost.
     let torn = &mut built.segments[3];
     torn.bytes[torn.batches[1]..].fill(0);
     let sim = disk(1, &built.files(folder()));
@@ -135,7 +137,7 @@ fn every_record_of_a_long_segment_is_read_from_any_place_on() {
 
 #[test]
 fn a_segment_that_begins_before_the_end_of_the_one_before_is_damage() {
-    // The removed end is back, after the record where the log continued.
+    // The removed end is back, after the position at which the log continued.
     let built = SampleLog::default().segment().batch(0, &[b"zero"]).batch(0, &[b"old", b"older"]);
     let end = built.segments[0].bytes.len();
     let built = built.cut(end, 1).segment().batch(0, &[b"one"]);
@@ -163,7 +165,7 @@ fn a_batch_behind_one_that_never_arrived_is_not_read_from_its_own_place_on() {
     }
 }
 
-/// Moves the reader to the beginning of the range, and reads the records that are there.
+/// Moves the reader to the beginning of the range, and returns the records of the range that exist.
 fn read_range(reader: &mut LogReader, range: Range<u64>) -> Vec<Record> {
     reader.seek(range.start).unwrap();
     range.map_while(|_| reader.next_within(Duration::ZERO).unwrap()).collect()
@@ -226,7 +228,7 @@ fn an_empty_log_has_no_records_and_a_folder_without_one_is_an_error() {
     assert_eq!(error.to_string(), words);
     std::fs::write(folder.path().join("lock"), b"1\n").unwrap();
     assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
-    // Its first segment is only prepared.
+    // The first segment is only prepared.
     std::fs::write(segment::path(folder.path(), 1), [0; 10_000]).unwrap();
     assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
 }
@@ -291,7 +293,8 @@ fn numbers_that_no_log_comes_to_are_none() {
     }
 }
 
-/// Counts the looks of a reader that finds nothing in this time.
+/// Returns the number of times that a reader checks the files in this time, without finding a
+/// record.
 fn looks_within(reader: &mut LogReader, time: Duration) -> u64 {
     let before = reader.following.as_ref().unwrap().looks;
     assert_eq!(reader.next_within(time).unwrap(), None);
@@ -303,10 +306,10 @@ fn a_reader_that_is_told_of_every_change_does_not_poll() {
     let folder = fixtures::folder();
     write(&two_segments(), folder.path());
     let mut reader = LogReader::open(folder.path(), 10).unwrap().following().unwrap();
-    // The initial look, one per second, and a check for a lost record.
+    // The reader checks once at first, then once per second, and once for a lost record.
     assert!(looks_within(&mut reader, Duration::from_secs(1)) <= 5);
     assert_eq!(reader.following.as_ref().unwrap().checks, 1);
-    // Frequent calls do not cause more looks.
+    // Frequent calls do not cause more checks.
     let asked = (0..1000).map(|_| looks_within(&mut reader, Duration::ZERO)).sum::<u64>();
     assert!(asked < 100, "{asked} looks");
 }
@@ -372,13 +375,13 @@ fn a_reader_and_a_check_judge_a_lost_beginning_alike() {
     };
     let built = SampleLog::default().segment().batch(0, &[b"zero"]).segment().batch(0, &[b"one"]);
     let built = built.batch(1, &[b"two"]).segment();
-    // A batch that states what was durable counts only in the segment that it was written to.
+    // A batch that states what was durable is evidence only in the segment to which it was written.
     let mut files = built.files(folder());
     let batch = files[1].1.split_off(built.segments[1].batches[1]);
     files[0].1.fill(0);
     files[0].1.extend(batch);
     assert_eq!(judged(&files), (Some(0), false, false));
-    // The segment before the first was removed, so it was durable.
+    // The segment before the first one has been removed, so its records were durable.
     let mut left = built.files(folder()).split_off(1);
     left[0].1.fill(0);
     assert_eq!(judged(&left), (None, true, true));

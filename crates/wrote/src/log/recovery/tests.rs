@@ -1,4 +1,4 @@
-//! Recovery of logs as crashes leave them.
+//! Tests of recovery on logs as crashes leave them.
 
 use super::*;
 use crate::engine::Fault;
@@ -16,7 +16,8 @@ fn recovered(sim: &Sim) -> Result<Recovery, Error> {
     recover(&files_of(sim))
 }
 
-/// Writes the segment that cuts a log before record `next` of segment `number`, and no more.
+/// Writes the segment that cuts a log before record `next` of segment `number`, but does not
+/// complete the cut.
 fn begin_cut(sim: &Sim, number: u64, next: u64) {
     let files = files_of(sim);
     let place = cut::find(&files, &file(number), next, 3).unwrap();
@@ -54,11 +55,11 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     assert_eq!(found.sealed[0].end_sequence, 5);
     let active = found.active.unwrap();
     assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
-    // The prepared space is gone.
+    // The prepared space has been cut off.
     assert_eq!(sim.contents(file(2)).unwrap().len() as u64, active.bytes);
 }
 
-/// Returns the files of a log of one segment, without the padding after its last batch.
+/// Returns the files of a log with one segment, without the padding after its last batch.
 fn cut_behind_the_last_batch(built: &SampleLog) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = built.files(folder());
     files[0].1.truncate(built.segments[0].claims.last().unwrap().0.end);
@@ -77,9 +78,9 @@ fn a_long_log_that_was_closed_is_opened_without_a_look_at_its_records() {
     assert_eq!(found.next_sequence, built.next_sequence);
     assert_eq!(found.active.unwrap().longest_bytes, LONGEST_BYTES);
     assert_eq!(sim.contents(file(1)).unwrap(), files[0].1);
-    // A reader finds the damage.
+    // A reader detects the damage.
     assert!(matches!(read(&sim, 0).1, Err(Error::Damaged { .. })));
-    // One byte more, and every record is read.
+    // With one byte more, the end is not proved, so recovery reads every record.
     files[0].1.push(0);
     assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })));
 }
@@ -109,7 +110,8 @@ fn a_batch_that_closes_a_log_counts_only_behind_the_batch_before_it() {
     let mut files = cut_behind_the_last_batch(&built);
     let place = *built.segments[0].batches.last().unwrap();
     let closing = files[0].1.split_off(place);
-    // The same distance after the last records as a block's padding.
+    // The closing batch is now as far from the last records as it would be after the padding of a
+    // block.
     files[0].1.resize(place + BLOCK_BYTES as usize, 0);
     files[0].1.extend(closing);
     let found = recovered(&disk(1, &files));
@@ -155,7 +157,8 @@ fn the_durable_frontier_of_a_torn_end_is_stated_again_before_it_is_gone() {
     let torn_batch = built.segments[1].batches[2];
     let behind = built.clone().batch(10, &[b"twelve"]);
     let later = two_segments().batch(5, &[b"ten", b"eleven"]).batch(10, &[b"twelve"]);
-    // The torn batch's first record arrived, or its header, or a later batch, or the first and it.
+    // What reached the disk: the torn batch's first record, only its header, only a later batch, or
+    // the first record and a later batch.
     let ways = [
         (&built, torn_batch + 63, 11),
         (&built, torn_batch + 50, 10),
@@ -170,7 +173,7 @@ fn the_durable_frontier_of_a_torn_end_is_stated_again_before_it_is_gone() {
         assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (next, 1));
         let again = recovered(&sim).unwrap();
         assert_eq!((again.next_sequence, again.recovered.torn_bytes), (next, 0));
-        // Only the removed later batch has to be stated, by one of this moment.
+        // Only a removed later batch must be replaced by a statement, in a batch written now.
         assert_eq!(again.active.unwrap().written_at_ns > 0, way >= 2);
         assert_eq!(read(&sim, 0).0.len() as u64, next);
         for rotten in 0..files.len() {
@@ -206,7 +209,7 @@ fn one_read_that_finds_other_bytes_takes_no_record_off() {
 fn one_read_that_finds_other_bytes_makes_no_torn_end_of_damage() {
     let only = SampleLog::default().segment().batch(0, &[b"zero"]).prepared(4096);
     let two = two_segments().batch(10, &[b"ten"]);
-    // In a record, and in the only header.
+    // The damage is in a record, and in the only segment header.
     let record = two.segments[1].batches[1] + 60;
     for (built, segment, byte) in [(two, 1, record), (only, 0, 20)] {
         let mut files = built.files(folder());
@@ -251,14 +254,14 @@ fn a_batch_in_flight_that_never_arrived_ends_the_log_before_those_that_did() {
     let sim = disk(1, &files);
     let found = recovered(&sim).unwrap();
     assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (8, 1));
-    // It stated nothing that the batch before it does not state.
+    // The lost batch stated nothing that the previous batch does not state.
     let end = built.segments[1].claims[0].0.end;
     assert_eq!(sim.contents(file(2)).unwrap(), built.segments[1].bytes[..end]);
 }
 
 #[test]
 fn a_record_that_was_durable_and_is_lost_is_an_error_that_says_where() {
-    // The last batch of segment 2 states that all before it was durable.
+    // The last batch of segment 2 states that all earlier records were durable.
     let built = two_segments().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
     let at = built.segments[1].batches[1];
@@ -280,20 +283,20 @@ fn a_durable_segment_that_is_missing_is_an_error() {
         files.remove(missing);
         assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
     }
-    // No caller got a promise for a segment that was not durable. Later segments are not part of
-    // the log.
+    // No promise was given for a segment that was not durable. Later segments are not part of the
+    // log.
     let built = two_segments().segment().batch(5, &[b"ten"]);
     let mut files = built.files(folder());
     files.remove(1);
     let found = recovered(&disk(1, &files)).unwrap();
-    // The headers of the segment, the batch and the record, and its bytes.
+    // These are the headers of the segment, the batch and the record, and the record's bytes.
     assert_eq!(found.recovered.torn_bytes, 64 + 48 + 8 + 3);
     assert_eq!((found.next_sequence, found.recovered.kept_aside), (5, vec![torn(&file(3), 0)]));
 }
 
 #[test]
 fn only_the_segments_that_were_not_durable_are_read() {
-    // Segment 3 states that all earlier records were durable, so only a reader of segment 1 finds
+    // Segment 3 states that all earlier records were durable, so only a reader of segment 1 detects
     // the flipped bit.
     let built = two_segments().segment().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
@@ -318,7 +321,7 @@ fn damage_before_the_durable_end_that_headers_and_lengths_tell_is_an_error() {
         assert!(matches!(recovered(&sim), Err(Error::Damaged { .. })), "{way}");
         assert!(files.iter().all(|(path, bytes)| sim.contents(path).unwrap() == *bytes));
     }
-    // A lost end mark loses no record.
+    // If only the closing batch is lost, no record is lost.
     let mut files = built.files(folder());
     files[1].1.truncate(built.segments[1].batches[2]);
     assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 11);
@@ -353,7 +356,7 @@ fn a_header_that_was_there_when_its_batch_was_written_is_damaged() {
     let mut files = built.files(folder());
     files[1].1[20] ^= 1;
     assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })));
-    // Without the sector of both, it is a torn end.
+    // Without the sector that holds both, the rest is a torn end.
     files[1].1[..512].fill(0);
     assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 5);
 }
@@ -370,7 +373,7 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
     let built = built.cut(place + 48, 10).batch_of(header(true), &[b"ten", b"eleven"]);
     let found = recovered(&disk_of(&built)).unwrap();
     assert_eq!((found.next_sequence, found.recovered.torn_bytes), (12, 0));
-    // The same in the middle of a batch.
+    // Now a cut in the middle of a batch.
     let cut = end_of(&built) - 512 + 48 + 11;
     let built = built.cut(cut, 11).batch_of(header(true), &[b"another"]).closed();
     let found = recovered(&disk_of(&built)).unwrap();
@@ -397,7 +400,7 @@ fn a_cut_that_a_crash_interrupted_is_completed() {
 
 #[test]
 fn a_cut_loses_no_other_record_where_the_power_fails_while_it_is_completed() {
-    // W1: record 8 is kept in the segment that states the cut, whose name may not be durable.
+    // W1: a copy of record 8 is in the segment that states the cut, whose name may not be durable.
     let built = two_segments().closed();
     for (error, loss) in (0..8).flat_map(|error| (0..40).map(move |loss| (error, loss))) {
         let sim = disk(loss, &built.files(folder()));

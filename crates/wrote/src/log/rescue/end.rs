@@ -1,9 +1,10 @@
 //! The end of a log: the position up to which its segments are intact.
 //!
-//! Closing cuts the last segment after a batch that marks the end. A record may contain the bytes
-//! of such a batch, and recovery may have cut the file right after them. So the batch counts only
-//! if no earlier batch extends over it, and one ends right before it. The first batch of a segment
-//! states the maximum length of the others, which limits how far back one may start.
+//! Closing a log cuts its last segment off after a batch that marks the end. But a record may
+//! contain the bytes of such a batch, and recovery may have cut the file off right after them. So
+//! the closing batch is believed only if an earlier batch ends right before it and none extends
+//! over it. The first batch of a segment states the maximum length of the others, which limits how
+//! far back an earlier batch can start.
 
 use super::scan;
 use crate::Error;
@@ -16,15 +17,15 @@ use crate::log::walk::{self, Walk, WalkStep};
 /// The end of the intact part of a log.
 #[derive(Debug)]
 pub(in crate::log) struct LogEnd {
-    /// The index of its segment.
+    /// The index of the segment in which the log ends.
     pub last: usize,
     /// The walk that ended there. If the segments were flushed, its file is also open for writing.
     pub walk: Walk,
 }
 
-/// Finds the end of the intact log; `None` if no part of it was ever intact. It reads only the
-/// headers of segments that are known to be durable, which covers all of a closed log. With `flush`
-/// it flushes the other segments before reading them, so that the end is on disk.
+/// Finds the end of the intact part of a log; `None` if no part of it was ever intact. Reads only
+/// the headers of segments that are known to be durable; in a closed log, these are all segments.
+/// With `flush`, flushes the other segments before reading them, so that the end is on the disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &mut [SegmentHead],
@@ -58,8 +59,8 @@ pub(in crate::log) fn end(
     }
 }
 
-/// Returns the index of the first segment that may not be durable: all before it were durable
-/// before some batch was written.
+/// Returns the index of the first segment that may not be durable. Some batch was written when all
+/// segments before it were durable.
 fn first_doubtful(segments: &[SegmentHead]) -> usize {
     let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
     let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
@@ -69,11 +70,12 @@ fn first_doubtful(segments: &[SegmentHead]) -> usize {
     segments.iter().rposition(begins_durable).unwrap_or(0)
 }
 
-/// Flushes the segments that may not be durable, and reads their starts again: after a failed flush
-/// the page cache shows data that the disk lacks. The last is flushed already.
+/// Flushes the segments that may not be durable, and reads their starts again, because after a
+/// failed flush the page cache shows data that the disk lacks. The last segment has been flushed
+/// already.
 fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
     let mut flushed = segments.len() - 1;
-    // A segment without its lost beginning may leave more of them in doubt.
+    // If a segment has lost its beginning, earlier segments may not be durable either.
     while let first = first_doubtful(segments)
         && first < flushed
     {
@@ -92,8 +94,8 @@ fn flush_segment(files: &LogFiles, segment: &mut SegmentHead) -> Result<(), Erro
     Ok(())
 }
 
-/// Returns a walk that has ended after the batch that closed the log; `None` if its end does not
-/// prove it. A short segment is read from its start.
+/// Returns a walk that has ended after the batch that closed the log; `None` if the end of the last
+/// segment does not prove that the log was closed. A short segment is read from its start.
 pub(in crate::log) fn closed(
     files: &LogFiles,
     segments: &[SegmentHead],
@@ -131,8 +133,8 @@ pub(in crate::log) fn closed(
     Ok(Some(walk))
 }
 
-/// Returns whether one of the batches that start at `from` or later ends right before `place`, with
-/// the record before `next`, and none extends over it.
+/// Returns whether one of the batches that start at or after `from` ends right before `place`, with
+/// the record before `next`, and none of them extends over `place`.
 fn follows_a_batch(
     walk: &mut Walk,
     place: u64,
@@ -154,8 +156,8 @@ fn follows_a_batch(
     Ok(is_found)
 }
 
-/// Checks that no segment before the last is missing: their records were all durable. Reads a
-/// segment to its end only if the next header contradicts what is known of it.
+/// Fails if a segment before the last one is missing, because all records of these segments were
+/// durable. Reads a segment to its end only if the next header contradicts what is known about it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if !later.continues(earlier.number) {
@@ -201,7 +203,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
     walk.limit = segment.limit;
     loop {
         while !matches!(walk.next()?, WalkStep::End) {}
-        // Everything after this place may be cut off, so read it twice.
+        // Everything after this position may be cut off, so read it twice.
         if walk.has_come()? {
             continue;
         }
@@ -212,10 +214,10 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
     }
 }
 
-/// Examines a log whose first segment does not start as one: either it never had a complete record,
-/// or its start was lost.
+/// Examines a log whose first segment does not start as one. Returns `None` if the log never had a
+/// durable record, and fails if its start was lost.
 fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
-    // All of it may be cut off, so read it twice.
+    // The whole log may be put aside, so read it twice.
     if has_lost_beginning(files, segments)? || has_lost_beginning(files, segments)? {
         let what = format!("{NOT_BEGUN}, and records in it were durable once");
         return Err(damaged(&segments[0].path, 0, &what));
@@ -223,8 +225,8 @@ fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Optio
     Ok(None)
 }
 
-/// Returns whether records of a log were durable once whose first segment does not start as one. If
-/// segments before that were removed, its start was durable.
+/// Returns whether a log whose first segment does not start as one ever had durable records. If
+/// earlier segments have been removed, the start of the first remaining one was durable.
 pub(in crate::log) fn has_lost_beginning(
     files: &LogFiles,
     segments: &[SegmentHead],

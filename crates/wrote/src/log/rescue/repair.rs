@@ -1,4 +1,4 @@
-//! Repairs a log: rewrites damaged segments, with gaps for lost records.
+//! The repair of a log, which rewrites damaged segments with gaps for lost records.
 
 use super::salvage::{Event, salvage};
 use super::summary::LogSummary;
@@ -18,7 +18,7 @@ use crate::{Engine, Error, FileOptions};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The approximate bytes of a rewritten batch.
+/// The approximate length of a rewritten batch in bytes.
 const BATCH_BYTES: usize = 256 << 10;
 
 pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
@@ -30,7 +30,7 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
         return Ok(found);
     }
     let mut writer = Rebuilder {
-        // A separate one, since the salvage has reads in flight.
+        // This is a separate engine, because the salvage has reads in flight.
         files: LogFiles::open_in(None, &files.folder)?,
         damaged,
         log_id: None,
@@ -47,10 +47,11 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
 }
 
 /// Gives each segment the name that its header states, if another segment has that name or no file
-/// has it. If two segments state the same name, or belong to two logs, no name is changed.
+/// has it. If two segments state the same name, or belong to two logs, changes no name. Returns the
+/// paths that were put back.
 ///
-/// Two names are exchanged in one step, so a power loss at any moment leaves each file a segment's
-/// name, and another repair continues.
+/// Two names are exchanged in one step. So after a power loss at any moment, each file still has
+/// the name of a segment, and another repair continues.
 fn put_back(files: &LogFiles) -> Result<Vec<PathBuf>, Error> {
     let mut owners = BTreeMap::new();
     let mut headers = Vec::new();
@@ -73,7 +74,7 @@ fn put_back(files: &LogFiles) -> Result<Vec<PathBuf>, Error> {
             match owners.insert(own, own) {
                 Some(other) => {
                     exchange(&files.folder, &from, &to).tried(&from, Action::Rename)?;
-                    // A damaged file without a header belongs where it is then.
+                    // A damaged file without a header belongs under the name that it has now.
                     owners.insert(number, if other == own { number } else { other });
                 }
                 None => {
@@ -90,11 +91,11 @@ fn put_back(files: &LogFiles) -> Result<Vec<PathBuf>, Error> {
     Ok(put_back)
 }
 
-/// Rewrites the damaged segments while a salvage skips the log.
+/// A writer that rewrites the damaged segments while a salvage reads the log.
 struct Rebuilder {
     files: LogFiles,
     damaged: HashSet<PathBuf>,
-    /// The log's number; a random one if no header is left.
+    /// The log's random number; a new one if no header is left.
     log_id: Option<u64>,
     open: Option<NewSegment>,
     kept_aside: Vec<PathBuf>,
@@ -103,13 +104,13 @@ struct Rebuilder {
 struct NewSegment {
     path: PathBuf,
     staged: StagedFile,
-    /// Metadata of the replaced file.
+    /// The metadata of the replaced file.
     old: Option<Inherited>,
     seed: u32,
     block_bytes: u64,
     place: u64,
     next_sequence: u64,
-    /// The next batch: space for its header, then its records.
+    /// The next batch: the space for its header, then its records.
     batch: Vec<u8>,
     count: u32,
 }
@@ -140,7 +141,7 @@ impl Rebuilder {
         let old = Metadata::of_replaced(path)?;
         let options = FileOptions::new().mode(mode_at_first(old.as_ref()));
         let staged = StagedFile::new(&mut self.files.engine(), path, true, &options)?;
-        // The file is new, not recycled.
+        // The new file is not recycled.
         let header = SegmentHeader { log_id, is_recycled: false, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
@@ -159,7 +160,7 @@ impl Rebuilder {
         self.files.engine().write(file, 0, &beginning)
     }
 
-    /// Appends a record or a gap to the open segment, if there is one.
+    /// Appends a record or a gap to the new segment, if there is one.
     fn append(&mut self, frame: Frame) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
         if segment.batch.len() + frame.len() > BATCH_BYTES {
@@ -171,7 +172,7 @@ impl Rebuilder {
         Ok(())
     }
 
-    /// Puts the rewritten segment in its place, and keeps the old one aside.
+    /// Keeps the old segment aside, and replaces it with the rewritten one.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
         let files = &self.files;
@@ -188,7 +189,7 @@ impl Rebuilder {
 }
 
 impl NewSegment {
-    /// Writes the batch, and begins another at the next block.
+    /// Writes the current batch, and begins another one at the next block.
     fn write_batch(&mut self, engine: &mut Engine) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
@@ -198,7 +199,7 @@ impl NewSegment {
             bytes: self.batch.len() as u32,
             count: self.count,
             first_sequence,
-            // Every record of the segment is flushed before a reader sees it.
+            // Every record in the segment is flushed before a reader can see it.
             durable_sequence: first_sequence,
             ..BatchHeader::default()
         };
@@ -211,7 +212,7 @@ impl NewSegment {
     }
 }
 
-/// Copies a damaged file aside and closes it.
+/// Copies a damaged file aside, closes it, and returns the path of the copy.
 pub(in crate::log) fn keep_damaged(mut old: Input) -> Result<PathBuf, Error> {
     let len_bytes = old.len_bytes;
     let copy = aside::copy(&mut old, 0, len_bytes, "damaged")?;

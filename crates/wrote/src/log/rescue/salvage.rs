@@ -1,7 +1,7 @@
-//! The salvage of a log: every whole record in its order, and every gap between them.
+//! The salvage of a log, which finds every whole record in order, and every gap between them.
 //!
-//! A segment is read in order as far as it goes. Where the log continues behind that, the whole
-//! file is scanned, and what was found is put in order.
+//! A segment is read in order as far as possible. If the log continues after that position, the
+//! whole file is scanned, and what is found is put in order.
 
 use super::Damage;
 use super::scan::{self, Found, Run};
@@ -16,14 +16,15 @@ use crate::log::walk::{Identity, Walk, WalkStep, valid_frame};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The assumed block of a segment, if no header states it.
+/// The block size assumed for a segment if no header states it, in bytes.
 const BLOCK_BYTES: u32 = 4096;
 
 const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 
 /// A finding of a salvage, in the order of the log.
 pub(super) enum Event<'a> {
-    /// A segment, with the header that it has or should have; its file may be missing.
+    /// The beginning of a segment, with the header that it has or should have. Its file may be
+    /// missing.
     Begin {
         path: &'a Path,
         header: &'a SegmentHeader,
@@ -35,9 +36,9 @@ pub(super) enum Event<'a> {
         frame: Frame<'a>,
     },
     Lost(&'a Damage),
-    /// Bytes after the last record of a segment, although the log continues in the next.
+    /// Bytes after the last record of a segment, although the log continues in the next segment.
     Garbage(PathBuf, Range<u64>),
-    /// The end of the segment, at the end of its last valid part.
+    /// The end of the segment, after its last valid part.
     End {
         used_bytes: u64,
     },
@@ -50,7 +51,7 @@ pub(super) type Sink<'a> = &'a mut dyn FnMut(Event) -> Result<(), Error>;
 pub(super) struct Tail {
     pub next_sequence: u64,
     pub closed: bool,
-    /// Bytes after the end that are not zero.
+    /// The number of bytes after the end, up to the last one that is not zero.
     pub torn_bytes: u64,
 }
 
@@ -75,15 +76,15 @@ pub(super) fn salvage(files: &LogFiles, sink: Sink) -> Result<Tail, Error> {
 struct Salvage<'a> {
     files: &'a LogFiles,
     segments: Vec<SegmentHead>,
-    /// The log's number; 0 while no header is known.
+    /// The log's random number; 0 while no header is known.
     log_id: u64,
     /// The next expected record.
     sequence: u64,
-    /// All records before this one are known to have been durable.
+    /// The sequence before which all records are known to have been durable.
     durable: u64,
-    /// The segments before this index were scanned for that.
+    /// The number of segments that have been scanned for that sequence.
     scanned: usize,
-    /// Damage of this segment has been reported.
+    /// Whether damage in the current segment has been reported.
     is_damaged: bool,
     sink: Sink<'a>,
 }
@@ -111,7 +112,7 @@ impl Salvage<'_> {
         Ok(Tail { next_sequence: self.sequence, ..Tail::default() })
     }
 
-    /// Ends the log before this segment: any bytes from there on are a torn write.
+    /// Ends the log before this segment. Any bytes from there on belong to a torn write.
     fn end_before(&mut self, index: usize) -> Result<Tail, Error> {
         let mut tail = Tail { next_sequence: self.sequence, ..Tail::default() };
         for index in index..self.segments.len() {
@@ -129,13 +130,13 @@ impl Salvage<'_> {
         }
     }
 
-    /// Returns whether the error means that retention has removed the segment since.
+    /// Returns whether the error means that retention has removed the segment in between.
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
         names::was_removed(self.files, number, error)
     }
 
-    /// Returns the header that a segment has, or should have.
+    /// Returns the header that a segment has or should have.
     fn header(&self, index: usize) -> SegmentHeader {
         let segment = &self.segments[index];
         let other = self.segments.iter().find_map(|segment| segment.header);
@@ -161,9 +162,9 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Returns whether the log continues from this segment on: the next record was durable, or all
-    /// records before some segment were. Then every earlier segment is part of the log, however
-    /// damaged.
+    /// Returns whether the log continues from this segment on. It does if the next record was
+    /// durable, or all records before some later segment were. In that case, every earlier segment
+    /// is part of the log, however damaged it is.
     fn is_part(&mut self, index: usize) -> Result<bool, Error> {
         self.prove(index, self.sequence + 1)?;
         let rest = self.segments.get(index..).unwrap_or_default();
@@ -172,7 +173,7 @@ impl Salvage<'_> {
             || headers.any(|header| header.first_sequence <= self.durable))
     }
 
-    /// Returns the first record of the log from this segment on.
+    /// Returns the first record of the log that is found in this segment or a later one.
     fn next_found(&self, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
             let header = self.segments[index].header;
@@ -186,7 +187,7 @@ impl Salvage<'_> {
         Ok(None)
     }
 
-    /// Reports the missing segments from `number` to the one at `index`.
+    /// Reports the missing segments from `number` up to the one before the segment at `index`.
     fn missing(&mut self, number: u64, index: usize) -> Result<(), Error> {
         let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
@@ -200,7 +201,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Reports damage, and continues with record `next_sequence` if it is known.
+    /// Reports damage, and continues with record `next_sequence` if known.
     fn lost(
         &mut self,
         path: &Path,
@@ -218,12 +219,12 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Reports a segment. Returns the log's end if it lies in or before this segment.
+    /// Reports a segment. Returns the log's end if it is in or before this segment.
     fn segment(&mut self, index: usize) -> Result<Option<Tail>, Error> {
         let SegmentHead { path, header: own, file_bytes, number, limit, .. } =
             &self.segments[index];
         let (path, own, file_bytes, limit) = (path.clone(), *own, *file_bytes, *limit);
-        // If segments before the first one were removed, its start was durable.
+        // If segments before the first one have been removed, its start was durable.
         let is_left = index == 0 && *number > 1;
         if own.is_none() && !is_left && !self.is_part(index)? {
             return self.end_before(index).map(Some);
@@ -253,8 +254,8 @@ impl Salvage<'_> {
         self.scattered(index, &mut walk)
     }
 
-    /// Reports a segment from its beginning on, as a reader reads it. Returns `None` if it is
-    /// damaged behind that, and otherwise the log's end, if it lies there.
+    /// Reports a segment from its beginning on, as a reader reads it. Returns `None` if the segment
+    /// is damaged after that part; otherwise the log's end, if it is in this segment.
     fn in_order(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Option<Tail>>, Error> {
         loop {
             loop {
@@ -270,8 +271,8 @@ impl Salvage<'_> {
             let used_bytes = walk.end;
             let is_whole = self.next_first(index).is_some_and(|next| next <= self.sequence);
             if walk.sequence >= walk.limit {
-                // The rest of the segment is not part of the log, and its writer was about to
-                // remove it.
+                // The rest of the segment is not part of the log. The writer that made the cut had
+                // not removed it yet.
                 (self.sink)(Event::End { used_bytes })?;
                 return Ok(Some(None));
             }
@@ -287,7 +288,8 @@ impl Salvage<'_> {
             }
             self.durable = self.durable.max(rest.durable_sequence(self.sequence));
             let is_part = self.is_part(index + 1)?;
-            // A writer may have continued before the proof was read that this record was durable.
+            // A writer may have continued before the proof was read that the next record was
+            // durable.
             if (is_part || more_bytes > 0) && walk.has_come()? {
                 continue;
             }
@@ -302,13 +304,14 @@ impl Salvage<'_> {
         }
     }
 
-    /// Reports the whole records in a damaged segment behind the end of a walk, wherever they lie.
+    /// Reports the whole records in a damaged segment after the end of a walk, wherever they are.
+    /// Returns the log's end, if it is in this segment.
     fn scattered(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Tail>, Error> {
         let path = walk.input.path.clone();
         let next_first = self.next_first(index);
         let found = match self.log_id {
-            // No header identifies the log, but a batch may. If none does, nothing in the file
-            // counts, such as the batches of a removed segment whose file was reused.
+            // No header identifies the log, but a batch may. If none does, nothing in the file is
+            // part of the log: it may hold the batches of a removed segment whose file was reused.
             0 => match scan::of_file(self.files, &path, Identity::Lost)? {
                 found if found.runs.is_empty() => found,
                 found => scan::thorough(walk, found.identity(), self.sequence)?,
@@ -325,7 +328,7 @@ impl Salvage<'_> {
         let before = self.sequence;
         let (mut place, mut used_bytes, mut is_closed) = (walk.place, walk.end, false);
         for (number, run) in runs.iter().enumerate() {
-            // Where headers and loose records contradict each other, the headers count.
+            // If headers and loose records contradict each other, the headers are believed.
             let mut later = runs[number + 1..].iter().filter(|later| later.batch.is_some());
             let until = match run.batch {
                 Some(_) => limit,
@@ -336,7 +339,7 @@ impl Salvage<'_> {
                 continue;
             }
             if run.sequence > self.sequence && self.sequence >= self.durable {
-                // A torn write.
+                // The rest is a torn write.
                 break;
             }
             let is_here = run.place == place + batch::HEADER_BYTES as u64;
@@ -353,7 +356,8 @@ impl Salvage<'_> {
         }
         walk.input.pause()?;
         if self.sequence > before && !self.is_damaged {
-            // A reader does not enter a group in part, even if no record that it lacks is missed.
+            // A reader does not enter an incomplete group, even if none of its missing records is
+            // missed.
             self.lost(&path, walk.place, Some(self.sequence), NOT_AS_WRITTEN)?;
         }
         let more_bytes = found.end.saturating_sub(used_bytes);
@@ -365,7 +369,8 @@ impl Salvage<'_> {
             Some(_) => None,
             None if self.is_part(index + 1)? => {
                 let next = self.next_found(index + 1)?;
-                // Lost records behind a clean end belong to the next segment, if that is damaged.
+                // Lost records after a clean end belong to the next segment, if that segment is
+                // damaged.
                 let is_clean = more_bytes == 0 && place.is_multiple_of(walk.block_bytes);
                 let is_next_ones = index + 1 < self.segments.len() || next == Some(self.sequence);
                 if !(is_clean && is_next_ones) {
@@ -384,7 +389,7 @@ impl Salvage<'_> {
         Ok(ended)
     }
 
-    /// Reports the frames of a run from the next one up to record `end`.
+    /// Reports the frames of a run from the next expected record up to record `end`.
     fn frames(&mut self, input: &mut Input, run: &Run, end: u64) -> Result<(), Error> {
         let mut offset = run.place;
         for sequence in run.sequence..end {
@@ -401,7 +406,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Returns the first sequence of the segment after this one, as its header states it.
+    /// Returns the first sequence of the next segment, as its header states it.
     fn next_first(&self, index: usize) -> Option<u64> {
         let number = self.segments[index].number;
         let next = self.segments.get(index + 1).filter(|next| next.continues(number));

@@ -1,9 +1,10 @@
-//! The scanner of a segment's file: lists its valid batches and whole records, wherever they lie.
+//! The scanner of a segment's file, which lists its valid batches and whole records, wherever they
+//! are.
 //!
-//! All that verification, repair, recovery and readers know about damage is folded from this list.
-//! A record may contain the bytes of a batch, so the bytes of valid records are skipped. A thorough
-//! scan also searches every other byte for batches and records. So it finds each whole record, even
-//! where the header of its batch is lost, or where bytes were inserted or removed before it.
+//! Verification, repair, recovery and readers derive all that they know about damage from this
+//! list. A record may contain the bytes of a batch, so the bytes of valid records are skipped. A
+//! thorough scan also searches all other bytes for batches and records. So it finds each whole
+//! record, even if the header of its batch is lost, or if bytes were inserted or removed before it.
 
 use crate::Error;
 use crate::log::batch::{self, BatchHeader};
@@ -18,31 +19,31 @@ use std::path::{Path, PathBuf};
 /// The maximum number of bytes examined at once. Batches start at multiples of a block, which may
 /// be smaller.
 const STEP_BYTES: u64 = 64 << 10;
-/// The smallest block of a segment.
+/// The minimum block size of a segment, in bytes.
 const BLOCK_BYTES_MIN: u64 = 512;
-/// Candidates of up to this length are always tried. Damaged bytes may look like any length, so the
-/// bytes of longer ones are bounded in each file.
+/// The length up to which candidates for records are always tried. Damaged bytes may look like any
+/// length, so the total length of longer candidates is limited for each file.
 const SHORT_BYTES: usize = 4 << 10;
 const TRIED_BYTES_MAX: usize = 1 << 30;
-/// How far the sequence of a record may lie from the sequence of the record before it, if the bytes
+/// The maximum distance between the sequences of a record and the previous record, if the bytes
 /// between the two do not account for it.
 const FAR: u64 = 1 << 24;
 
 static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
 
-/// Whole records of one batch that follow each other. Each batch begins with a run, which is empty
-/// if its first record is damaged.
+/// Consecutive whole records of one batch. Each batch begins with a run, which is empty if its
+/// first record is damaged.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::log) struct Run {
-    /// The sequence of its first record.
+    /// The sequence of the run's first record.
     pub sequence: u64,
     pub count: u64,
-    /// The offset of its first record, and the end of its last one.
+    /// The offset of the run's first record, and the end of its last one.
     pub place: u64,
     pub end: u64,
     /// The seed that makes the records' checksums valid.
     pub seed: u32,
-    /// The header of its batch; `None` if that is lost.
+    /// The header of the batch; `None` if it is lost.
     pub batch: Option<BatchHeader>,
 }
 
@@ -51,60 +52,62 @@ impl Run {
         self.sequence + self.count
     }
 
-    /// Returns whether it reaches the end of its batch.
+    /// Returns whether the run reaches the end of its batch.
     pub(super) fn ends_batch(&self) -> bool {
         self.batch.is_some_and(|batch| end_sequence(&batch) == self.end_sequence())
     }
 
-    /// Returns whether its records are part of the log, whose records before `durable` were
-    /// durable.
+    /// Returns whether the run's records are part of the log, given that all records of the log
+    /// before `durable` were durable.
     pub(super) fn counts(&self, durable: u64) -> bool {
         match self.batch {
-            // A flush covers whole batches. A group that was durable in part was cut off, and other
-            // records got its sequences.
+            // A flush covers whole batches. A group that was only partly durable has been cut off,
+            // and other records got its sequences.
             Some(batch) if batch.whole && self.count < u64::from(batch.count) => {
                 end_sequence(&batch) <= durable
             }
             Some(_) => true,
-            // It may belong to such a group.
+            // The run may belong to such a group.
             None => self.sequence < durable,
         }
     }
 }
 
-/// The findings in a part of a file.
+/// The findings of a scan in a part of a file.
 #[derive(Debug, Default)]
 pub(in crate::log) struct Found {
-    /// In the order of the file.
+    /// The runs, in the order of the file.
     pub runs: Vec<Run>,
-    /// The end of the last nonzero byte; the start of the part if there is none. In a recycled file
-    /// it is the end of the segment's last batch.
+    /// The end of the last nonzero byte; the start of the part if there is none. In a recycled
+    /// file, it is the end of the segment's last batch.
     pub end: u64,
-    /// A file with content, but without a valid segment header.
+    /// Whether the file has content but no valid segment header.
     pub is_headless: bool,
 }
 
 impl Found {
     /// Returns the sequence before which all records were durable, according to the batches that
-    /// begin with `sequence` or a later record; 0 if none says so.
+    /// begin with `sequence` or a later record; 0 if none states it.
     pub(in crate::log) fn durable_sequence(&self, sequence: u64) -> u64 {
         let batches = self.batches(sequence);
         let stated = batches.map(|(_, batch)| batch.durable_sequence).max().unwrap_or(0);
-        // The segment header and the first batch are in one sector, which a device writes
-        // atomically. The batch without the header proves that the header was damaged later, and
-        // that the batch was durable.
+        // The segment header and the first batch header are in one sector, which a device writes
+        // atomically. If the batch is there without the segment header, the segment header was
+        // damaged later, and the batch was durable.
         let begin = (segment::HEADER_BYTES + batch::HEADER_BYTES) as u64;
         let first = self.batches(sequence).find(|(run, _)| self.is_headless && run.place == begin);
         first.map_or(stated, |(_, batch)| stated.max(batch.first_sequence + 1))
     }
 
-    /// Returns how the batches of a file are recognized whose header is lost, as its log's are.
+    /// Returns the identity of this file's batches, found in the batches themselves, because the
+    /// headers of the file and of the rest of its log are lost.
     pub(super) fn identity(&self) -> Identity {
         let known = |run: &Run| Identity::Known { seed: run.seed, block_bytes: BLOCK_BYTES_MIN };
         self.runs.first().map_or(Identity::Lost, known)
     }
 
-    /// Returns the smallest first sequence of these batches.
+    /// Returns the lowest first sequence of the batches that begin with `sequence` or a later
+    /// record.
     pub(super) fn first_sequence(&self, sequence: u64) -> Option<u64> {
         self.batches(sequence).map(|(_, batch)| batch.first_sequence).min()
     }
@@ -115,7 +118,7 @@ impl Found {
     }
 }
 
-/// Examines the rest of the segment after the end of a walk.
+/// Scans the rest of the segment after the end of a walk.
 pub(in crate::log) fn after(walk: &mut Walk) -> Result<Found, Error> {
     let next = walk.open.map(|open| Expected {
         place: walk.place,
@@ -128,7 +131,7 @@ pub(in crate::log) fn after(walk: &mut Walk) -> Result<Found, Error> {
     });
     let filled_until = match walk.open {
         _ if !walk.is_recycled => u64::MAX,
-        // Which bytes belong to the batch is unknown.
+        // It is unknown which of the bytes belong to the batch.
         Some(open) => open.end,
         None => 0,
     };
@@ -136,8 +139,8 @@ pub(in crate::log) fn after(walk: &mut Walk) -> Result<Found, Error> {
     Scan { next, ..Scan::new(&mut walk.input, identity, start, filled_until) }.run()
 }
 
-/// Lists all that is whole in the file of a walk, with a search of every byte. The log continues
-/// there with record `sequence`, or with a later one.
+/// Scans the whole file of a walk, including every byte between its whole records. The log
+/// continues there with record `sequence` or a later one.
 pub(super) fn thorough(walk: &mut Walk, identity: Identity, sequence: u64) -> Result<Found, Error> {
     let filled_until = if walk.is_recycled { 0 } else { u64::MAX };
     walk.input.look_again()?;
@@ -145,7 +148,7 @@ pub(super) fn thorough(walk: &mut Walk, identity: Identity, sequence: u64) -> Re
     Scan { is_thorough: true, last: (sequence, segment::HEADER_BYTES as u64), ..scan }.run()
 }
 
-/// Examines a whole file.
+/// Scans a whole file.
 pub(in crate::log) fn of_file(
     files: &LogFiles,
     path: &Path,
@@ -154,7 +157,7 @@ pub(in crate::log) fn of_file(
     let mut input = Input::open(files, path, true, false)?;
     let is_marked = segment::is_marked_recycled(input.bytes(0, BLOCK_BYTES_MIN as usize)?);
     if is_marked && matches!(identity, Identity::Lost) {
-        // Its batches seem to belong to removed segments.
+        // The batches in the file most likely belong to removed segments.
         return Ok(Found::default());
     }
     let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
@@ -177,11 +180,11 @@ pub(in crate::log) struct EndScan {
     pub lost: Option<Error>,
 }
 
-/// Examines everything after the end of a walk through a segment of log `log_id`.
+/// Scans everything after the end of a walk through a segment of log `log_id`.
 ///
-/// Concurrent writes complete in any order, so a batch may be there without its predecessor. But if
-/// a batch states that an unreadable record was durable, the disk lost that record later. Fails
-/// with [`Error::Foreign`] at a segment of another log or position.
+/// Concurrent writes complete in any order, so a batch may exist without the previous one. But if a
+/// batch states that an unreadable record was durable, the disk must have lost that record later.
+/// Fails with [`Error::Foreign`] at a segment of another log, or one with the wrong name.
 pub(in crate::log) fn behind(
     walk: &mut Walk,
     log_id: u64,
@@ -216,17 +219,17 @@ pub(in crate::log) fn behind(
     Ok(EndScan { rest, later: found, lost })
 }
 
-/// The next record of a batch, as far as the bytes before it tell.
+/// The next record of a batch, as far as the bytes before it determine it.
 #[derive(Clone, Copy)]
 struct Expected {
     place: u64,
     sequence: u64,
-    /// The records still to come, and the end of the batch.
+    /// The number of records still expected, and the end of the batch.
     left: u32,
     end: u64,
     seed: u32,
     batch: Option<BatchHeader>,
-    /// It is the first of its batch.
+    /// Whether the record is the first of its batch.
     begins: bool,
 }
 
@@ -243,7 +246,7 @@ impl Expected {
         }
     }
 
-    /// Reads the whole records from here on.
+    /// Reads whole records from this position on, up to the first damaged one.
     fn run(&mut self, input: &mut Input) -> Result<Run, Error> {
         let Expected { place, sequence, seed, batch, .. } = *self;
         while self.left > 0
@@ -257,8 +260,8 @@ impl Expected {
         Ok(Run { sequence, count, place, end: self.place, seed, batch })
     }
 
-    /// Follows the length of a damaged record, which usually leads to the next one. Returns whether
-    /// it leads anywhere.
+    /// Skips a damaged record by its stated length, which usually leads to the next record. Returns
+    /// whether the length was plausible.
     fn pass(&mut self, input: &mut Input) -> Result<bool, Error> {
         let header = input.bytes(self.place, record::HEADER_BYTES)?;
         let Some(len) = record::stated_bytes(header) else { return Ok(false) };
@@ -278,11 +281,12 @@ struct Scan<'a> {
     input: &'a mut Input,
     identity: Identity,
     start: u64,
-    /// After this offset there may be bytes of another segment, and only batches count.
+    /// The offset after which there may be bytes of another segment. From there on, only batches
+    /// are evidence, not other nonzero bytes.
     filled_until: u64,
     is_thorough: bool,
     next: Option<Expected>,
-    /// The last batch, and its end.
+    /// The last batch found, and its end.
     batch: Option<(BatchHeader, u64)>,
     /// The sequence after the last whole record, and the end of that record.
     last: (u64, u64),
@@ -346,14 +350,14 @@ impl<'a> Scan<'a> {
         }
         self.input.pause()?;
         if matches!(self.identity, Identity::Lost) {
-            // In a recycled file the later records are its own.
+            // In a recycled file, the batches with the highest sequences are its own.
             let last = self.found.runs.iter().max_by_key(|run| run.sequence).map(|run| run.seed);
             self.found.runs.retain(|run| Some(run.seed) == last);
         }
         Ok(self.found)
     }
 
-    /// Notes the whole records that begin where they are expected, and returns their end.
+    /// Notes the whole records from the expected position on, and returns their end.
     fn records(&mut self, mut next: Expected) -> Result<u64, Error> {
         let run = next.run(self.input)?;
         if next.begins || run.count > 0 {
@@ -372,7 +376,8 @@ impl<'a> Scan<'a> {
         Ok(run.end)
     }
 
-    /// Returns the batch at a place where one may begin, and the seed that makes it valid.
+    /// Returns the batch at this offset, if a batch may begin there, and the seed that makes it
+    /// valid.
     fn batch_at(&mut self, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
         let may_begin = |block_bytes| {
             place == segment::HEADER_BYTES as u64 || place.is_multiple_of(block_bytes)
@@ -387,10 +392,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Searches these bytes for the beginning of a batch or of a record, at any offset.
+    /// Searches this range for the beginning of a batch or of a record, at any offset.
     fn search(&mut self, range: Range<u64>) -> Result<Option<Expected>, Error> {
         let Identity::Known { seed, .. } = self.identity else { return Ok(None) };
-        // The first bytes of a record may be the last zeros of the bytes before.
+        // The first bytes of a record may be zeros at the end of the previous range.
         let begin = range.start.saturating_sub(3).max(self.last.1.min(range.start));
         let len = (range.end - begin) as usize + record::HEADER_BYTES - 1;
         let bytes = self.input.bytes(begin, len)?.to_vec();
@@ -410,7 +415,7 @@ impl<'a> Scan<'a> {
         Ok(None)
     }
 
-    /// Returns the record that begins at `place`, if it is one that can lie there.
+    /// Returns the record that begins at `place`, if it is plausible there.
     fn record_at(
         &mut self,
         place: u64,
@@ -431,20 +436,21 @@ impl<'a> Scan<'a> {
         let (sequence, known) = self.last;
         let batch = self.batch.filter(|(_, batch_end)| end <= *batch_end);
         let near = match batch {
-            // The records to come in its batch have at least their headers.
+            // Each record still expected in the batch takes up at least its header.
             Some((batch, batch_end)) => {
                 let sequences = batch.first_sequence..end_sequence(&batch);
                 let first = sequences.end.saturating_sub(1 + most_records(end, batch_end));
                 sequences.start.max(first)..sequences.end
             }
-            // The lost records before it have them too.
+            // Each lost record before this one takes up at least its header, too.
             None => sequence..sequence + most_records(known, place) + 1,
         };
         let all = near.start.min(sequence.saturating_sub(FAR))..near.end.max(sequence + FAR);
         let frame = self.input.bytes(place, len)?;
         let Some(sequence) = sequence_of(frame, seed, &all) else { return Ok(None) };
         let is_near = near.contains(&sequence);
-        // Bytes may have been removed before it. By chance one checksum may match, but not two.
+        // Bytes may have been removed before this record. One checksum may match by chance, but not
+        // two.
         if !is_near && valid_frame(self.input, seed, u64::MAX, end, sequence + 1)?.is_none() {
             return Ok(None);
         }
@@ -462,14 +468,15 @@ fn most_records(from: u64, to: u64) -> u64 {
     to.saturating_sub(from) / record::HEADER_BYTES as u64
 }
 
-/// Finds the batch at `place` of an unknown segment, and its seed. One seed must make the header
-/// and the first record valid.
+/// Returns the batch at `place` in an unknown segment, and its seed. Both the header and the first
+/// record must be valid with the same seed.
 ///
-/// The batch that closes a log has no record, but its other fields can have one value only.
+/// The batch that closes a log has no record, but each of its other fields can have only one value.
 fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
     let bytes = input.bytes(place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
     let Some(header) = bytes.get(4..batch::HEADER_BYTES) else { return Ok(None) };
-    // Any bytes have a seed: only a second checksum proves that it is right.
+    // For any bytes there is a seed that makes them valid. Only a second checksum proves that it is
+    // the right one.
     let seed = before(u32_at(header, 0), &header[4..]);
     let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
     if header.closed && (header.bytes as usize, header.count) == (batch::HEADER_BYTES, 0) {
@@ -488,10 +495,11 @@ fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHea
     Ok(record::parse(first, seed, header.first_sequence).map(|_| (header, seed)))
 }
 
-/// Returns the one of these sequences at which `frame` is a valid record of a segment.
+/// Returns the sequence, within `sequences`, that makes `frame` a valid record of a segment; `None`
+/// if there is none.
 ///
-/// A record's checksum begins with the segment's seed and the sequence. Taking out the record's
-/// bytes leaves the checksum of those two, and the sequence's lower half is all of that which is
+/// A record's checksum starts with the segment's seed and the sequence. Undoing the effect of the
+/// record's bytes leaves the checksum of these two, in which only the lower half of the sequence is
 /// unknown.
 fn sequence_of(frame: &[u8], seed: u32, sequences: &Range<u64>) -> Option<u64> {
     let (header, own) = frame.split_at_checked(record::HEADER_BYTES)?;
@@ -503,7 +511,8 @@ fn sequence_of(frame: &[u8], seed: u32, sequences: &Range<u64>) -> Option<u64> {
     )
 }
 
-/// Returns the lower half of the sequence whose checksum after the seed is `checksum`.
+/// Returns the lower half of a sequence. `checksum` is the checksum of the sequence, continued from
+/// the seed.
 fn lower_half(checksum: u32, high: u32, seed: u32) -> u32 {
     before(before(checksum, &high.to_le_bytes()), &[0; 4]) ^ seed
 }
@@ -511,11 +520,11 @@ fn lower_half(checksum: u32, high: u32, seed: u32) -> u32 {
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines
-/// it.
+/// A table that maps the highest byte of a CRC32C state to the state eight bits earlier, as far as
+/// that byte determines it.
 ///
-/// Each bit that enters a CRC can be removed again. The polynomial's highest bit is set, so the
-/// highest bit of a state shows whether the polynomial was added.
+/// Each bit that has entered a CRC can be removed again. The highest bit of the polynomial is set,
+/// so the highest bit of a state shows whether the polynomial was added.
 static TAKEN_OUT: [u32; 256] = {
     let mut taken_out = [0; 256];
     let mut byte = 0;
@@ -533,7 +542,7 @@ static TAKEN_OUT: [u32; 256] = {
     taken_out
 };
 
-/// Returns the initial value of a CRC32C over `bytes` that ends as `checksum`.
+/// Returns the initial value for which the CRC32C of `bytes` is `checksum`.
 fn before(checksum: u32, bytes: &[u8]) -> u32 {
     let take_out =
         |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);

@@ -1,5 +1,5 @@
-//! Summaries of a log: its segments, end and damage; and a quick summary without reading every
-//! record.
+//! Summaries of a log, with its segments, its end and its damage. A quick summary does not read
+//! every record.
 
 use super::Damage;
 use super::end::{LogEnd, end};
@@ -18,57 +18,60 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The segments of a log, its end and its damage.
+/// A summary of a log: its segments, its end and its damage.
 ///
-/// [`summary`] finds the segments and the end. [`verify`](fn@super::verify) reads every byte,
-/// and so finds the damage. [`repair`](fn@super::repair) returns what it found and repaired.
+/// [`summary`] finds the segments and the end. [`verify`](fn@super::verify) reads every byte, and
+/// so also finds the damage. [`repair`](fn@super::repair) returns what it found and repaired.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LogSummary {
-    /// Its segments in order.
+    /// The segments of the log, in order.
     pub segments: Vec<Segment>,
-    /// The records, summed over the segments. After a repair these are the records that are left.
+    /// The total number of records in the segments. After a repair, the number of records that are
+    /// left.
     pub records: u64,
-    /// The bytes of these records; 0 in a [`summary`].
+    /// The total number of bytes in these records; 0 in a [`summary`].
     pub record_bytes: u64,
     /// The sequence of the first remaining record.
     pub first_sequence: u64,
-    /// The sequence that the next record gets.
+    /// The sequence that the next record will get.
     pub next_sequence: u64,
     /// Whether the log was closed after its last record, so that its end is certain.
     pub closed: bool,
-    /// The process that has the log open for writing.
+    /// The ID of the process that has the log open for writing.
     pub writer: Option<u32>,
-    /// The sequences without a record. [`summary`] finds those in segments rewritten by a repair,
-    /// [`verify`](fn@super::verify) all of them, including places whose producer panicked.
+    /// The sequences without a record. [`summary`] finds those in segments that a repair has
+    /// rewritten; [`verify`](fn@super::verify) finds all, including places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
-    /// Bytes after the last whole record that are not zero: a write interrupted by a crash. The
-    /// next opening for writing keeps them aside. 0 in a [`summary`].
+    /// The number of bytes that a write interrupted by a crash has left after the last whole
+    /// record. Opening the log for writing keeps them aside. 0 in a [`summary`].
     pub torn_bytes: u64,
-    /// The damage; empty if every record is whole, and of a [`summary`].
+    /// The damage; empty if every record is whole, and always empty in a [`summary`].
     pub damage: Vec<Damage>,
-    /// Garbage, which is harmless because readers skip it: the segment, and the range from the end
-    /// of its last record to the last byte that is not zero. Empty in a [`summary`].
+    /// Garbage, which is harmless because readers skip it: the path of the segment, and the range
+    /// from the end of its last record to the last byte that is not zero. Empty in a [`summary`].
     pub garbage: Vec<(PathBuf, Range<u64>)>,
-    /// The segments that had another's name, and got their own by a repair.
+    /// The segments that had the name of another segment, and that a repair has given their own
+    /// names back.
     pub put_back: Vec<PathBuf>,
-    /// Copies of the damaged files, next to the log, which a repair made.
+    /// The copies of damaged files that a repair has created next to the segments.
     pub kept_aside: Vec<PathBuf>,
 }
 
-/// Summarizes the log in `folder`, reading only the records needed to find its end.
+/// Returns a summary of the log in `folder`, reading only the records needed to find its end.
 ///
-/// It counts sequences, including those without a record, because the producer panicked or a repair
-/// replaced a lost record. Only [`verify`](fn@super::verify) distinguishes them.
+/// The count of records includes sequences without a record, because their producer panicked or a
+/// repair replaced a lost record. Only [`verify`](fn@super::verify) can tell the difference.
 ///
-/// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes after
-/// its end prove that more records were durable.
+/// Fails with [`Error::Refused`] if the folder has no log. Fails with [`Error::Damaged`] if bytes
+/// after the end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let files = LogFiles::open_in(None, &Folder::open(folder.as_ref())?)?;
     names::check_log(&files)?;
     let mut before = None;
     names::unless_removed(|| match examine(&files) {
-        // A segment may have begun after its header was read, and before the proof that it had one.
+        // The segment may have begun after its header was read and before the proof that it must
+        // have one.
         Err(Error::Damaged { path, offset, because }) => {
             let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
             if is_again { Err(Error::Damaged { path, offset, because }) } else { Ok(None) }
@@ -109,8 +112,8 @@ fn examine(files: &LogFiles) -> Result<LogSummary, Error> {
     Ok(summary)
 }
 
-/// Refuses an end after which bytes prove that the next record was durable, unless that record
-/// arrived in the meantime.
+/// Fails if bytes after the end prove that the next record was durable, unless that record has
+/// arrived in between.
 fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     let LogEnd { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
@@ -132,12 +135,12 @@ impl LogSummary {
         self.records = self.segments.iter().map(|segment| segment.records).sum();
     }
 
-    /// Returns whether every record is whole, without garbage after any.
+    /// Returns whether there is neither damage nor garbage.
     pub(in crate::log) fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.garbage.is_empty()
     }
 
-    /// Returns the files that a repair rewrites.
+    /// Returns the files that a repair must rewrite.
     pub(in crate::log) fn to_repair(&self) -> HashSet<PathBuf> {
         let damaged = self.damage.iter().map(|damage| &damage.path);
         damaged.chain(self.garbage.iter().map(|(path, _)| path)).cloned().collect()
@@ -162,7 +165,7 @@ impl LogSummary {
         }
     }
 
-    /// Records that this sequence has no record. Sequences come in order.
+    /// Records that this sequence has no record. Calls must come in the order of sequences.
     pub(in crate::log) fn note_gap(&mut self, sequence: u64) {
         match self.gaps.last_mut() {
             Some(gap) if gap.end == sequence => gap.end += 1,

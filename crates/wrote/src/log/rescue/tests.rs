@@ -1,4 +1,4 @@
-//! Logs with each kind of damage: the report, and the repair.
+//! Tests of verification and repair on logs with each kind of damage.
 
 use super::*;
 use crate::Log;
@@ -21,7 +21,8 @@ fn verified(folder: &Path) -> LogSummary {
     verify(folder, None).unwrap()
 }
 
-/// Makes ten records in two segments, and a third segment stating that all of them were durable.
+/// Returns a log with ten records in two segments, and a third segment that states that all of them
+/// were durable.
 fn durable() -> SampleLog {
     two_segments().segment().batch(10, &[b"ten", b"eleven"]).closed()
 }
@@ -62,8 +63,8 @@ fn a_torn_end_is_no_damage() {
     assert_eq!(repair(folder.path()).unwrap().kept_aside.len(), 0);
 }
 
-/// Makes a record that begins at this offset of segment `number`. At multiples of the block it has
-/// batches, which state that records up to 50 were durable.
+/// Returns the bytes of a record that begins at this offset of segment `number`. At each multiple
+/// of the block size, the record contains a batch that states that records up to 50 were durable.
 fn forged(number: u64, offset: usize) -> Vec<u8> {
     let header = batch::BatchHeader {
         bytes: batch::HEADER_BYTES as u32,
@@ -84,10 +85,10 @@ fn forged(number: u64, offset: usize) -> Vec<u8> {
 fn a_batch_inside_of_a_valid_record_proves_nothing() {
     let before = two_segments().batch(5, &[]);
     let place = *before.segments[1].batches.last().unwrap();
-    // Behind the torn record, in the same batch.
+    // After the torn record, in the same batch.
     let record = forged(2, place + 48 + 12 + 8);
     let inside = two_segments().batch(5, &[b"torn", &record, b"behind"]);
-    // In a later batch, and after a torn record of that batch.
+    // In a later batch, after a torn record of that batch.
     let later = two_segments().batch(5, &[b"torn"]);
     let record = forged(2, place + 512 + 48 + 8);
     let later = later.batch(5, &[&record]);
@@ -127,21 +128,22 @@ fn every_byte_that_is_damaged_is_named_and_repaired_with_all_that_is_whole() {
     }
 }
 
-/// Creates a log of one batch of `records`, and a second batch stating that the first was durable.
+/// Returns a log with one batch of `records` records, and a second batch that states that the first
+/// was durable.
 fn one_batch(records: usize, len: usize) -> SampleLog {
     let own: Vec<Vec<u8>> = (0..records).map(|number| vec![number as u8; len]).collect();
     let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
     SampleLog::default().segment().batch(0, &own).batch(records as u64, &[b"behind"])
 }
 
-/// Damages each record of a log of [`one_batch`] in turn, each time in a new copy, and asserts the
-/// loss.
+/// Damages each record of a log of [`one_batch`] in turn, each time in a new copy, and asserts how
+/// many records are lost.
 fn damage_each(built: &SampleLog, len: usize, damage: fn(&mut [u8]), lost: u64) {
     let folder = tempfile::tempdir().unwrap();
     let files = built.files(folder.path());
     let (path, whole) = &files[0];
     let all = built.records.len() as u64;
-    // The last record of a batch has no other after it that could be damaged too.
+    // The last records are left out, because the damage must not extend beyond the batch.
     for number in 0..all - 1 - lost {
         let mut bytes = whole.clone();
         let frame_bytes = record::frame_bytes(len);
@@ -184,8 +186,8 @@ fn a_piece_of_a_batch_that_is_lost_costs_the_records_in_it() {
     damage_each(&one_batch(60, 20), 20, piece, 500u64.div_ceil(28));
 }
 
-/// Creates a log of batches of records of unequal lengths, and a second segment stating that all of
-/// them were durable.
+/// Returns a log of batches with records of different lengths, and a second segment that states
+/// that all of them were durable.
 fn uneven(batches: usize, records: usize) -> SampleLog {
     let mut built = SampleLog::default().segment();
     for batch in 0..batches {
@@ -199,7 +201,7 @@ fn uneven(batches: usize, records: usize) -> SampleLog {
     built.segment().batch(all, &[b"behind"])
 }
 
-/// Returns the bytes of each record of the first segment.
+/// Returns the range of each record in the first segment.
 fn frames(built: &SampleLog) -> Vec<Range<usize>> {
     let mut records = built.records.iter();
     let mut frames = Vec::new();
@@ -298,7 +300,7 @@ fn a_place_that_was_passed_over_is_counted_by_a_summary_and_is_no_record_when_ve
     assert_eq!(verified(folder.path()).segments[0].records, 3);
 }
 
-/// Verifies and repairs a log with one damaged file.
+/// Verifies and repairs a log with one damaged file, and asserts that the results agree.
 fn check_repair(built: &SampleLog, folder: &Path, path: &Path, what: &str) {
     let found = verified(folder);
     assert_eq!(found.torn_bytes, 0, "{what}");
@@ -359,7 +361,8 @@ fn segments_with_names_of_others_get_their_own_back_by_a_repair() {
         built = built.segment().batch(number, &[format!("record {number}").as_bytes()]);
     }
     let built = built.closed();
-    // The number of the segment under each name; 0 is a segment without a header, 9 a free name.
+    // The number of the segment under each name; 0 means a segment without a header, and 9 a free
+    // name.
     for (order, renamed, kept) in [
         ([2, 1, 3, 4, 5], 2, 5),
         ([2, 3, 1, 4, 5], 3, 5),
@@ -412,7 +415,8 @@ fn a_segment_that_is_there_twice_or_far_away_keeps_its_name() {
     }
 }
 
-/// Creates a log of nine batches of two records in a block each, and the batch that closes it.
+/// Returns a log of nine batches, each with two records and in a block of its own, and the batch
+/// that closes the log.
 fn nine_blocks() -> SampleLog {
     let mut built = SampleLog::default().segment();
     for number in 0..9u8 {
@@ -429,7 +433,8 @@ fn whole_batches_that_lie_at_another_place_are_found_by_a_repair() {
     }
 }
 
-/// Moves the blocks of the first segment in each way, and repairs the log.
+/// Moves the blocks of the first segment in several ways, and verifies and repairs the log each
+/// time.
 fn check_astray(built: &SampleLog) {
     const BLOCK: usize = BLOCK_BYTES as usize;
     let all = built.next_sequence;
@@ -437,7 +442,7 @@ fn check_astray(built: &SampleLog) {
     let put = |bytes: &mut [u8], block: usize, own: &[u8]| {
         bytes[block * BLOCK..][..BLOCK].copy_from_slice(own);
     };
-    // The order of the blocks of the first nine batches; the batch 9 is zeros.
+    // The order of the blocks of the first nine batches; number 9 is a block of zeros.
     for (order, lost) in [
         ([0, 1, 5, 3, 4, 2, 6, 7, 8], &[][..]),
         ([0, 8, 7, 6, 5, 4, 3, 2, 1], &[]),
@@ -520,13 +525,13 @@ fn a_watcher_can_stop_a_verification() {
     assert!(matches!(verify(folder.path(), Some(&mut stop)), Err(Error::Interrupted)));
 }
 
-/// Verifies a log that is `before`, and becomes `after` once `at_bytes` were read.
+/// Verifies a log whose content changes from `before` to `after` once `at_bytes` have been read.
 fn verified_while_written(before: &SampleLog, after: &SampleLog, at_bytes: u64) -> LogSummary {
     let folder = tempfile::tempdir().unwrap();
     let files = after.files(folder.path());
     let mut begun = before.files(folder.path()).into_iter();
     for (path, bytes) in &files {
-        // Space that is not written yet is prepared.
+        // Space that has not been written yet is prepared.
         let mut prepared = begun.next().map_or(Vec::new(), |(_, begun)| begun);
         prepared.resize(bytes.len(), 0);
         std::fs::write(path, prepared).unwrap();
@@ -552,7 +557,7 @@ fn a_record_that_comes_between_the_look_at_its_place_and_the_proof_that_it_was_d
  {
     let long = vec![7; 1_200_000];
     let before = SampleLog::default().segment().batch(0, &[&long, b"one"]);
-    // Longer than the read-ahead.
+    // This record is longer than the read-ahead.
     let longer = vec![8; 8_000_000];
     let after = before.clone().batch(2, &[&longer]).batch(3, &[b"three"]);
     let found = verified_while_written(&before, &after, 1_200_000);
@@ -691,8 +696,8 @@ fn a_torn_group_whose_sequences_others_got_is_repaired_into_a_log_that_opens() {
     let built = SampleLog::default().segment().batch(0, &[b"zero"]);
     let built = built.batch_of(group, &[b"one", b"two", b"three", b"torn"]);
     let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
-    // The group was cut off, and record 1 was written again before a close. The disk has kept only
-    // the last batch of that.
+    // The group was cut off, and record 1 was written again before the log was closed. Of these
+    // writes, the disk has kept only the last batch.
     let mut files = built.cut(end, 2).closed().files(folder.path());
     files[0].1[place + 48 + 11 + 11 + 13 + 8] ^= 1;
     written(&files);
@@ -715,7 +720,7 @@ fn a_part_of_a_group_that_ends_where_the_next_segment_begins_is_damage() {
     let built = SampleLog::default().segment().batch(0, &[b"zero"]);
     let built = built.batch_of(group, &[b"one", b"torn", b"more"]);
     let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
-    // The group was cut off, and what was written in its place is lost.
+    // The group was cut off, and what was written in place of it is lost.
     let built = built.cut(end, 2).segment().batch(2, &[b"anew", b"three"]);
     let built = built.segment().batch(4, &[b"four"]).closed();
     let mut files = built.files(folder.path());

@@ -1,4 +1,4 @@
-//! Verification of a log.
+//! The verification of a log, which reads all of it.
 
 use super::salvage::{Event, Tail, salvage};
 use super::summary::LogSummary;
@@ -9,7 +9,7 @@ use crate::log::record::Frame;
 use crate::log::sealed::Segment;
 use crate::progress::{Watch, report};
 
-/// Bytes between two reports of progress.
+/// The number of bytes between two progress reports.
 const STEP_BYTES: u64 = 1 << 20;
 
 pub(super) fn verify(files: &LogFiles, watch: Watch) -> Result<LogSummary, Error> {
@@ -27,7 +27,7 @@ pub(super) fn verify(files: &LogFiles, watch: Watch) -> Result<LogSummary, Error
     Ok(found)
 }
 
-/// Counts an event that a salvage reports.
+/// Adds a finding of a salvage to the summary.
 fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> Result<(), Error> {
     match event {
         Event::Begin { path, header, file_bytes } => {
@@ -61,7 +61,7 @@ fn take(found: &mut LogSummary, event: Event, progress: &mut VerifyProgress) -> 
 /// The progress of a verification.
 pub(in crate::log) struct VerifyProgress<'a> {
     watch: Watch<'a>,
-    /// Bytes of finished files.
+    /// The total length of the files that have been read, in bytes.
     before: u64,
     reported: u64,
     all_bytes: u64,
@@ -72,13 +72,13 @@ impl<'a> VerifyProgress<'a> {
         VerifyProgress { watch, before: 0, reported: 0, all_bytes }
     }
 
-    /// Records that the file was read up to this byte.
+    /// Records that the current file has been read up to this offset.
     pub(in crate::log) fn at(&mut self, offset: u64) -> Result<(), Error> {
         let read = self.before + offset;
         if read < self.reported + STEP_BYTES { Ok(()) } else { self.report(read) }
     }
 
-    /// Records that a file of this length is finished.
+    /// Records that a file of this length has been read completely.
     pub(in crate::log) fn finish_file(&mut self, file_bytes: u64) -> Result<(), Error> {
         self.before += file_bytes;
         self.report(self.before)
