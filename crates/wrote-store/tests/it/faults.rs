@@ -1,4 +1,4 @@
-//! Tests that no fault of a store loses or doubles a record, and that shipping continues.
+//! Tests that no fault of a store loses or duplicates a record, and that shipping continues.
 
 use crate::faulty::{Fault, FaultyStore, count};
 use crate::support::{append, make, options, read, runtime, ship};
@@ -13,7 +13,7 @@ use wrote_store::{SegmentStore, Shipper, StoreError, until, verify};
 
 const URL: &str = "memory://logs/events";
 
-/// Returns a store with planned faults, and the same objects without faults.
+/// Returns a store with the planned faults, and one with the same objects but no faults.
 fn faulty(
     plan: impl FnMut(u64) -> Fault + Send + 'static,
 ) -> (Arc<FaultyStore>, SegmentStore, SegmentStore) {
@@ -79,7 +79,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
             let durable = if random.random() { log.durable_sequence() } else { 0 };
             let none = &mut |_| {};
             let pass = shipper.pass(durable, none);
-            // Requests without an answer are dropped, as the end of a process drops them.
+            // Requests without an answer are dropped, as they would be when a process ends.
             let limit = Duration::from_millis(random.random_range(1..60));
             match runtime.block_on(async { tokio::time::timeout(limit, pass).await }) {
                 Ok(Err(error)) => assert!(error.is_passing(), "seed {seed}: {error}"),
@@ -135,8 +135,8 @@ fn a_download_that_breaks_off_is_begun_again_and_a_changed_one_is_damage() {
         let whole = SegmentStore::of(inner.clone(), "logs/events", URL);
         let end = ship(&runtime, &whole, folder.path()).unwrap().shipped().end_sequence;
         let before = runtime.block_on(count(&*inner));
-        // The list comes first, and beginnings of segments; then every third request meets the
-        // fault.
+        // The first requests list the store and read the beginnings of segments. After that, every
+        // third request meets the fault.
         let plan = move |number| match number {
             0..4 => Fault::None,
             _ if number % 3 == 0 => fault,

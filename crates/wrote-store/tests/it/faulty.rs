@@ -1,4 +1,5 @@
-//! A store that fails like networks and servers: it refuses, is slow, loses answers, interrupts.
+//! A store that fails like networks and servers do: it refuses requests, is slow, loses answers,
+//! and interrupts transfers.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,24 +17,24 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The fate of a request.
+/// The fault that a request meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// It is refused without effect.
+    /// The request is refused and has no effect.
     Refuse,
     /// The request succeeds, but its answer is lost.
     LoseAnswer,
-    /// The request succeeds after a while.
+    /// The request succeeds after some time.
     Slow,
-    /// It is never answered.
+    /// The request is never answered.
     Hang,
-    /// Its body is interrupted, or ends early.
+    /// The body of the answer is interrupted, or ends early.
     BreakOff,
-    /// Its body has a wrong byte.
+    /// The body of the answer has a wrong byte.
     Change,
-    /// An object is replaced, though it was to be created.
+    /// An object is replaced, although the request was to create it.
     Replace,
     /// The server does not know `If-None-Match`.
     NotImplemented,
@@ -41,11 +42,11 @@ pub enum Fault {
 
 type Plan = Box<dyn FnMut(u64) -> Fault + Send>;
 
-/// A store in which each request meets the fault that a plan has for its number.
+/// A store in which a plan determines the fault of each request, by the number of the request.
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     requests: AtomicU64,
-    /// Requests for a part of an object, and for an object as a whole.
+    /// The number of requests for a part of an object, and for a whole object.
     parts: AtomicU64,
     wholes: AtomicU64,
     plan: Mutex<Plan>,
@@ -61,7 +62,8 @@ impl FaultyStore {
         Arc::new(FaultyStore { inner, requests, parts, wholes, plan })
     }
 
-    /// Returns the requests for a part of an object, and for a whole one, since the last call.
+    /// Returns the number of requests for a part of an object, and for a whole one, since the last
+    /// call.
     pub fn take_gets(&self) -> (u64, u64) {
         (self.parts.swap(0, Ordering::SeqCst), self.wholes.swap(0, Ordering::SeqCst))
     }
@@ -195,7 +197,7 @@ impl ObjectStore for FaultyStore {
     }
 }
 
-/// Counts the objects of a store.
+/// Returns the number of objects in a store.
 pub async fn count(store: &dyn ObjectStore) -> usize {
     store.list(None).try_collect::<Vec<_>>().await.unwrap().len()
 }

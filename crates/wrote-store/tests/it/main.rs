@@ -1,4 +1,4 @@
-//! Tests of shipping and reading: against stores in memory and in folders, whole and faulty.
+//! Tests of shipping and reading with stores in memory and in folders, with and without faults.
 
 mod faults;
 mod faulty;

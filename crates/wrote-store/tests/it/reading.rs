@@ -1,4 +1,4 @@
-//! Tests that records are read from the store, and damage is found.
+//! Tests that records are read from the store, and that damage is detected.
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::support::{append, make, memory, options, read, runtime, ship};
@@ -37,7 +37,7 @@ fn a_reader_begins_anywhere_and_ends_where_the_store_does() {
     assert_eq!(records, end);
 }
 
-/// Makes a store in a folder, and returns the end of its records.
+/// Creates a store in a folder, and returns it with the end of its records.
 fn kept(runtime: &Runtime, folder: &Path) -> (SegmentStore, u64) {
     let source = tempfile::tempdir().unwrap();
     make(source.path(), 150);
@@ -55,7 +55,7 @@ fn every_changed_byte_of_an_object_is_found_by_its_reader_and_by_verify() {
         let whole = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
         assert_eq!((whole.records, whole.damage.len()), (end, 0));
         assert_eq!(whole.checksums, whole.segments);
-        // The first segments are shorter.
+        // The first segments are shorter, so a later one is changed.
         let path = folder.path().join(Segment::name(5));
         let mut bytes = fs::read(&path).unwrap();
         match cut {
@@ -70,7 +70,7 @@ fn every_changed_byte_of_an_object_is_found_by_its_reader_and_by_verify() {
         assert!(found.damage[0].records.is_some_and(|records| records > 0));
         let error = read(&runtime, &store, 0).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-        // Records after it can be read.
+        // Records after the damage can be read.
         let behind = found.damage[0].sequence + found.damage[0].records.unwrap();
         if place != 10 {
             assert_eq!(read(&runtime, &store, behind).unwrap().len() as u64, end - behind);
@@ -103,7 +103,7 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     let (objects, store) = memory();
     let sealed = Segment::sealed(source.path(), 1, 0).unwrap();
     for segment in &sealed {
-        // As if another program had copied them there.
+        // This is what another program would do to copy segments there.
         let mut bytes = fs::read(&segment.path).unwrap()[..segment.bytes as usize].to_vec();
         if segment.number == 4 {
             bytes[130] ^= 1;
@@ -114,7 +114,8 @@ fn without_a_checksum_beside_them_the_segments_own_find_a_changed_record() {
     let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
     assert_eq!((found.checksums, found.damage.len()), (0, 1), "{:?}", found.damage);
     let error = read(&runtime, &store, 0).unwrap_err().to_string();
-    // The changed segment; or the one before, if the lost record is the first after its end.
+    // The error names the changed segment, or the previous one if the lost record is the first
+    // after its end.
     let named = ["3", "4"].map(|last| format!("memory://logs/events/0000000000000000000{last}."));
     assert!(named.iter().any(|segment| error.starts_with(segment)), "{error}");
     assert!(!error.contains("/tmp"), "{error}");
@@ -142,7 +143,8 @@ fn temporary_folders_hold_two_segments_at_most() {
     assert_eq!(fetched, segments.len() as u64);
 }
 
-/// Creates a log of `records`, notes the time after every fifth, and ships all sealed segments.
+/// A store with a log that has noted the time after every fifth record, and whose sealed segments
+/// have all been shipped.
 struct Timed {
     store: SegmentStore,
     objects: Arc<FaultyStore>,
@@ -196,7 +198,8 @@ fn a_search_for_a_time_finds_its_first_record_and_fetches_one_segment_or_two_and
         drop(reader);
         let (starts, whole) = objects.take_gets();
         assert!(starts <= u64::from(segments.ilog2()) + 1, "{starts} of {segments}");
-        // The segment before the record's, the record's, and one being fetched.
+        // These are the segment of the record, the previous one, and one that is still being
+        // fetched.
         assert!((1..=3).contains(&whole), "{whole} segments for {before}");
     }
 }

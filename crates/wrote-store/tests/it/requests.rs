@@ -1,4 +1,5 @@
-//! The number of requests of each action, on which the documented calculations are based.
+//! Tests of the number of requests of each action, on which the documented cost calculations are
+//! based.
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::support::{make, read, runtime, ship};

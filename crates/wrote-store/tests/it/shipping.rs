@@ -1,4 +1,5 @@
-//! Tests that sealed segments go to the store once, in order, from where the last run ended.
+//! Tests that sealed segments are shipped to the store once, in order, from where the last run
+//! ended.
 
 use crate::support::{append, make, memory, options, read, record, runtime, ship};
 use object_store::path::Path as ObjectPath;

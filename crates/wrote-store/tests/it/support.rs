@@ -11,7 +11,7 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Returns options of a log whose segments hold some ten records.
+/// Returns the options of a log with about ten records per segment.
 pub fn options() -> LogOptions {
     Log::options().sync(SyncPolicy::Always).buffers(2).buffer_bytes(4096).segment_bytes(16 << 10)
 }
@@ -21,7 +21,7 @@ pub fn record(number: u64) -> Vec<u8> {
     (0..len).map(|place| ((number * 31 + place * 7) % 251) as u8).collect()
 }
 
-/// Appends records up to the number `to`.
+/// Appends records until the log has `to` records.
 pub fn append(log: &Log, to: u64) {
     while log.stats().next_sequence < to {
         let number = log.stats().next_sequence;
@@ -29,7 +29,7 @@ pub fn append(log: &Log, to: u64) {
     }
 }
 
-/// Makes a closed log of this number of records.
+/// Creates a log with this number of records, and closes it.
 pub fn make(folder: &Path, records: u64) {
     let log = options().open(folder).unwrap();
     append(&log, records);
@@ -48,7 +48,7 @@ pub fn ship(runtime: &Runtime, store: &SegmentStore, folder: &Path) -> Result<Sh
     Ok(shipper)
 }
 
-/// Reads every record from `from` on, and checks its bytes.
+/// Returns the sequences of all records from `from` on, after checking their bytes.
 pub fn read(runtime: &Runtime, store: &SegmentStore, from: u64) -> Result<Vec<u64>, StoreError> {
     let (handle, stop) = (runtime.handle().clone(), Arc::default());
     let reader = StoreReader::open(handle, store.clone(), from, stop)?;

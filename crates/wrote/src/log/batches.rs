@@ -51,7 +51,8 @@ pub(super) struct Reached {
     pub last_begun_at: Instant,
 }
 
-/// The gates and futures to wake once the next operations have been submitted to the disk.
+/// The gates and futures to wake. They are woken after the next operations have been submitted, so
+/// that the disk is busy again.
 #[derive(Default)]
 struct Wakeups {
     gates: Vec<usize>,
@@ -137,7 +138,7 @@ impl Batches {
         }
     }
 
-    /// Requests a flush once the oldest record that is not durable is older than the log's
+    /// Requests a flush once the oldest record that is not durable has reached the age of the log's
     /// interval. Returns whether the next batch must wait for that flush: if the flush is in flight
     /// and the record is older than two intervals. Redis does the same.
     pub(super) fn hold_up(&self, state: &LogState, now: impl FnOnce() -> Instant) -> bool {

@@ -309,7 +309,7 @@ impl Claims {
         turn.is_open = true;
         // Release makes the fields of the slot visible to a producer that claims a place. A swap is
         // used instead of a store, because waiting producers also add to the word, and loom does
-        // not model a store between two additions.
+        // not support the ordering of two additions and a store.
         self.word.0.swap(((turn.slot as u64) << SLOT_SHIFT) + head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }

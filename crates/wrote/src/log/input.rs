@@ -116,7 +116,7 @@ pub(crate) struct Input {
     first_bytes: u64,
     /// The offset at which read-ahead stops.
     expected_end: u64,
-    /// The offset and the bytes of the current piece, which is the last one that was used.
+    /// The offset and the bytes of the current piece, which is the last one that was read.
     current_start: u64,
     current: Option<Buffer>,
     /// The offset and the bytes of a request that spans several pieces. `current` holds the bytes

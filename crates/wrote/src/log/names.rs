@@ -14,7 +14,8 @@ const TRIES: u32 = 100;
 /// The number and the path of each segment, in order.
 pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 
-/// Returns the segments in the folder, in order and without a gap that the listing caused.
+/// Returns the segments in the folder, in order, and without gaps that concurrent changes could
+/// cause.
 ///
 /// A listing may miss a file that is created concurrently, and yet contain a later one
 /// (`readdir(3)`). So the folder is listed twice. The second listing counts only up to the last

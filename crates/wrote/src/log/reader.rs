@@ -312,8 +312,8 @@ impl LogReader {
 
     /// Returns whether the reader's path still refers to the folder in which it reads. If that
     /// folder has been removed or renamed, the reader does not see the records of a new log at the
-    /// path, and another reader must be opened. Returns true while the log of a
-    /// [`LogReader::expect`] does not exist yet.
+    /// path, and another reader must be opened. Returns true while the log that
+    /// [`LogReader::expect`] waits for does not exist yet.
     pub fn is_at_its_path(&self) -> Result<bool, Error> {
         let folder = &self.files.folder;
         folder.is_at_its_path().tried(folder.path(), Action::Examine)

@@ -19,7 +19,8 @@ const BEGIN: u64 = segment::HEADER_BYTES as u64;
 /// The distance, in lengths of the longest batch, within which a reader reads on instead of
 /// searching.
 const NEAR: u64 = 3;
-/// The maximum number of probes in one search. Each probe at least halves the remaining range.
+/// The maximum number of probes in one search. At least every third probe halves the remaining
+/// range.
 const LOOKS_MAX: u32 = 64;
 
 /// The offset of a batch, and the sequence of its first record.

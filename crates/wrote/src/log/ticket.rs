@@ -44,8 +44,7 @@ pub struct Ticket<'log> {
 impl<'log> Ticket<'log> {
     pub(super) fn new(driver: &'log Arc<LogDriver>, sequence: u64, gate: usize) -> Ticket<'log> {
         let (goal, cuts) = (driver.state.promised(), Some(driver.state.cuts()));
-        // The addition saturates at the largest sequence, which no record ever gets, so a wait for
-        // it fails.
+        // The largest sequence is never used, so a saturated end is never reached.
         let aim = Aim { goal, end: sequence.saturating_add(1), cuts, gate };
         Ticket { awaited: Awaited::new(driver, aim), sequence }
     }

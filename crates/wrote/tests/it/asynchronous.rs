@@ -1,4 +1,4 @@
-//! Readers and writers of tasks, on tokio.
+//! Tests of asynchronous readers and writers in tasks on tokio.
 
 use std::fs::{self, File, OpenOptions};
 use std::future::poll_fn;
@@ -18,7 +18,7 @@ fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
 }
 
-/// Returns a runtime of one thread: a poll that waits for the disk would stop every task.
+/// Returns a runtime with one thread, so that a poll that waits for the disk would stop every task.
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -27,7 +27,7 @@ fn pipe(folder: &Path) -> (impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>,
     let path = folder.join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // For reading too, or the open would wait for the other end.
+    // The pipe is opened for reading, too. Otherwise the open would wait for the other end.
     let writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     (Reader::open(&path).unwrap().into_async().unwrap(), writer)
 }
@@ -129,7 +129,7 @@ fn a_reader_seeks_and_loses_no_byte_where_a_seek_fails() {
         writer.write_all(b"one two").unwrap();
         let mut some = [0; 3];
         reader.read_exact(&mut some).await.unwrap();
-        // The seek comes after the thread's next read, which is waiting.
+        // The seek takes effect after the thread's next read, which is waiting.
         writer.write_all(b" three").unwrap();
         drop(writer);
         assert!(reader.seek(SeekFrom::Start(1000)).await.is_err());
@@ -174,7 +174,7 @@ fn a_dropped_writer_is_finished_by_its_thread_and_a_replacement_removed() {
         let mut writer = Writer::replace(&kept).unwrap().into_async().unwrap();
         writer.write_all(&bytes).await.unwrap();
         drop(writer);
-        // Ends when both threads have ended. The test's limit finds a hang.
+        // The loop ends when both threads have ended. The time limit of the test detects a hang.
         while fs::read(&path).unwrap() != bytes || fs::read_dir(folder.path()).unwrap().count() > 2
         {
             tokio::time::sleep(Duration::from_millis(5)).await;

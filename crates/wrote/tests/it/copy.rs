@@ -1,4 +1,5 @@
-//! Copies on the real kernel: bytes, holes, metadata, and the state after an interruption.
+//! Tests of copies on the real kernel: their bytes, holes and metadata, and the state after an
+//! interruption.
 
 use fixtures::{Mounted, folder, names, or_skip};
 use libc::{EIO, ENOSPC};
@@ -14,7 +15,7 @@ use wrote::engine::{Fault, Options};
 use wrote::{CopyOptions, Disk, Error, Ioengine, Method, Sim};
 
 const BLOCK: u64 = 64 << 10;
-/// So small that a small file has many pieces.
+/// Options with pieces so small that even a small file has many.
 const PIECES: CopyOptions<'static> = CopyOptions::new()
     .reflink(Some(false))
     .replace(false)
@@ -29,7 +30,8 @@ fn random(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Creates a file that the page cache does not hold: written, flushed, and dropped.
+/// Creates a file that is not in the page cache: it is written, flushed, and dropped from the
+/// cache.
 fn cold_file(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let file = File::open(path).unwrap();
@@ -212,7 +214,7 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
         fs::write(place(name), name).unwrap();
         fs::set_permissions(place(name), fs::Permissions::from_mode(mode)).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
-        // Without support for them there is nothing to compare.
+        // If the file system does not support attributes, there is nothing to compare.
         let _ = rustix::fs::setxattr(place(name), c"user.colour", colour, flags);
     }
     if root {
@@ -240,7 +242,7 @@ fn a_replaced_file_keeps_its_owner_and_permissions_unless_the_sources_are_wanted
 fn files_that_the_kernel_generates_are_read_to_their_end() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
-    // `/proc` reports no length, `/sys` a page.
+    // Files in `/proc` have a reported length of 0, and files in `/sys` of one page.
     let generated =
         ["/proc/version", "/sys/kernel/notes", "/sys/kernel/mm/transparent_hugepage/enabled"];
     for from in generated.into_iter().filter(|path| Path::new(path).exists()) {
@@ -253,7 +255,7 @@ fn files_that_the_kernel_generates_are_read_to_their_end() {
         PIECES.copy_out(from, &out).unwrap();
         assert_eq!(fs::read(place("out")).unwrap(), wanted, "{from}");
     }
-    // A hole of one page looks the same.
+    // A file with a hole of one page looks the same.
     File::create(place("hole")).unwrap().set_len(4096).unwrap();
     assert_eq!(PIECES.copy(place("hole"), place("holes")).unwrap().bytes, 4096);
     assert_eq!(fs::read(place("holes")).unwrap(), [0; 4096]);
@@ -288,7 +290,7 @@ fn a_copy_that_is_stopped_leaves_nothing() {
             .watch(&mut |bytes_done, bytes_total| {
                 calls += 1;
                 let half = bytes_total.unwrap() / 2;
-                // With `verify`, the second half is the read back.
+                // With `verify`, the second half of the progress is the read back.
                 if bytes_done > half { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .copy(&from, &to)
@@ -438,11 +440,11 @@ fn files_go_from_one_file_system_to_another_and_back() {
     }
 }
 
-/// Returns a pipe that delivers the bytes.
+/// Returns a pipe that delivers these bytes.
 fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
     let (reader, mut writer) = io::pipe().unwrap();
     std::thread::spawn(move || {
-        // If the copy fails, the reader is gone.
+        // If the copy fails, the reader no longer exists.
         let _ = writer.write_all(&bytes);
     });
     reader
@@ -467,11 +469,11 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
                     assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");
                     assert_eq!(sim.names(), [to]);
                 }
-                // The last step, flushing the folder, comes after the name.
+                // The last step, flushing the folder, comes after the file has its name.
                 Err(_) if sim.names() == [to] => {
                     assert_eq!(sim.contents(to), Some(content.clone()))
                 }
-                // A disk that fails forever keeps the temporary file.
+                // A disk that fails forever does not allow the temporary file to be removed.
                 Err(error) => {
                     assert!(sim.contents(to).is_none(), "{fault:?} {number}");
                     assert!(!error.to_string().contains(".wrote-"), "{error}");

@@ -1,4 +1,4 @@
-//! `examine` and `alignment`, on real file systems.
+//! Tests of `examine` and `alignment` on real file systems.
 
 use fixtures::{Loop, Mounted, or_skip, run};
 use rustix::fs::OFlags;
@@ -18,7 +18,7 @@ fn each_file_system_is_described_with_its_disk() {
     }
 }
 
-/// Checks the description of a whole loop device with a new file system.
+/// Creates a file system on a whole loop device, and checks its description.
 fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
     let name = disk.node().file_name().unwrap().to_str().unwrap().to_owned();
     let image = disk.image().to_owned();
@@ -137,7 +137,7 @@ fn btrfs_and_an_overlay_on_it_are_written_in_whole_blocks() {
     whole_blocks(&overlay);
 }
 
-/// Checks that transfers are aligned to the file system's block, not to the smaller one of its
+/// Asserts that transfers are aligned to the file system's block, not to the smaller block of its
 /// disk.
 fn whole_blocks(mounted: &Mounted) {
     let target = examine(mounted.path()).unwrap();
@@ -147,7 +147,7 @@ fn whole_blocks(mounted: &Mounted) {
     assert_eq!(u64::from(alignment(&file, &target).unwrap().0), block_bytes);
 }
 
-/// Writes and reads directly with the least alignment.
+/// Writes and reads directly with the minimum alignment.
 fn direct_transfers_work_as_aligned(mounted: &Mounted) {
     let target = examine(mounted.path()).unwrap();
     let path = mounted.path().join("direct");

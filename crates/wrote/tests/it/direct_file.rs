@@ -1,5 +1,5 @@
-//! Reads and writes of a `DirectFile` against a model in memory: on every rung of the engine and on
-//! four file systems.
+//! Tests that compare reads and writes of a `DirectFile` with a model in memory, on every rung of
+//! the engine and on four file systems.
 
 use crate::folder;
 use crate::script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const SEED: u64 = 20_250_904;
 const DEPTH: u32 = 16;
 
-/// Runs on one file system: together a quarter of a million reads and writes.
+/// The runs on one file system, which together make a quarter of a million reads and writes.
 const RUNS: [(Ioengine, bool, u64); 5] = [
     (Ioengine::IoUring, true, 120_000),
     (Ioengine::IoUring, false, 40_000),
@@ -34,7 +34,7 @@ fn disk(ioengine: Ioengine) -> Disk {
     Disk::open(&options).unwrap()
 }
 
-/// Carries out one in `share` of the operations of [`RUNS`].
+/// Executes one in `share` of the operations in [`RUNS`].
 fn random_scripts(test: &str, mounted: Result<Mounted, String>, share: u64) {
     let mounted = match mounted {
         Ok(mounted) => mounted,
@@ -42,7 +42,7 @@ fn random_scripts(test: &str, mounted: Result<Mounted, String>, share: u64) {
     };
     let mut total = 0;
     for (seed, (ioengine, direct, operations)) in (SEED..).zip(RUNS) {
-        // The harness prints it if the test fails.
+        // The test harness prints this if the test fails.
         println!("{ioengine:?}, direct: {direct}, seed {seed}");
         let path = mounted.path().join(format!("file-{seed}"));
         total += random_script(&path, ioengine, direct, operations / share, seed);
@@ -51,7 +51,7 @@ fn random_scripts(test: &str, mounted: Result<Mounted, String>, share: u64) {
     assert!(total >= 250_000 / share);
 }
 
-/// Carries out a random script; returns the number of its reads and writes.
+/// Executes a random script, and returns the number of reads and writes in it.
 fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed: u64) -> u64 {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let source = Source::new(&mut random);
@@ -76,7 +76,7 @@ fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed
     reads_and_writes
 }
 
-/// Carries out one in `share` of the operations on each file system.
+/// Executes one in `share` of the operations on each file system.
 fn on_each_file_system(test: &str, share: u64) {
     for mounted in [
         Mounted::image("ext4", 64 * MIB),
@@ -136,7 +136,7 @@ proptest! {
 
 #[test]
 fn a_read_before_writes_to_its_block_matches_the_model() {
-    // Found by the test above.
+    // The test above has found this case.
     let steps = vec![
         Step::Read { offset: 0, len: 8193 },
         Step::Write { offset: 4608, len: 3585, from: 0, durable: false },
@@ -335,7 +335,8 @@ fn a_file_that_is_only_read_comes_from_the_page_cache_where_that_holds_it() {
         assert!(reading.wait().unwrap() == content[offset.min(end)..end], "{len} from {offset}");
         is_at_once
     };
-    // Also more than a buffer. After its last page the file has none to cache.
+    // These ranges include one that is longer than a buffer. After the last page, the file has
+    // nothing that could be cached.
     for (offset, len) in [(0, 1), (4095, 2), (999_999, 4), (77, 5 * BUFFER_BYTES + 1)] {
         assert!(matches(offset, len), "{len} from {offset}");
     }

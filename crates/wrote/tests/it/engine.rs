@@ -1,4 +1,4 @@
-//! Every rung of the engine on the real kernel.
+//! Tests of every rung of the engine on the real kernel.
 
 use crate::folder;
 use fixtures::{Mounted, or_skip};
@@ -7,7 +7,7 @@ use std::path::Path;
 use wrote::engine::{Completion, Engine, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine};
 
-/// Every interface to the kernel. A refused one is replaced by its fallback.
+/// The interfaces to the kernel. One that the kernel refuses is replaced by its fallback.
 #[derive(Clone, Copy, Debug)]
 enum Rung {
     Psync,
@@ -57,7 +57,7 @@ fn engine(rung: Rung) -> Engine {
     Engine::open(&options(rung)).unwrap()
 }
 
-/// Returns a byte that identifies the block and the place in it.
+/// Returns a byte that identifies the block and the offset in it.
 fn pattern(block: u64, place: usize) -> u8 {
     (block as usize * 31 + place * 7 + place / 256) as u8
 }
@@ -114,7 +114,7 @@ fn every_rung_reads_what_is_there_and_no_further() {
     for rung in RUNGS {
         for direct in [false, true] {
             let (_folder, path) = folder();
-            // The last block is partial: a direct read of it is short.
+            // The last block is partial, so a direct read of it is short.
             let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|i| pattern(1, i)).collect();
             std::fs::write(&path, &contents).unwrap();
             let mut engine = engine(rung);
@@ -153,7 +153,7 @@ fn a_closed_file_frees_its_place_and_its_blocks_for_another() {
     for rung in RUNGS {
         let (_folder, path) = folder();
         let mut engine = engine(rung);
-        // More files than a ring registers at once.
+        // There are more files than a ring registers at once.
         for number in 0..2 * Options::REGISTERED_FILES_MAX {
             let path = path.with_extension(number.to_string());
             let file = engine.open_file(&path, &NEW).unwrap();
@@ -321,7 +321,7 @@ fn a_full_file_system_is_an_error_that_names_it() {
 
 #[test]
 fn dropping_an_engine_lets_go_of_its_files_at_once() {
-    // The blocks of a removed file are free once no ring's table holds it.
+    // The blocks of a removed file become free once no ring's table refers to the file.
     let mounted = or_skip!(Mounted::tmpfs(4 << 20));
     let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
     let before = free();
@@ -334,7 +334,7 @@ fn dropping_an_engine_lets_go_of_its_files_at_once() {
         assert!(free() < before);
         drop(engine);
         if matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll) {
-            // The kernel's thread releases its last file when it next runs.
+            // The kernel thread releases its last file when it next runs.
             while free() < before {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -406,7 +406,7 @@ fn the_holes_of_a_mapped_file_stay_but_where_it_is_written() {
     }
     let metadata = path.metadata().unwrap();
     assert_eq!(metadata.len(), LEN + BUFFER_BYTES as u64);
-    // In units of 512 bytes (`stat(2)`).
+    // `blocks` counts units of 512 bytes (`stat(2)`).
     assert!(metadata.blocks() * 512 < LEN / 4, "{} blocks", metadata.blocks());
 }
 

@@ -1,4 +1,4 @@
-//! Waits for a completion or a time, whichever comes first.
+//! Tests of waiting for a completion or for a time, whichever comes first.
 
 use crate::folder;
 use fixtures::skip_here;
@@ -49,7 +49,7 @@ fn with_nothing_outstanding_nobody_waits() {
         let (_folder, path) = folder();
         let (mut engine, _) = opened(ioengine, &path, true);
         let mut completions = Vec::new();
-        // A wait would take an hour.
+        // If the call waited, it would take an hour.
         engine.reap_within(LONG, &mut completions).unwrap();
         assert!(completions.is_empty());
     }

@@ -1,7 +1,7 @@
-//! One harness of faults on the simulated disk. Each subject's work is carried out with each fault
-//! at each of its operations, and the same must hold for all: what was acknowledged is there, an
-//! error names the file, and nothing else is damaged. A room below has each subject's work, and the
-//! tests that the harness cannot state.
+//! A harness for faults on the simulated disk. The work of each subject is executed with each fault
+//! at each of its operations, and the same must hold for all subjects: what was acknowledged is
+//! there, an error names the file, and nothing else is damaged. Each module below has one subject's
+//! work, and the tests that do not fit into the harness.
 
 mod engine;
 mod file;
@@ -18,32 +18,32 @@ use wrote::{Error, Sim};
 
 /// Work on a simulated disk.
 trait Subject: Debug {
-    /// Creates the disk as it is before the work, all stable.
+    /// Creates the disk in its state before the work, with everything on stable storage.
     fn disk(&self, seed: u64) -> Sim {
         Sim::new(seed)
     }
 
     /// Does the work in spite of all errors, and asserts what only this subject promises. `fault`
-    /// is `None` where the disk is full, or has no fault.
+    /// is `None` if the disk is full or has no fault.
     fn work(&self, sim: &Sim, fault: Option<Fault>) -> Outcome;
 
-    /// Returns the lengths to which a transfer is cut. A direct read that ends within a sector is
-    /// at the end of its file, so work that reads directly gets whole sectors.
+    /// Returns the lengths to which transfers are shortened. A direct read that ends within a
+    /// sector means the end of its file, so work that reads directly is given whole sectors.
     fn shorts(&self) -> &'static [u64] {
         &[0, 1, 700, 4095]
     }
 
-    /// Returns whether the caller gets each error: steps that only save time may fail silently.
+    /// Returns whether the caller gets each error. Steps that only save time may fail silently.
     fn tells(&self) -> bool {
         true
     }
 
-    /// Sizes of disks that are too small.
+    /// Returns the sizes of disks that are too small for the work.
     fn capacities(&self) -> Vec<u64> {
         Vec::new()
     }
 
-    /// Returns how many power losses are tried at each operation.
+    /// Returns the number of power losses that are tried at each operation.
     fn power_losses(&self) -> u64 {
         10
     }
@@ -52,18 +52,20 @@ trait Subject: Debug {
 /// The result of a subject's work.
 struct Outcome {
     failures: Vec<Error>,
-    /// All files that may be there: on the running system, and after a power loss.
+    /// All files that may exist, with their permitted contents on the running system and after a
+    /// power loss.
     files: Vec<(PathBuf, Kept, Kept)>,
 }
 
 /// The contents that a file may have.
 #[derive(Clone)]
 enum Kept {
-    /// The content is one of these as a whole; `None` means that there is no file.
+    /// One of these contents as a whole; `None` means that there is no file.
     OneOf(Vec<Option<Vec<u8>>>),
-    /// The beginning of these bytes, or all of them and others after; and the bounds of the length.
+    /// Either the beginning of these bytes, or all of them followed by others, with the limits of
+    /// the length.
     Prefix { bytes: Vec<u8>, len_min: usize, len_max: usize },
-    /// Bytes if they are known, and the bounds of the length.
+    /// The bytes that are known, with the limits of the length.
     Bytes { known: Vec<Option<u8>>, len_min: usize, len_max: usize },
 }
 
@@ -72,7 +74,7 @@ impl Kept {
         Kept::prefix(&[])
     }
 
-    /// Returns a file that begins with these bytes.
+    /// Returns the contents that begin with these bytes.
     fn prefix(bytes: &[u8]) -> Kept {
         Kept::Prefix { bytes: bytes.to_vec(), len_min: bytes.len(), len_max: usize::MAX }
     }
@@ -101,7 +103,7 @@ impl Kept {
     }
 }
 
-/// Names the case in which a test fails.
+/// A guard that prints the case if the test fails.
 struct Case(String);
 
 impl Drop for Case {
@@ -124,7 +126,7 @@ fn subjects() -> impl Iterator<Item = Box<dyn Subject>> {
 }
 
 impl dyn Subject {
-    /// Works with the fault at every operation, on disks of `seeds` seeds.
+    /// Does the work with the fault at every operation, on disks with `seeds` different seeds.
     fn at_every_operation(&self, fault: Fault, seeds: u64, check: &mut dyn FnMut(&Sim, &Outcome)) {
         let undisturbed = self.disk(0);
         let begun = undisturbed.operations();
@@ -150,7 +152,7 @@ impl Outcome {
         }
     }
 
-    /// Compares the files with what the subject was told.
+    /// Asserts that the files on the running system have permitted contents.
     fn holds_now(&self, sim: &Sim) {
         for (path, now, _) in &self.files {
             now.check(sim.contents(path).as_deref(), "on the running system");
@@ -225,7 +227,7 @@ fn a_disk_that_fails_for_good_fails_everything_after_it_and_keeps_its_promises()
                 assert!(!outcome.failures.is_empty() || !subject.tells(), "nobody was told");
                 outcome.has_failed_with(errno);
                 outcome.holds_now(sim);
-                // A disk that fails removes no temporary file.
+                // On a disk that fails, no temporary file can be removed.
                 assert!(sim.names().len() <= outcome.files.len() + 1, "{:?}", sim.names());
                 outcome.holds_after_power_loss(sim);
             });
@@ -248,7 +250,8 @@ fn a_promise_is_kept_after_a_power_loss_at_any_operation() {
         let found: BTreeSet<Vec<_>> = found;
         subjects_by_luck[usize::from(found.len() > 1)] += 1;
     }
-    // The disk distinguishes a promise from luck.
+    // For most subjects, the disk must show several states, so that a promise that is kept is not
+    // mere luck.
     let [same, different] = subjects_by_luck;
     assert!(different > same, "{different} subjects were found in several states, {same} in one");
 }
@@ -282,7 +285,7 @@ fn a_full_disk_fails_what_does_not_fit_and_keeps_the_rest() {
 
 #[test]
 fn work_is_whole_where_direct_io_is_refused() {
-    // W6: the tests of each subject ask what it says of that.
+    // W6: the tests of each subject check what it reports about that.
     for subject in subjects() {
         for refuse in [Sim::refuse_direct_at_open, Sim::refuse_direct_at_transfer] {
             let _case = Case(format!("{subject:?}"));

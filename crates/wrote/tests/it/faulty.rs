@@ -1,13 +1,15 @@
-//! Disks whose reads, writes and flushes fail, and file systems disconnected from them.
+//! Tests on disks whose reads, writes and flushes fail, and on file systems that are cut off from
+//! their disks.
 //!
-//! Each test needs device-mapper. `cargo xtask lab faulty-disk` runs them in a guest that has it.
-//! One cycle of a fault, a cut and a mount serves all rungs of the engine, because cycles are slow
-//! there.
+//! Each test needs device-mapper. `cargo xtask lab faulty-disk` runs the tests in a guest that has
+//! it. One cycle of a fault, a cut-off and a mount tests all rungs of the engine, because cycles
+//! are slow there.
 
-/// The library chooses the rung: the tests run with io_uring, and where it is refused.
+/// Tests in which the library chooses the rung. They run with io_uring, and in an environment that
+/// refuses it.
 mod chosen;
 mod disk;
-/// The tests name each rung.
+/// Tests that name each rung.
 mod named;
 
 use disk::{Fault, FaultyDisk};
@@ -17,9 +19,9 @@ use wrote::Error;
 const FILE_SYSTEMS: [&str; 2] = ["ext4", "xfs"];
 /// The faults that break every durable write.
 const FAULTS: [Fault; 2] = [Fault::Everything, Fault::Writes];
-/// The faults that break a write in place. A new block needs a commit of the journal. Its flush
-/// comes with a write, and device-mapper drops the error of such a flush (`dm_io_complete` in
-/// `drivers/md/dm.c`).
+/// The faults that break a write in place. They include failing flushes, which do not reliably
+/// break a write to a new block: that write needs a journal commit, whose flush is part of a write,
+/// and device-mapper drops the error of such a flush (`dm_io_complete` in `drivers/md/dm.c`).
 const FAULTS_IN_PLACE: [Fault; 3] = [Fault::Everything, Fault::Writes, Fault::Flushes];
 
 fn on_each_file_system(mut cycle: impl FnMut(&mut FaultyDisk)) -> Result<(), String> {
@@ -29,15 +31,15 @@ fn on_each_file_system(mut cycle: impl FnMut(&mut FaultyDisk)) -> Result<(), Str
     Ok(())
 }
 
-/// Asserts that the error comes from the device, or from a file system that has given up (EROFS of
-/// ext4), and names a path on the disk.
+/// Asserts that the error comes from the device, or from a file system that no longer accepts
+/// writes (EROFS of ext4), and that it names a path on the disk.
 fn assert_of_the_device(error: &Error, disk: &FaultyDisk, case: &str) {
     assert!(matches!(error.errno(), libc::EIO | libc::EROFS), "{case}: {error}");
     let folder = disk.path().display().to_string();
     assert!(error.to_string().starts_with(&folder), "{case}: {error}");
 }
 
-/// Returns bytes that no other number has.
+/// Returns bytes that are different for each number.
 fn content(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     for (place, piece) in bytes.chunks_mut(100).enumerate() {

@@ -1,5 +1,5 @@
-//! W5: a dropped handle of an operation in flight neither frees its buffer before the kernel is
-//! done with it nor cancels its write. In a child process a drop does nothing.
+//! W5: dropping the handle of an operation in flight does not free its buffer before the kernel has
+//! finished with it, and does not cancel its write. In a child process, the drop does nothing.
 
 use crate::folder;
 use crate::in_child::in_child;
@@ -22,7 +22,7 @@ const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
 const BUFFERS: usize = 12;
 const DEPTH: u32 = 8;
-/// Fills every free buffer.
+/// The byte that overwrites free buffers.
 const SCRIBBLE: u8 = 0xEE;
 
 fn options(ioengine: Ioengine) -> Options {
@@ -33,7 +33,7 @@ fn new(direct: bool) -> FileOptions {
     FileOptions::new().create_new(true).write(true).direct(direct)
 }
 
-/// Returns the contents of a block after `version` writes; never the scribble.
+/// Returns the content of a block after `version` writes, which never contains the scribble.
 fn content(block: u64, version: u32) -> Vec<u8> {
     let value = |place: usize| (block as usize * 7 + version as usize * 13 + place / 16) % 200;
     (0..BLOCK_BYTES).map(|place| value(place) as u8).collect()
@@ -49,7 +49,7 @@ impl StartedOp {
         matches!(self, StartedOp::Read(_, _, operation) if operation.is_over())
     }
 
-    /// Polls it once.
+    /// Polls the operation once, and returns whether it is complete.
     fn poll(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         match self {
@@ -108,16 +108,16 @@ impl Blocks {
         StartedOp::Read(block, self.versions[&block], operation)
     }
 
-    /// Leases every free buffer, and overwrites it.
+    /// Leases every free buffer, overwrites it, and returns it.
     fn scribble(&self) -> Vec<DiskBuffer> {
         let mut leased: Vec<DiskBuffer> = std::iter::from_fn(|| self.disk.try_lease()).collect();
         leased.iter_mut().for_each(|buffer| buffer.fill(SCRIBBLE));
         leased
     }
 
-    /// Checks that every buffer is free, in flight, in a completed read, or leased. Operations on
-    /// different blocks do not wait for each other, so each outstanding one has its buffer. On a
-    /// real kernel some may complete during the count, which is then repeated.
+    /// Asserts that every buffer is free, in flight, in a completed read, or leased. Operations on
+    /// different blocks do not wait for each other, so each outstanding operation has its buffer.
+    /// On a real kernel, some may complete while they are being counted, so the count is repeated.
     fn assert_accounted<'a>(
         &self,
         started: impl IntoIterator<Item = &'a StartedOp> + Clone,
@@ -143,7 +143,7 @@ fn untouched(buffers: &[DiskBuffer]) -> bool {
     buffers.iter().flat_map(|buffer| buffer.iter()).all(|&byte| byte == SCRIBBLE)
 }
 
-/// Starts eight operations, each of one buffer and on its own block.
+/// Starts eight operations, each with one buffer and on a different block.
 fn eight(blocks: &mut Blocks) -> Vec<StartedOp> {
     let mut started = Vec::new();
     for number in 0..8 {
@@ -167,7 +167,7 @@ fn any_operation_dropped_at_any_point_holds_its_buffer_until_it_is_complete() {
                 let mut blocks = Blocks::new(disk, path, direct);
                 let mut started: Vec<Option<StartedOp>> =
                     eight(&mut blocks).into_iter().map(Some).collect();
-                // Some operations complete, perhaps this one too.
+                // Some operations complete first, possibly including this one.
                 let mut completed = 0;
                 while completed < completed_first {
                     for place in (0..8).filter(|&place| place != dropped) {
@@ -258,7 +258,8 @@ fn dropping_the_last_handle_of_a_disk_carries_out_what_was_started() {
         let (_folder, path) = folder();
         let disk = Disk::open(&options(ioengine)).unwrap();
         let mut blocks = Blocks::new(disk, &path, true);
-        // More than fit in flight: some wait for their turn, some for a block.
+        // There are more writes than fit in flight: some wait for a free slot, and some for another
+        // write to their block.
         for block in [0, 1, 2, 3, 4, 5, 6, 0, 1] {
             drop(blocks.write(block, false));
         }
@@ -276,7 +277,7 @@ fn dropping_the_last_handle_of_a_disk_carries_out_what_was_started() {
 fn a_dropped_file_is_closed_when_its_last_operation_is_complete() {
     let (_folder, path) = folder();
     let disk = Disk::open(&options(Ioengine::IoUring)).unwrap();
-    // Far more files than a ring registers at once.
+    // There are far more files than a ring registers at once.
     for number in 0..4 * Options::REGISTERED_FILES_MAX {
         let file = disk.open_file(path.with_extension(number.to_string()), &new(true)).unwrap();
         let mut buffer = disk.lease().unwrap();
@@ -362,7 +363,7 @@ fn in_a_child_process_handles_answer_with_one_error_and_their_drop_leaves_the_pa
             is_forked(writing.write_all(&[1; 10 << 20]));
             is_forked(Writer::options().on(&disk).open(&path));
             is_forked(direct.clone().close());
-            // Its own handles work.
+            // Handles that the child has opened itself work.
             let own = Disk::open(&options(ioengine)).unwrap();
             let own_file = own.open_file(path.with_extension("own"), &create).unwrap();
             own_file.write(own.lease().unwrap(), 0).unwrap();

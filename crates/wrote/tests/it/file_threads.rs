@@ -1,4 +1,5 @@
-//! One disk from many threads: blocking, awaited on executors of any kind, dropped anywhere.
+//! Tests of one disk used by many threads: operations that block, are awaited on executors of any
+//! kind, or are dropped anywhere.
 
 use crate::folder;
 use std::future::Future;
@@ -16,7 +17,7 @@ use wrote::{Disk, FileOptions, Ioengine, Sim};
 const KERNELS: [Ioengine; 2] = [Ioengine::Threads, Ioengine::IoUring];
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BLOCK_BYTES: usize = 4096;
-/// Reached only by a hang.
+/// A time limit that only a hang can reach.
 const HANG: Duration = Duration::from_secs(60);
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
@@ -42,7 +43,7 @@ fn numbered(disk: &Disk, path: &Path, blocks: u8) -> DirectFile {
     file
 }
 
-/// Counts its calls, and sends a message at each.
+/// A waker that counts its calls, and sends a message at each.
 struct Counted {
     wakes: AtomicUsize,
     sender: Mutex<Sender<()>>,
@@ -55,7 +56,8 @@ impl Wake for Counted {
     }
 }
 
-/// Runs a future on this thread by a plain executor that knows no disks; returns the polls.
+/// Runs a future on this thread with a simple executor that knows nothing of disks. Returns the
+/// output and the number of polls.
 fn run<F: Future>(future: F) -> (F::Output, usize) {
     let (sender, woken) = channel();
     let counted = Arc::new(Counted { wakes: AtomicUsize::new(0), sender: Mutex::new(sender) });
@@ -115,7 +117,8 @@ fn a_pending_operation_takes_no_cpu_its_task_is_woken_once_and_polled_twice() {
     }
 }
 
-/// Changes and reads its own blocks of the shared file, awaited or blocking, and checks them.
+/// A worker that changes and reads its own blocks of the shared file, awaiting or blocking, and
+/// checks them.
 struct Worker {
     disk: Disk,
     file: DirectFile,
@@ -134,7 +137,7 @@ impl Worker {
                 buffer.fill(round ^ block as u8);
                 let write = self.file.start_write(buffer, offset(block));
                 let read = self.file.start_read(offset(block) + 7, 100);
-                // A dropped write continues, and the read comes after it.
+                // A dropped write continues, and the read is executed after it.
                 match round % 3 {
                     0 => drop(write),
                     _ => write.await.unwrap(),
@@ -166,7 +169,7 @@ impl Worker {
 fn threads_that_block_and_tasks_on_every_kind_of_executor_share_one_file_and_few_buffers() {
     for rung in RUNGS {
         let (_folder, path) = folder();
-        // A worker holds at most two buffers, and returns them.
+        // Each worker holds at most two buffers, and returns them.
         let disk = Disk::open(&options(rung, 3)).unwrap();
         let file = disk.open_file(&path, &new()).unwrap();
         let done = Arc::new(AtomicU64::new(0));
@@ -202,7 +205,7 @@ fn threads_that_block_and_tasks_on_every_kind_of_executor_share_one_file_and_few
     }
 }
 
-/// Drops its content when woken, and reports that.
+/// A waker that drops its content, and reports that.
 struct Dropper<T> {
     held: Mutex<Option<T>>,
     sender: Mutex<Sender<()>>,
@@ -225,7 +228,7 @@ fn the_last_handle_may_be_dropped_by_a_waker_on_the_disks_own_thread() {
         let mut buffer = disk.lease().unwrap();
         buffer.fill(77);
         let mut read = file.start_read(0, 10);
-        // The write continues after the last handle is gone.
+        // The write continues after the last handle has been dropped.
         let write = file.start_write(buffer, offset(1));
         let (sender, dropped) = channel();
         let (held, sender) = (Mutex::new(None), Mutex::new(sender));
@@ -238,7 +241,7 @@ fn the_last_handle_may_be_dropped_by_a_waker_on_the_disks_own_thread() {
         } else {
             waker.wake();
         }
-        // The thread closes the file after the wake.
+        // The thread closes the file after calling the waker.
         let is_there = || std::fs::read(&path).unwrap()[BLOCK_BYTES] == 77;
         assert!((0..HANG.as_millis()).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
@@ -288,7 +291,8 @@ fn operations_that_are_dropped_by_tasks_on_other_threads_hold_their_buffers() {
                             let _ = Pin::new(&mut read).poll(&mut context);
                         }
                         drop(read);
-                        // Another owner's bytes are not the dropped read's.
+                        // The dropped read must not change the bytes of a buffer that belongs to
+                        // another owner by now.
                         if let Some(mut buffer) = disk.try_lease() {
                             buffer.fill(0xEE);
                             std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! Waits for operations on a `DirectFile`: blocking, by the disk itself, and on an executor that
-//! knows no disks.
+//! Tests of waiting for operations on a `DirectFile`: by blocking, by the disk itself, and on an
+//! executor that knows nothing of disks.
 
 use crate::folder;
 use futures_util::future::join_all;
@@ -24,7 +24,7 @@ fn options(ioengine: Ioengine, buffers: u32) -> Options {
     Options::new(ioengine, 8, BLOCK_BYTES).buffers(buffers)
 }
 
-/// Makes a simulated disk with a file of 16 blocks, each filled with its number.
+/// Creates a simulated disk with a file of 16 blocks, each filled with its number.
 fn simulated(seed: u64, buffers: u32) -> (Sim, Disk, DirectFile) {
     let sim = Sim::new(seed);
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring, buffers)).unwrap();
@@ -43,8 +43,8 @@ fn write_block(disk: &Disk, file: &DirectFile, block: u8) {
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// An executor that polls a task only when it was woken, in the order of the tasks, and sleeps when
-/// none was.
+/// An executor that polls only tasks that have been woken, in order, and sleeps when there are
+/// none.
 struct Executor<'a> {
     tasks: Vec<(Option<Task<'a>>, Arc<Woken>)>,
 }
@@ -169,7 +169,7 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
         let (_folder, path) = folder();
         let disk = Disk::open(&options(rung, 3)).unwrap();
         let file = disk.open_file(&path, &NEW).unwrap();
-        // Ten writes through three buffers.
+        // Ten writes share three buffers.
         let writes: Vec<_> = (0..10)
             .map(|block| {
                 let mut buffer = disk.lease().unwrap();
@@ -205,7 +205,8 @@ fn blocking_forms_wait_for_buffers_in_flight_and_for_those_that_another_thread_h
 fn a_read_returns_buffers_that_it_does_not_lend_to_the_read_that_waits_for_them() {
     let (_sim, disk, file) = simulated(5, 3);
     let held = disk.lease().unwrap();
-    // Bytes from two buffers are copied; none are found beyond the end.
+    // In one case, bytes from two buffers are copied; in the other, there are no bytes, because the
+    // offset is beyond the end.
     for (offset, len, found) in [(0, 2 * BLOCK_BYTES, 2 * BLOCK_BYTES), (1 << 20, 2, 0)] {
         let reads = [file.start_read(offset, len), file.start_read(0, 2 * BLOCK_BYTES)];
         assert_eq!(reads.map(|read| read.wait().unwrap().len()), [found, 2 * BLOCK_BYTES]);
@@ -246,7 +247,7 @@ fn a_write_that_holds_the_buffer_of_a_read_before_it_waits_for_the_read_and_not_
 
 #[test]
 fn writes_to_one_block_happen_in_the_order_in_which_they_were_started() {
-    // W3: the engine's own check would end the test.
+    // W3: if the order were wrong, the engine's own check would end the test.
     for rung in RUNGS {
         let (_folder, path) = folder();
         let disk = Disk::open(&options(rung, 8)).unwrap();
@@ -267,7 +268,7 @@ fn a_waker_that_drops_other_operations_finds_the_disk_free() {
     thread_local! {
         static TASK: RefCell<Option<Box<dyn std::any::Any>>> = const { RefCell::new(None) };
     }
-    /// Drops a task when it wakes another, as an executor may.
+    /// A waker that drops one task when it wakes another, as an executor may do.
     struct AbortingWaker;
     impl Wake for AbortingWaker {
         fn wake(self: Arc<Self>) {
@@ -288,7 +289,8 @@ fn a_waker_that_drops_other_operations_finds_the_disk_free() {
 
 #[test]
 fn waiting_for_what_is_over_hands_what_was_started_since_to_the_kernel() {
-    // Bytes that this thread has asked the device for (`proc(5)`, `/proc/pid/io`).
+    // Returns the number of bytes that this thread has read from the device (`/proc/pid/io` in
+    // `proc(5)`).
     let read_bytes = || -> u64 {
         let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
         text.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse().unwrap()

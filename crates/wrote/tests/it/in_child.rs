@@ -1,7 +1,7 @@
-//! A child process of a test. It is a separate file because the library's own tests include it,
+//! A child process for a test. It is a separate file because the library's unit tests include it,
 //! too.
 
-/// Runs `child` in a child process. Panics if it panics or hangs.
+/// Runs `child` in a child process. Panics if `child` panics or hangs.
 pub(crate) fn in_child(child: impl FnOnce()) {
     // SAFETY: the C library makes its memory usable in the child, and the child takes no other lock
     // that another thread of this process may hold.

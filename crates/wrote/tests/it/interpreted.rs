@@ -1,5 +1,5 @@
-//! Runs all code with unsafe memory handling on the simulated disk, small enough for Miri
-//! (`cargo xtask nightly miri`).
+//! Tests that run all code with unsafe memory handling on the simulated disk. They are small enough
+//! for Miri (`cargo xtask nightly miri`).
 
 use crate::path;
 use std::io::{Read, Seek, SeekFrom, Write};

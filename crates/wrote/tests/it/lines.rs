@@ -1,5 +1,5 @@
-//! `Lines`: whole lines of many producers, the end that a crash tore, and other programs that
-//! rename, remove, shorten and append to the file.
+//! Tests of `Lines`: whole lines from many producers, torn ends after crashes, and other programs
+//! that rename, remove, shorten and append to the file.
 
 use crate::{folder, path};
 use fixtures::{Mounted, leave_room_for, or_skip};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use wrote::engine::Fault;
 use wrote::{Error, Lines, Sim, SyncPolicy};
 
-/// The longest wait for an event of the background.
+/// The maximum wait for an event in the background.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn append(lines: &Lines, text: &str) {
@@ -29,7 +29,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Returns the path of what an opening of the file kept aside.
+/// Returns the path of the file in which opening a line file has kept a torn end.
 fn torn(path: &Path, number: u32) -> PathBuf {
     PathBuf::from(format!("{}.torn-{number}", path.display()))
 }
@@ -121,7 +121,7 @@ fn nuls_of_other_programs_stay_with_the_lines_behind_them() {
     let (_folder, path) = folder();
     let file = File::create(&path).unwrap();
     file.write_all_at(b"one\nt\0o\nthree\n", 0).unwrap();
-    // Before it is a hole.
+    // There is a hole before this line.
     file.write_all_at(b"after\ntorn", 1 << 20).unwrap();
     let before = fs::read(&path).unwrap();
     let lines = Lines::open(&path).unwrap();
@@ -218,7 +218,7 @@ fn logrotate_with_create_loses_no_line_of_producers_that_go_on() {
                     thread::sleep(Duration::from_millis(1));
                 }
                 fs::rename(&path, folder.path().join(format!("rotated-{rotated}"))).unwrap();
-                // As logrotate does, while a reopening may make the file at the same time.
+                // This is what logrotate does. A reopening may create the file at the same time.
                 let _ = File::options().write(true).create_new(true).open(&path);
                 if reopens {
                     lines.reopen().unwrap();
@@ -322,7 +322,7 @@ fn lost_lines_that_no_ticket_told_of_fail_one_flush_or_the_closing() {
 
 #[test]
 fn a_line_is_not_joined_to_the_half_of_another_program() {
-    // Also where the end of the file was cut off within a line.
+    // This holds even if the end of the file was cut off within a line.
     let (_folder, path) = folder();
     let lines = Lines::open(&path).unwrap();
     append(&lines, "one");
@@ -345,7 +345,7 @@ fn lines_of_two_programs_are_each_whole() {
         });
         (0..500).for_each(|number| append(&lines, &format!("own {number:050}")));
     });
-    // A line of the other program that lacks its end does not take one of ours.
+    // An incomplete line of the other program does not absorb one of ours.
     File::options().append(true).open(&path).unwrap().write_all(b"half a line").unwrap();
     append(&lines, "whole");
     lines.close().unwrap();
@@ -389,7 +389,8 @@ fn lines_in_memory_are_bounded_however_often_a_full_disk_is_tried_again() {
     let sim = Sim::new(1);
     sim.set_capacity(4096);
     let lines = Lines::options().buffer_bytes(4096).on(&sim.disk()).open(path()).unwrap();
-    // One batch of four lines fits on the disk. One waits for it, one is collected.
+    // One batch of four lines fits on the disk. Another batch waits for room, and a third one is
+    // being collected.
     let appended = (0..40).filter(|_| lines.append(&[b'x'; 999]).is_ok()).count();
     assert_eq!((appended, lines.written()), (12, 4));
     sim.set_capacity(1 << 20);
@@ -424,8 +425,8 @@ fn tickets_are_awaited_without_a_thread_and_lines_that_nobody_waits_for_are_writ
     }
 }
 
-/// Appends on a simulated disk until an error. Returns all lines, and the bytes of the
-/// durable ones.
+/// Appends on a simulated disk until an error. Returns all lines, and the length of the durable
+/// ones in bytes.
 fn append_on(sim: &Sim, first: u64) -> (Vec<u8>, usize) {
     let (mut all, mut durable) = (Vec::new(), 0);
     let options = Lines::options().buffer_bytes(4096);
@@ -434,7 +435,7 @@ fn append_on(sim: &Sim, first: u64) -> (Vec<u8>, usize) {
         let line = format!("{number} {}", "x".repeat((number * 1009 % 3000) as usize));
         all.extend(line.bytes().chain(*b"\n"));
         let Ok(ticket) = lines.append(line.as_bytes()) else { break };
-        // Some share a flush.
+        // Some lines share a flush.
         if number % 3 > 0 {
             if ticket.wait().is_err() {
                 break;
@@ -463,12 +464,12 @@ fn after_a_power_loss_at_any_operation_every_acknowledged_line_is_there_once() {
             let found = sim.contents(path()).unwrap();
             let case = format!("seed {seed}, operation {operation}");
             assert!(found.starts_with(&all[..durable]), "{case}");
-            // What was not acknowledged is whole, or has a NUL in it.
+            // A line that was not acknowledged is whole, or has a NUL in it.
             let whole: Vec<_> = all.split_inclusive(|&byte| byte == b'\n').collect();
             let mut lines = found.split_inclusive(|&byte| byte == b'\n');
             assert!(lines.all(|line| line.contains(&0) || whole.contains(&line)), "{case}");
             assert!(found.is_empty() || found.ends_with(b"\n"), "{case}");
-            // It continues after the last line.
+            // The file continues after the last line.
             let (more, durable) = append_on(&sim, 100);
             assert!(durable > 0 && sim.contents(path()).unwrap() == [found, more].concat());
         }

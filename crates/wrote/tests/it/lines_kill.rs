@@ -1,4 +1,4 @@
-//! `Lines` in a process that is killed at any moment, with eight producers.
+//! Tests of `Lines` with eight producers in a process that is killed at any moment.
 
 use crate::folder;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use std::thread;
 use std::time::Duration;
 use wrote::{Lines, SyncPolicy};
 
-/// Kills by default; `WROTE_KILLS` is another number.
+/// The default number of kills; `WROTE_KILLS` sets another number.
 const KILLS: u64 = 8;
 const PRODUCERS: u64 = 8;
-/// Environment variables of the process to kill: the file of lines, the file of acknowledgements,
-/// the policy and the number of its first producer.
+/// The environment variables of the process to be killed: the line file, the file of
+/// acknowledgements, the policy, and the number of its first producer.
 const CHILD: [&str; 4] =
     ["WROTE_TEST_LINES", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 const WAYS: [SyncPolicy; 2] = [SyncPolicy::Always, SyncPolicy::No];
@@ -48,7 +48,7 @@ fn append_for_ever([path, said, way, producer]: [OsString; 4]) {
     });
 }
 
-/// Checks that each producer's lines are there in order, once, and as far as they were
+/// Asserts that each producer's lines occur once, in order, and at least as far as they were
 /// acknowledged.
 fn check(path: &Path, said: &Path) {
     let lines = Lines::open(path).unwrap();

@@ -1,6 +1,8 @@
-//! A log whose process is killed at random moments keeps every acknowledged record, and no other.
+//! A test that a log whose process is killed at random moments keeps every acknowledged record, and
+//! has no other records than the appended ones.
 //!
-//! `WROTE_KILLS` is the number of kills (20 by default); `WROTE_SEED` draws the same moments again.
+//! `WROTE_KILLS` is the number of kills (20 by default). With the same `WROTE_SEED`, the moments
+//! are the same.
 
 use fixtures::{record, sender};
 use rand::rngs::SysRng;
@@ -17,20 +19,21 @@ use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
 const KILLS: u64 = 20;
-/// Processes that append to one log before the test starts a new log.
+/// The number of processes that append to one log before the test starts a new log.
 const GENERATIONS: u64 = 7;
 const PRODUCERS: u64 = 3;
-/// Records that a producer appends before it waits for them.
+/// The number of records that a producer appends before it waits for them.
 const WINDOW: u64 = 5;
-/// The latest kill after the start of a process. From 1 ms on each doubling is equally likely.
+/// The maximum time from the start of a process to its kill. From 1 ms on, each doubling of the
+/// time is equally likely.
 const LATEST_MS: f64 = 200.0;
 
-/// Environment variables of the process to kill: the log's folder, the file of acknowledgements,
-/// the index of its options, and the number of its first producer.
+/// The environment variables of the process to be killed: the log's folder, the file of
+/// acknowledgements, the index of its options, and the number of its first producer.
 const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 
-/// The segments are small, so that there are many.
+/// Returns the options of the tested logs. Their segments are small, so that there are many.
 fn ways() -> [LogOptions; 2] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     [small.clone(), small.sync(SyncPolicy::No)]
@@ -58,7 +61,7 @@ fn append(log: &Log, producer: u64, mut said: &File) {
         for (number, ticket) in numbers.zip(tickets) {
             let sequence = ticket.sequence();
             ticket.wait().unwrap();
-            // One write: a line is whole or missing.
+            // This is a single write, so a line is whole or missing.
             said.write_all(format!("{sequence} {producer} {number}\n").as_bytes()).unwrap();
         }
     }
@@ -69,11 +72,11 @@ struct KilledLog {
     way: usize,
     folder: PathBuf,
     said: PathBuf,
-    /// Records that this process appended between the other processes.
+    /// The number of records that the test's own process has appended between the other processes.
     own: u64,
 }
 
-/// The producer of this process.
+/// The producer number of the test's own process.
 const OWN: u64 = u64::MAX;
 
 impl KilledLog {
@@ -105,7 +108,7 @@ impl KilledLog {
         child.wait().unwrap();
     }
 
-    /// Reads the acknowledgements: producer and number by sequence.
+    /// Returns the acknowledged records: the producer and the number, by sequence.
     fn acknowledged(&self) -> BTreeMap<u64, (u64, u64)> {
         let said = fs::read_to_string(&self.said).unwrap();
         let line = |line: &str| {
@@ -115,7 +118,7 @@ impl KilledLog {
         said.lines().map(line).collect()
     }
 
-    /// Opens the log, compares it with what was acknowledged, and appends to it.
+    /// Opens the log, compares it with the acknowledgements, and appends to it.
     fn check(&mut self, close: bool) {
         let log = ways()[self.way].open(&self.folder).unwrap();
         let records = log.reader(0).unwrap().map(|record| record.unwrap());
@@ -150,7 +153,7 @@ impl KilledLog {
         }
     }
 
-    /// Checks W9, and that no producer has more records than it sent.
+    /// Asserts W9, and that no producer has more records than it has sent.
     fn all_in_order(&self, found: &[(u64, u64)], acknowledged: &BTreeMap<u64, (u64, u64)>) {
         let mut next = BTreeMap::new();
         for (producer, number) in found {

@@ -1,7 +1,7 @@
-//! A log appended to, rotated, cut short by its retention and read for a time on a small disk (W8).
-//! Memory, descriptors, threads and files must stay flat.
+//! A test that appends to a log, rotates it, shortens it by retention and reads it for a long time
+//! on a small disk (W8). The use of memory, descriptors, threads and files must not grow.
 //!
-//! `WROTE_SOAK_SECONDS` is the time (120 by default).
+//! `WROTE_SOAK_SECONDS` is the duration (120 by default).
 
 use fixtures::{Mounted, or_skip, record, sender};
 use rand::{RngExt, SeedableRng};
@@ -18,12 +18,12 @@ const DISK_BYTES: u64 = 320 << 20;
 const SEGMENT_BYTES: u64 = 8 << 20;
 const RETAIN_BYTES: u64 = 64 << 20;
 const PRODUCERS: u64 = 4;
-/// Records that a producer appends before it waits for the last of them.
+/// The number of records that a producer appends before it waits for the last of them.
 const WINDOW: u64 = 20;
-/// Samples of the use.
+/// The number of samples of the resource usage.
 const SAMPLES: u32 = 120;
 
-/// The work that was done.
+/// The counts of the work done so far.
 #[derive(Debug, Default)]
 struct Done {
     appended: AtomicU64,
@@ -39,7 +39,7 @@ fn a_log_in_use_for_a_time_takes_no_more_memory_descriptors_threads_and_files() 
     let seconds = std::env::var("WROTE_SOAK_SECONDS").map_or(120, |time| time.parse().unwrap());
     let (disk, time) = (or_skip!(Mounted::image("ext4", DISK_BYTES)), Duration::from_secs(seconds));
     let (folder, done) = (&*disk.path().join("log"), Done::default());
-    // The readers open a log that is there.
+    // The readers need an existing log.
     open(folder).close().unwrap();
     let mut samples = Vec::new();
     thread::scope(|scope| {
@@ -60,7 +60,8 @@ fn a_log_in_use_for_a_time_takes_no_more_memory_descriptors_threads_and_files() 
         done.stop.store(true, Ordering::Relaxed);
     });
     eprintln!("{done:?}");
-    // Growth of the page cache and the allocator in the first half is expected to stay.
+    // The page cache and the allocator are expected to grow in the first half, and not to shrink
+    // again.
     let (first, second) = samples.split_at(samples.len() / 2);
     let (first, second) = (greatest(first), greatest(second));
     eprintln!("{COUNTED:?}, at most: first half {first:?}, second half {second:?}");
@@ -96,18 +97,18 @@ fn append(log: &Log, producer: u64, done: &Done) {
     while Instant::now() < end && !done.stop.load(Ordering::Relaxed) {
         for number in 1..=WINDOW {
             let ticket = log.append(&record(producer, random.random())).unwrap();
-            // The last one covers the earlier ones.
+            // The last record covers the earlier ones.
             if number == WINDOW {
                 ticket.wait().unwrap();
             }
         }
         done.appended.fetch_add(WINDOW, Ordering::Relaxed);
-        // A few megabytes per second: a faster log would only wear the disk.
+        // This limits the log to a few megabytes per second. A faster one would only wear the disk.
         thread::sleep(Duration::from_millis(30));
     }
 }
 
-/// Follows the log from record to record.
+/// Follows the log, and checks each record.
 fn follow(folder: &Path, done: &Done) {
     let mut reader = LogReader::open(folder, 0).unwrap().following().unwrap();
     let mut next = None;
@@ -127,7 +128,7 @@ fn read(folder: &Path, done: &Done) {
         for record in LogReader::open(folder, 0).unwrap() {
             match record {
                 Ok(record) => check(folder, &record, &mut next),
-                // Retention has removed the segment that comes next.
+                // Retention has removed the next segment.
                 Err(error) if error.errno() == 2 => break,
                 Err(error) => panic!("{error}"),
             }
@@ -136,8 +137,8 @@ fn read(folder: &Path, done: &Done) {
     }
 }
 
-/// Checks a record that a reader of the folder's log found. A reader on a busy machine may skip
-/// records that retention has removed, and no others.
+/// Checks a record that a reader of the log in `folder` has found. A reader on a busy system may
+/// skip records that retention has removed, but no others.
 fn check(folder: &Path, found: &Record, next: &mut Option<u64>) {
     let sequence = found.sequence;
     if next.is_some_and(|next| next != sequence) {
@@ -151,8 +152,8 @@ fn check(folder: &Path, found: &Record, next: &mut Option<u64>) {
     assert!(is_whole, "record {sequence} is not as it was written");
 }
 
-/// The counts of the use, each with the growth that it may have: an allocator keeps some memory,
-/// and a reader opens a segment before it closes the last one.
+/// The counted resources, each with the growth that is accepted. An allocator keeps some memory,
+/// and a reader opens a segment before it closes the previous one.
 const COUNTED: [(&str, u64); 5] = [
     ("bytes of memory", 8 << 20),
     ("descriptors", 6),
@@ -161,25 +162,26 @@ const COUNTED: [(&str, u64); 5] = [
     ("bytes on the disk", u64::MAX / 2),
 ];
 
-/// Reads the use of this process and of the log's `folder`, in the order of [`COUNTED`].
+/// Returns the resource usage of this process and of the log's `folder`, in the order of
+/// [`COUNTED`].
 fn usage(folder: &Path) -> [u64; COUNTED.len()] {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let memory: u64 = memory.split_whitespace().next().unwrap().parse().unwrap();
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
-    // The kernel adds workers to a busy ring (`iou-wrk-`), and ends them again. A thread that has
+    // The kernel adds workers to a busy ring (`iou-wrk-`), and ends them later. A thread that has
     // ended has no name.
     let names = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
     let threads = names.filter(|name| !name.starts_with("iou-")).count() as u64;
-    // A file of the log may just be removed.
+    // A file of the log may be removed at this moment.
     let files = fs::read_dir(folder).unwrap().flatten().filter_map(|file| file.metadata().ok());
     let blocks: Vec<u64> = files.map(|file| file.blocks()).collect();
     let disk_bytes = blocks.iter().sum::<u64>() * 512;
     [memory << 10, descriptors, threads, blocks.len() as u64, disk_bytes]
 }
 
-/// Returns the greatest of each count.
+/// Returns the maximum of each count.
 fn greatest(samples: &[[u64; COUNTED.len()]]) -> [u64; COUNTED.len()] {
     std::array::from_fn(|place| samples.iter().map(|sample| sample[place]).max().unwrap_or(0))
 }

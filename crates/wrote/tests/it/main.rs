@@ -1,4 +1,4 @@
-//! Tests of engines, files, writers, saves and copies, one module for each subject.
+//! Tests of engines, files, writers, saves and copies, with one module per subject.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
@@ -32,7 +32,7 @@ mod writer_replace;
 
 use std::path::{Path, PathBuf};
 
-/// Creates a folder on the disk, where `/tmp` may lie in memory; returns it and the path of a file
+/// Creates a folder on a disk, because `/tmp` may be in memory. Returns it with the path of a file
 /// in it.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
@@ -40,7 +40,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Returns the path of the file on a simulated disk.
+/// Returns the path of the tested file on a simulated disk.
 fn path() -> &'static Path {
     Path::new("/sim/file")
 }

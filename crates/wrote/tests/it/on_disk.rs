@@ -1,4 +1,5 @@
-//! `Writer`s and `Reader`s on one `Disk`: by its method, each with its own engine.
+//! Tests of `Writer`s and `Reader`s on one `Disk`. They use the disk's method, but each has its own
+//! engine.
 
 use crate::folder;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -9,7 +10,7 @@ use wrote::{Disk, FileOptions, Ioengine, Reader, Sim, Writer};
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const LEN: usize = 1_000_777;
 
-/// Returns the bytes of file `number` from `start`.
+/// Returns `len` bytes of file `number` from `start` on.
 fn content(number: usize, start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (number * 31 + place / 7 + place % 251) as u8).collect()
 }

@@ -1,9 +1,9 @@
-//! Transfers completed by polling the device instead of by interrupts.
+//! Tests of transfers that are completed by polling the device instead of by interrupts.
 //!
 //! Devices with poll queues are rare. `cargo xtask lab nvme` runs these tests in a guest that has
 //! some: `WROTE_POLLED_DIRS` names folders on them, and `WROTE_POLLED_BLOCK_DEVICE` a device that
-//! holds this program. There polling must be real, and interrupts are counted. Elsewhere the same
-//! tests show that the option is harmless and that the engine records its fallback.
+//! contains this program. There, polling must be real, and interrupts are counted. Elsewhere, the
+//! same tests show that the option is harmless and that the engine records its fallback.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const BLOCKS: u64 = 256;
 const IODEPTH: u32 = 16;
 const NEW: FileOptions = FileOptions::new().create_new(true).write(true).direct(true);
 
-/// A folder for a test's files, and whether the device below can be polled.
+/// A folder for a test's files, and whether its device can be polled.
 struct Place {
     folder: tempfile::TempDir,
     polled: bool,
@@ -27,7 +27,7 @@ impl Place {
         self.folder.path().join("file")
     }
 
-    /// Returns the folder's own name, such as `nvme-xfs`.
+    /// Returns the name of the place, such as `nvme-xfs`.
     fn name(&self) -> String {
         let parent = self.folder.path().parent().and_then(Path::file_name);
         parent.unwrap_or_default().to_string_lossy().into_owned()
@@ -51,8 +51,8 @@ fn engine() -> Engine {
     engine_of(IODEPTH, BLOCK_BYTES, true)
 }
 
-/// Asserts that polling is in effect where it can be, and that its fallback is recorded elsewhere
-/// (W6).
+/// Asserts that polling is in effect if the device can be polled, and that otherwise the fallback
+/// is recorded (W6).
 fn assert_polled_or_told(engine: &Engine, polled: bool) {
     let effective = engine.effective();
     let told = |because| told(engine, because);
@@ -63,7 +63,7 @@ fn assert_polled_or_told(engine: &Engine, polled: bool) {
     }
 }
 
-/// Returns whether a fallback of polling has this reason, or there is no io_uring.
+/// Returns whether the fallback from polling has this reason, or there is no io_uring.
 fn told(engine: &Engine, because: &str) -> bool {
     engine.effective().fallbacks.iter().any(|step| {
         step.wanted == "io_uring"
@@ -74,7 +74,7 @@ fn told(engine: &Engine, because: &str) -> bool {
     })
 }
 
-/// Returns a byte that identifies the block, the place in it, and the version of the block.
+/// Returns a byte that identifies the block, the offset in it, and the version of the block.
 fn pattern(block: u64, place: usize, version: u64) -> u8 {
     (block * 31 + place as u64 * 7 + place as u64 / 256 + version * 101) as u8
 }
@@ -83,7 +83,8 @@ fn is_whole(bytes: &[u8], block: u64, version: u64) -> bool {
     bytes.iter().enumerate().all(|(place, &byte)| byte == pattern(block, place, version))
 }
 
-/// Returns every block once, in a scattered order: 97 has no factor in common with their number.
+/// Returns every block once, in a scattered order. The step 97 has no factor in common with the
+/// number of blocks.
 fn jumping(blocks: u64) -> impl Iterator<Item = u64> {
     (0..blocks).map(move |number| number * 97 % blocks)
 }
@@ -108,7 +109,7 @@ fn write_all(
     engine.drain().unwrap();
 }
 
-/// Reads blocks with a full queue, and passes each to `look`.
+/// Reads blocks with a full queue, and passes each of them to `look`.
 fn read_all(
     engine: &mut Engine,
     file: FileId,
@@ -136,7 +137,7 @@ fn read_all(
     }
 }
 
-/// Drops completions without an error, and counts them.
+/// Asserts that no completion has an error, drops all completions, and returns their number.
 fn all_well(completions: &mut Vec<Completion>) -> usize {
     let number = completions.len();
     for completion in completions.drain(..) {
@@ -162,7 +163,7 @@ fn written(engine: &mut Engine, path: &Path) -> FileId {
     file
 }
 
-/// Compares the contents with those found through the page cache.
+/// Compares the content of the file, read through the page cache, with the expected content.
 fn assert_contents(path: &Path, block_bytes: usize, blocks: u64, version: u64) {
     let contents = std::fs::read(path).unwrap();
     assert_eq!(contents.len() as u64, blocks * block_bytes as u64);
@@ -171,8 +172,8 @@ fn assert_contents(path: &Path, block_bytes: usize, blocks: u64, version: u64) {
     }
 }
 
-/// Counts the interrupts of all NVMe queues for transfers, on every CPU (`proc(5)`). Poll queues
-/// have none; queue 0 is the administrator's.
+/// Returns the number of interrupts of all NVMe queues for transfers, on all processors
+/// (`proc(5)`). Poll queues cause none; queue 0 is for administration.
 fn interrupts() -> u64 {
     let table = std::fs::read_to_string("/proc/interrupts").unwrap();
     let of_queue = |line: &&str| {
@@ -186,19 +187,20 @@ fn interrupts() -> u64 {
     counts.sum()
 }
 
-/// A kind of transfer, of each block once.
+/// A kind of transfer, applied to each block once.
 struct Transfers {
     what: &'static str,
-    /// Prepares the file.
+    /// The function that prepares the file.
     before: fn(&mut Engine, &Path) -> FileId,
-    /// The transfers whose interrupts are counted.
+    /// The function with the transfers whose interrupts are counted.
     counted: fn(&mut Engine, FileId),
     /// The final version of each block.
     version: u64,
 }
 
 /// Does the transfers one at a time, with or without polling, and checks the file. Returns the
-/// interrupts per transfer: with several in flight one interrupt may serve all.
+/// number of interrupts per transfer. If several transfers were in flight, one interrupt could
+/// serve all of them.
 fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
     let way = if iopoll { "polled" } else { "plain" };
     let path = place.folder.path().join(format!("{way} {}", transfers.what));
@@ -216,7 +218,7 @@ fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
 }
 
 /// Does the transfers with and without polling. If the device can be polled, prints the interrupts
-/// of both and passes them to `judge`.
+/// per transfer of both and passes them to `judge`.
 fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     for place in places() {
         let [polled, plain] = [true, false].map(|way| interrupts_each(&place, transfers, way));
@@ -230,7 +232,8 @@ fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     }
 }
 
-/// Prints a fact about the kernel. The test harness hides the text of `eprintln!` in a passed test.
+/// Prints a fact about the kernel. `eprintln!` is not used, because the test harness hides its
+/// output in a passed test.
 fn fact(text: &str) {
     let _ = std::io::stderr().write_all(format!("FACT: {text}\n").as_bytes());
 }
@@ -318,7 +321,7 @@ fn flushes_and_allocation_go_on_beside_polled_transfers_in_flight() {
             };
             engine.queue(BLOCKS + block, beside);
             in_flight += 1;
-            // Waits for only some of the transfers in flight, so that both rings stay busy.
+            // This waits for only some of the transfers in flight, so that both rings stay busy.
             engine.reap(1, &mut completions).unwrap();
             in_flight -= all_well(&mut completions);
         }
@@ -364,7 +367,7 @@ fn transfers_as_long_as_a_command_of_the_device_and_longer_end() {
 
 #[test]
 fn a_transfer_across_many_extents_and_holes_ends() {
-    // The kernel splits it into several commands, and polls at most one.
+    // The kernel splits the transfer into several commands, and polls at most one of them.
     for place in places() {
         let (bytes, path) = (16 * BLOCK_BYTES, place.path());
         let mut small = engine();
@@ -451,7 +454,7 @@ fn a_cached_file_beside_a_polled_one_is_never_polled_and_the_reason_is_told() {
 fn the_bytes_of_a_block_device_are_read_by_polling() {
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let places = places();
-    // Without such a device, a file with the same contents.
+    // Without such a device, a file with the same content is used.
     let (path, polled) = match std::env::var_os("WROTE_POLLED_BLOCK_DEVICE") {
         Some(device) => (PathBuf::from(device), true),
         None => {

@@ -1,4 +1,5 @@
-//! `Reader` on the real kernel: files of each kind, and files that change while they are read.
+//! Tests of `Reader` on the real kernel: files of each kind, and files that change while they are
+//! read.
 
 use crate::folder;
 use std::fs::{File, OpenOptions};
@@ -7,12 +8,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wrote::{Error, Reader, ReaderOptions};
 
-/// Returns bytes that do not repeat within a page or a buffer.
+/// Returns `len` bytes that do not repeat within a page or a buffer.
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
 }
 
-/// Returns options of small buffers, so that short files are read directly, too.
+/// Returns options with small buffers, so that even short files are read directly.
 fn small() -> ReaderOptions {
     Reader::options().bs(16 << 10).iodepth(4)
 }
@@ -23,7 +24,8 @@ fn drop_pages(path: &Path) {
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
 }
 
-/// Opens a file without kernel read-ahead: cold pages stay cold until read.
+/// Opens a file without read-ahead by the kernel, so that pages get into the cache only when they
+/// are read.
 fn open_alone(path: &Path) -> Reader {
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
@@ -107,7 +109,7 @@ fn a_file_that_grows_is_read_on_and_one_that_shrinks_ends_where_it_ends_now() {
         reader.read_exact(&mut first).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(50_000).unwrap();
         let rest = all(&mut reader);
-        // Only bytes that were read ahead may still come.
+        // Only bytes that were read ahead may still be returned.
         assert!(bytes[100_000..].starts_with(&rest), "cold: {cold}");
         assert_eq!(reader.len().unwrap(), 50_000);
         reader.seek(SeekFrom::Start(0)).unwrap();
@@ -140,7 +142,7 @@ fn pipes_and_devices_are_read_as_they_come_and_folders_refused_in_one_line() {
     reader.read_exact(&mut first).unwrap();
     assert_eq!(first, bytes[..10]);
     assert_eq!(reader.stream_position().unwrap(), 10);
-    // A seek within the buffer.
+    // This seek stays within the buffer.
     reader.seek(SeekFrom::Start(0)).unwrap();
     assert!(reader.seek(SeekFrom::Start(400_000)).is_err());
     assert!(all(reader) == bytes);
@@ -179,7 +181,7 @@ fn a_file_that_the_caller_opened_is_read_from_where_it_stands() {
     assert!(all(&mut reader) == bytes[1234..]);
     assert_eq!(file.stream_position().unwrap(), 1234);
 
-    // Its name is gone, and it is cold.
+    // The file no longer has a name, and is not in the page cache.
     drop_pages(&path);
     std::fs::remove_file(&path).unwrap();
     let reader = small().from_file(file);

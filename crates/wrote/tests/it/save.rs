@@ -1,4 +1,4 @@
-//! Saves on the real kernel: content, names, permissions, links, attributes.
+//! Tests of saves on the real kernel: content, names, permissions, links and attributes.
 
 use fixtures::{names, skip_here};
 use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
@@ -10,7 +10,7 @@ use std::thread;
 use wrote::engine::Options;
 use wrote::{Disk, Error, Ioengine, write, write_new, write_unflushed};
 
-/// Lengths below and above the one that bypasses the page cache.
+/// Lengths below and above the length from which on a save bypasses the page cache.
 const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20) + 777];
 
 fn content(len: usize) -> Vec<u8> {
@@ -152,7 +152,7 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
             let save = if round % 20 == 0 { write } else { write_unflushed };
             save(&path, &contents[round % contents.len()])
         });
-        // Before any assertion, because the readers wait for it.
+        // This comes before any assertion, because the readers wait for it.
         done.store(true, Ordering::Relaxed);
         written.unwrap();
     });

@@ -1,4 +1,5 @@
-//! Saves that the real kernel refuses: a clear error, the old file whole, no other file left.
+//! Tests of saves that the real kernel refuses: the error is clear, the old file is whole, and no
+//! other file is left.
 
 use fixtures::{Mounted, leave_room_for, or_skip, run, skip_here};
 use std::ffi::OsStr;
@@ -13,13 +14,13 @@ use wrote::{Writer, write, write_unflushed};
 
 const MIB: usize = 1 << 20;
 
-/// Through the page cache, and past it.
+/// Lengths for which there is no room: one is saved through the page cache, and one bypasses it.
 const TOO_LONG: [usize; 2] = [3 * MIB, 40 * MIB];
 
-/// The environment variable with the folder, for a test that is run again in another process.
+/// The environment variable with the folder, for a test that runs itself again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// Creates an old file; returns it and the number of names in its folder.
+/// Creates an old file. Returns its path, and the number of names in its folder.
 fn old_file(folder: &Path) -> (PathBuf, usize) {
     let path = folder.join("file");
     write(&path, b"old").unwrap();
@@ -31,7 +32,8 @@ fn is_untouched(path: &Path, names: usize) {
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), names);
 }
 
-/// Checks that content without room is refused with this error, by every way of saving.
+/// Asserts that content for which there is no room is refused with this error, by every method of
+/// saving.
 fn too_long_is_refused(folder: &Path, errno: i32) {
     let (path, names) = old_file(folder);
     for len in TOO_LONG {
@@ -42,8 +44,8 @@ fn too_long_is_refused(folder: &Path, errno: i32) {
             is_untouched(&path, names);
         }
     }
-    // Room comes back once the journal and the ring, which closes in the background, have released
-    // the removed file.
+    // Room becomes available once the journal and the ring, which closes in the background, have
+    // released the removed file.
     let patience = Instant::now() + Duration::from_secs(120);
     while let Err(error) = write(&path, b"new") {
         assert!(error.errno() == errno && Instant::now() < patience, "{error}");
@@ -64,7 +66,7 @@ fn a_full_file_system() {
 #[test]
 fn a_quota_that_is_used_up() {
     let mounted = or_skip!(Mounted::image("btrfs", 256 << 20));
-    // Btrfs counts quotas by subvolume (`btrfs-quota(8)`).
+    // Btrfs applies quotas per subvolume (`btrfs-quota(8)`).
     let folder = mounted.path().join("folder");
     for words in [&["subvolume", "create"][..], &["quota", "enable"], &["qgroup", "limit", "2M"]] {
         let words = words.iter().map(AsRef::as_ref);
@@ -128,7 +130,7 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
         let place = folder.path().join(round.to_string());
         fs::create_dir(&place).unwrap();
         std::thread::scope(|scope| {
-            // Fails if a name is created during the removal.
+            // The removal fails if a name is created at the same time.
             scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
             for _ in 0..20 {
                 match write_unflushed(place.join("file"), b"x") {
@@ -140,19 +142,21 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
     }
 }
 
-/// Runs this test again in another process, made by `command`, in a folder that every user may
+/// Runs this test again in another process, started by `command`, in a folder that every user may
 /// change. Returns the reason if it cannot run.
 fn again(test: &str, folder: &TempDir, command: impl Fn(&Path) -> Command) -> Result<(), String> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // Other users may not read the build's folder. `cp` makes the copy: a child of another test
-    // could briefly inherit a file opened for writing here, which cannot be run then.
+    // Other users may have no access to the build folder. The program is copied by `cp`, because a
+    // child of another test could briefly inherit a file that is opened for writing here, and such
+    // a file cannot be executed.
     let program = folder.path().join("program");
     run("cp", &[&std::env::current_exe().unwrap(), &program])?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().join("place");
     fs::create_dir(&place).unwrap();
     fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
-    // Relative: other users may not reach the folder by its path.
+    // The path is relative, because other users may be unable to reach the folder by its absolute
+    // path.
     let output = command(Path::new("./program"))
         .args(fixtures::alone(module_path!(), test))
         .current_dir(folder)
@@ -173,7 +177,8 @@ fn a_limit_on_the_size_of_files() {
         return too_long_is_refused(Path::new(&folder), libc::EFBIG);
     }
     let folder = tempfile::tempdir().unwrap();
-    // RLIMIT_FSIZE in units of 512 or 1024 bytes; the signal of the error is ignored.
+    // RLIMIT_FSIZE is in units of 512 or 1024 bytes. The signal that would accompany the error is
+    // ignored.
     let limited = |program: &Path| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 1000 && exec \"$0\" \"$@\""]).arg(program);
@@ -203,7 +208,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
         fs::write(place.join("closed/file"), b"old").unwrap();
         let bits = fs::Permissions::from_mode(0o666);
         fs::set_permissions(place.join("closed/file"), bits).unwrap();
-        // Unlike `Command::uid`, it becomes the user after the change of the working folder.
+        // Unlike `Command::uid`, this changes the user after the working directory.
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
         command
@@ -211,7 +216,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
     or_skip!(again(test, &folder, nobody));
 }
 
-/// Saves as an unprivileged user in a folder where root prepared some files.
+/// Saves as an unprivileged user in a folder where root has prepared some files.
 fn as_nobody(place: &Path) {
     let found = |name: &str| {
         let metadata = fs::metadata(place.join(name)).unwrap();
@@ -220,7 +225,7 @@ fn as_nobody(place: &Path) {
     let names = || fs::read_dir(place).unwrap().count();
     let before = names();
 
-    // A rename does not check the file's permissions.
+    // A rename would not check the file's permissions.
     assert_eq!(write(place.join("read-only"), b"new").unwrap_err().errno(), libc::EACCES);
     assert_eq!(
         (fs::read(place.join("read-only")).unwrap(), found("read-only")),
@@ -232,14 +237,14 @@ fn as_nobody(place: &Path) {
     assert_eq!(error, format!("{}: {words}", closed.display()));
     assert_eq!(fs::read(place.join("closed/file")).unwrap(), b"old");
 
-    // This user can set neither owner nor group: the file loses its setuid and setgid bits, and its
-    // new group gets the permissions of others.
+    // This user can set neither the owner nor the group: the file loses its setuid and setgid bits,
+    // and its new group gets the permissions of other users.
     write(place.join("open"), b"new").unwrap();
     assert_eq!(
         (fs::read(place.join("open")).unwrap(), found("open")),
         (b"new".into(), (65534, 0o666))
     );
-    // Other users may write it but not read it.
+    // Other users may write this file but not read it.
     write(place.join("secret"), b"new").unwrap();
     assert_eq!(found("secret"), (65534, 0o622));
 

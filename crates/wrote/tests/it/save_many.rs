@@ -1,4 +1,4 @@
-//! `write_many`: each file whole at any moment, all of them durable at the end.
+//! Tests of `write_many`: each file is whole at any moment, and all of them are durable at the end.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
@@ -8,10 +8,11 @@ use wrote::engine::Fault;
 use wrote::{Action, Error, Sim, write_many};
 
 const FILES: usize = 7;
-/// Names the folder of a test that runs again alone in another process.
+/// The environment variable with the folder, for a test that runs itself again alone in another
+/// process.
 const FOLDER: &str = "WROTE_TEST_MANY";
 
-/// Returns the path of a file. They are in two folders, and every second one has old content.
+/// Returns the path of a file. The files are in two folders.
 fn path(number: usize) -> PathBuf {
     PathBuf::from(format!("/sim/{}/{number}", number % 2))
 }
@@ -49,7 +50,8 @@ fn operations() -> u64 {
     sim.operations() - before
 }
 
-/// Counts the files with new content. The others have the old one.
+/// Returns the number of files with new content, and asserts that all others have their old
+/// content.
 fn count_new(found: impl Fn(usize) -> Option<Vec<u8>>) -> usize {
     let is_new = |number: &usize| {
         let found = found(*number);
@@ -91,7 +93,8 @@ fn all_of_them_survive_a_power_loss_at_the_end_and_the_flushes_of_folders_are_sh
         save(&sim).unwrap();
         assert_eq!(count_new(|number| sim.after_power_loss(path(number))), FILES);
     }
-    // A write per started buffer, a flush and a rename per file, and two folders.
+    // There is one write per buffer or part of it, a flush and a rename per file, and a sync of
+    // each of the two folders.
     let writes: usize = (0..FILES).map(|number| new(number).len().div_ceil(4096)).sum();
     assert_eq!(operations() as usize, writes + 2 * FILES + 2);
 }
@@ -105,7 +108,7 @@ fn many_files_are_saved_with_links_and_permissions_and_an_error_names_its_file()
     fs::set_permissions(place(7), fs::Permissions::from_mode(0o600)).unwrap();
     symlink("../0/0", place(8)).unwrap();
     let content = |number: usize| number.to_string().repeat(number);
-    // The first two lead to one file. The later content counts.
+    // The first two paths lead to the same file. Its final content is the later one.
     let files = [(place(8), "by the link".to_owned())];
     let others = (0..300).filter(|&number| number != 8);
     write_many(files.into_iter().chain(others.map(|n| (place(n), content(n))))).unwrap();

@@ -7,10 +7,10 @@ use wrote::Disk;
 use wrote::file::{DirectFile, DiskBuffer, Operation};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
-/// Files in scripts are shorter than this.
+/// The limit of the length of files in scripts.
 pub const FILE_BYTES: u64 = 2 << 20;
 
-/// One operation. Offsets and lengths are cut to the file's bounds.
+/// One operation. Offsets and lengths are reduced to the bounds of the file.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Read { offset: u64, len: usize },
@@ -21,7 +21,7 @@ pub enum Step {
     WaitForAll,
 }
 
-/// The bytes of writes: long enough that no two writes are equal.
+/// The bytes for writes, which are long enough for no two writes to be equal.
 pub struct Source(Vec<u8>);
 
 impl Source {
@@ -37,7 +37,7 @@ impl Source {
     }
 }
 
-/// Returns a random step: nine of ten are reads and writes.
+/// Returns a random step, which is a read or a write in nine of ten cases.
 pub fn random_step(random: &mut Xoshiro256PlusPlus) -> Step {
     let offset = random.random_range(0..FILE_BYTES);
     let from = random.random_range(0..usize::MAX);
@@ -77,7 +77,7 @@ impl StartedOp {
         }
     }
 
-    /// Returns the greatest number of buffers that it may hold.
+    /// Returns the maximum number of buffers that the step may hold.
     fn buffers(step: &Step) -> usize {
         match step {
             Step::Read { len, .. } => len / BUFFER_BYTES + 2,
@@ -94,14 +94,14 @@ pub struct Script<'a> {
     source: &'a Source,
     model: Vec<u8>,
     started: VecDeque<(usize, StartedOp)>,
-    /// Buffers that operations in progress may hold.
+    /// The number of buffers that operations in progress may hold.
     held: usize,
     depth: usize,
     pub reads_and_writes: u64,
 }
 
 impl<'a> Script<'a> {
-    /// Allows `depth` operations in progress at once.
+    /// Creates a script that keeps up to `depth` operations in progress at once.
     pub fn new(
         disk: &'a Disk,
         file: &'a DirectFile,
@@ -112,7 +112,7 @@ impl<'a> Script<'a> {
         Script { disk, file, source, model, started, held: 0, depth, reads_and_writes: 0 }
     }
 
-    /// Starts a step; waits for the oldest ones first if too many are in progress.
+    /// Starts a step. If too many operations are in progress, waits for the oldest ones first.
     pub fn step(&mut self, step: Step) {
         let buffers = StartedOp::buffers(&step);
         let count = self.disk.buffers() as usize;
@@ -188,7 +188,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Waits for every operation, and returns the expected contents.
+    /// Waits for every operation, and returns the expected content.
     pub fn end(mut self) -> Vec<u8> {
         self.finish_all();
         assert_eq!(self.disk.outstanding(), 0);

@@ -1,5 +1,5 @@
-//! Engines that share one kernel thread. The test runs again in another process, whose threads it
-//! counts.
+//! A test of engines that share one kernel thread. The test runs itself again in another process,
+//! in order to count the threads of that process.
 
 use fixtures::skip_here;
 use std::path::Path;
@@ -8,7 +8,8 @@ use wrote::{FileOptions, Ioengine};
 
 const BUFFER_BYTES: usize = 4096;
 
-/// Counts the kernel threads that take operations from this process's rings, by their name.
+/// Returns the number of kernel threads that take operations from this process's rings, which are
+/// recognized by their names.
 fn kernel_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -32,8 +33,8 @@ fn write_and_check(engine: &mut Engine, path: &Path) {
     }
 }
 
-/// Returns an accepted reason for the lack of a kernel thread: the first engine has none either, or
-/// the user's processes have used up the locked memory that rings need.
+/// Returns an accepted reason for the lack of a kernel thread, if any: either the first engine has
+/// none, or the user's processes have used up the locked memory that rings need.
 fn refused(engine: &Engine, first: &Engine) -> Option<String> {
     if engine.effective().sqpoll {
         return None;
@@ -65,12 +66,12 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
         write_and_check(engine, &path(number));
     }
     assert_eq!(kernel_threads(), 1);
-    // Drops the first ring first; the others are attached to it.
+    // The first ring is dropped first, and the others are attached to it.
     drop(engines.remove(0));
     for (number, engine) in engines.iter_mut().enumerate() {
         write_and_check(engine, &path(10 + number));
     }
-    // A late engine attaches to a ring that is left.
+    // A late engine attaches to one of the remaining rings.
     let mut late = Engine::open(&options).unwrap();
     if let Some(because) = refused(&late, &engines[0]) {
         return skip_here!(&because);
@@ -78,7 +79,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     assert!(late.effective().sqpoll);
     write_and_check(&mut late, &path(20));
     assert_eq!(kernel_threads(), 1);
-    // A separate option gets a separate thread.
+    // An engine with another option gets another thread.
     let mut other = Engine::open(&by(Some(0))).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {
         return skip_here!(&because);

@@ -1,4 +1,4 @@
-//! `Writer` on the real kernel: the resulting file, on each file system and rung.
+//! Tests of `Writer` on the real kernel: the resulting file on each file system and rung.
 
 use crate::folder;
 use fixtures::{Mounted, skip};
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use wrote::{Effective, Error, SyncPolicy, Writer, WriterOptions};
 
-/// Returns bytes that do not repeat within a page or a buffer.
+/// Returns `len` bytes that do not repeat within a page or a buffer.
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
 }
 
-/// Returns options of small buffers, which fill often.
+/// Returns options with small buffers, which fill up often.
 fn small() -> WriterOptions {
     Writer::options().bs(16 << 10).iodepth(3)
 }
 
-/// Writes pieces of many lengths, single bytes and empty ones among them.
+/// Writes the bytes in pieces of many lengths, including single bytes and empty pieces.
 fn write_in_pieces(writer: &mut impl Write, bytes: &[u8]) {
     let lengths = [1, 0, 1, 4095, 17, 16 << 10, 3, 40_000, 1, 511];
     let mut left = bytes;
@@ -153,7 +153,7 @@ fn a_writer_that_is_abandoned_leaves_no_file_that_it_made_and_nothing_more_of_an
         assert_eq!(std::fs::read(&path).unwrap(), b"old and new");
         std::fs::remove_file(&path).unwrap();
 
-        // By now another file has the name.
+        // In this case, another file has the name in the end.
         let mut writer = small().abandon_on_drop(true).open(&path).unwrap();
         writer.write_all(b"ours").unwrap();
         std::fs::rename(&path, path.with_extension("1")).unwrap();
@@ -204,7 +204,7 @@ fn a_header_can_be_filled_in_at_the_end() {
 
 #[test]
 fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
-    // Cached writes run on workers of the calling thread, which ends before them.
+    // Cached writes run on workers of the calling thread, which ends before they do.
     let (_folder, path) = folder();
     let bytes = content(3_000_000);
     for direct in [false, true] {
@@ -224,7 +224,7 @@ fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
     }
 }
 
-/// Keeps log messages.
+/// A logger that keeps messages.
 struct MessageStore(std::sync::Mutex<Vec<String>>);
 
 static KEPT: MessageStore = MessageStore(std::sync::Mutex::new(Vec::new()));
@@ -299,7 +299,7 @@ fn a_file_that_is_appended_to_has_one_writer_at_a_time() {
     assert!(second.to_string().contains("has it locked"), "{second}");
     first.finish().unwrap();
     for _ in 0..50 {
-        // Its lock ends with it.
+        // The lock of a writer ends when the writer does.
         let mut next = Writer::options().append(true).open(&path).unwrap();
         next.write_all(b".").unwrap();
         next.finish().unwrap();
@@ -417,8 +417,8 @@ fn a_disk_that_becomes_full_is_an_error_for_ever_and_what_was_written_stays() {
 fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     const PATH: &str = "WROTE_TEST_PATH";
     if let Some(path) = std::env::var_os(PATH) {
-        // Beyond the limit the process gets SIGXFSZ; an io_uring worker blocks the signal. The
-        // thread engine shows the difference.
+        // Beyond the limit, the process gets SIGXFSZ, but an io_uring worker blocks the signal.
+        // Only the thread engine shows the difference.
         let limit = Rlimit { current: Some(14 << 20), maximum: Some(14 << 20) };
         setrlimit(Resource::Fsize, limit).unwrap();
         for size_hint_bytes in [0, 20 << 20] {
@@ -462,7 +462,7 @@ fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() 
     }
     let (folder, _) = folder();
     let test = "the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later";
-    // All threads of a process share its working directory.
+    // All threads of a process share its working directory, so the test runs in another process.
     fixtures::again(module_path!(), test, PATH, folder.path());
 }
 
@@ -487,7 +487,7 @@ fn a_file_whose_writer_was_killed_is_appended_to_at_once() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // The more often it is killed with writes in flight, the better.
+        // The test is better the more often the process is killed with writes in flight.
         while path.metadata().unwrap().len() < before + (1 << 20) {
             thread::yield_now();
         }

@@ -1,5 +1,5 @@
-//! `Writer::replace` and `finish`, on the real kernel and on a simulated disk; files that the
-//! caller opened. `faults` has each error and each power loss.
+//! Tests of `Writer::replace` and `finish`, on the real kernel and on a simulated disk, and of
+//! files that the caller has opened. The module `faults` tests each error and each power loss.
 
 use crate::folder;
 use fixtures::names;
@@ -209,7 +209,8 @@ fn slices_are_written_whole_and_in_order_with_one_sync() {
             let before = sim.operations();
             assert_eq!(writer.write_vectored(&slices).unwrap(), total);
             if sync == SyncPolicy::Always && total < BS_BYTES {
-                // A write, a truncation and a flush; the first time also a sync of the folder.
+                // A sync takes a write, a truncation and a flush, and the first one also syncs the
+                // folder.
                 assert!(sim.operations() - before <= 5, "one sync for all slices");
             }
         }

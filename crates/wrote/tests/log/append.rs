@@ -1,4 +1,4 @@
-//! `Log` on the real kernel: records, their order, and their safety.
+//! Tests of `Log` on the real kernel: its records, their order, and their safety.
 
 use crate::small_log::{
     BUFFER_BYTES, PATIENCE, SYNCS, block_on, folder, read, record, segments, small,
@@ -104,7 +104,7 @@ fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
     for sync in [SyncPolicy::EverySec, SyncPolicy::Interval(Duration::from_millis(20))] {
         let (_folder, folder) = folder();
         let log = small().sync(sync).open(&folder).unwrap();
-        // A sync survives the worst that the file system can survive.
+        // A synced record survives the worst that a record on this file system can survive.
         drop(log.append(b"first").unwrap());
         log.sync().unwrap();
         let synced = log.survives(0);
@@ -168,7 +168,8 @@ fn a_waker_that_panics_stops_nobody_else() {
     let waker = Waker::from(Arc::new(PanickingWaker));
     let mut context = Context::from_waker(&waker);
     let mut ticket = log.append(b"first").unwrap();
-    // The writer of the record, on this thread or in the background, wakes it.
+    // The thread that writes the record, which is this one or the background thread, calls the
+    // waker.
     let _ = std::pin::Pin::new(&mut ticket).poll(&mut context);
     log.append(b"second").unwrap().wait().unwrap();
     drop(ticket);
@@ -176,7 +177,8 @@ fn a_waker_that_panics_stops_nobody_else() {
     assert_eq!(read(&folder).len(), 2);
 }
 
-/// A task that its waking thread polls, as some executors do; and whether it was woken since.
+/// A task that the waking thread polls, as some executors do, and whether it has been woken since
+/// its last poll.
 struct Inline(
     std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>,
     AtomicBool,
@@ -186,7 +188,8 @@ impl Wake for Inline {
     fn wake(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         self.1.store(true, Ordering::SeqCst);
-        // Woken during a poll, also by another thread, the task is polled again by who polls it.
+        // If the task is woken during a poll, even by another thread, the thread that polls it
+        // polls it again.
         while self.1.load(Ordering::SeqCst)
             && let Ok(mut task) = self.0.try_lock()
         {
@@ -214,7 +217,7 @@ fn a_waker_that_drops_the_last_clone_ends_the_log() {
         Arc::new(Inline(task, AtomicBool::new(false))).wake();
         done.recv_timeout(PATIENCE).unwrap();
         let patience = Instant::now() + PATIENCE;
-        // Another thread closes it.
+        // Another thread closes the log.
         let log = loop {
             match small().open(&path) {
                 Ok(log) => break log,

@@ -1,4 +1,5 @@
-//! `Log` awaited: room without a thread, owned tickets, each level with any promise of the log.
+//! Tests of awaiting a `Log`: room without blocking a thread, owned tickets, and each level of
+//! safety with any promise of the log.
 
 use crate::small_log::{BUFFER_BYTES, append_when_room, block_on, folder, read, record, small};
 use futures_util::future::join_all;
@@ -7,7 +8,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Log, Survives, SyncPolicy, Ticket};
 
-/// Appends until every buffer is full. Returns the number of records.
+/// Appends until every buffer is full, and returns the number of records.
 fn fill(log: &Log) -> u64 {
     let bytes = vec![b'x'; BUFFER_BYTES / 2];
     let mut records = 0;
@@ -82,7 +83,7 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
     let log = small().open(&folder).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // A closed log refuses, in whatever state the append waited.
+            // A closed log refuses the record, whatever the state in which the append waited.
             while block_on(append_when_room(&log, &[b'x'; 1000])).is_ok() {}
         });
         while log.written_sequence() < 100 {

@@ -1,4 +1,5 @@
-//! `LogReader` that follows: a log that another handle writes, that is not there yet, that moves.
+//! Tests of a following `LogReader`, on a log that another handle writes, that does not exist yet,
+//! or that is moved.
 
 use crate::small_log::{PATIENCE, block_on, folder, read, record, small};
 use futures_util::StreamExt;
@@ -13,7 +14,7 @@ use wrote::{Error, Log, LogReader};
 
 const RECORDS: u64 = 1000;
 
-/// Follows a log that need not be there yet, and returns its first records.
+/// Follows a log that need not exist yet, and returns its first records.
 fn following(folder: &Path, records: u64) -> thread::JoinHandle<Vec<(u64, Vec<u8>)>> {
     let mut reader = LogReader::expect(folder, 0).unwrap().following().unwrap();
     thread::spawn(move || {
@@ -111,14 +112,14 @@ fn the_tail_of_a_log_ends_with_it_however_it_is_closed() {
             .map(|mut tail| {
                 thread::spawn(move || {
                     let count = tail.by_ref().map(Result::unwrap).count();
-                    // It has ended permanently.
+                    // The reader has ended permanently.
                     assert!(tail.next_within(PATIENCE).unwrap().is_none());
                     tail.seek(5).unwrap();
                     (count, tail.count())
                 })
             })
             .collect();
-        // By now some have read everything, and wait.
+        // By now, some readers have read everything and are waiting.
         thread::sleep(Duration::from_millis(20));
         append(&log, 10..20);
         if is_dropped {

@@ -1,5 +1,5 @@
-//! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
-//! with room again the log continues.
+//! Tests of `Log` on full file systems: the error reaches the right tickets, acknowledged records
+//! remain, and the log continues once there is room again.
 
 use crate::small_log::{FOLDER, block_on};
 use fixtures::{Mounted, leave_room_for, or_skip, record, run};
@@ -20,13 +20,13 @@ use wrote::{Error, Log, LogOptions, LogReader, Record, SyncPolicy};
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Returns options of logs that run out of space while they prepare a segment.
+/// Returns the options of logs that run out of space while they prepare a segment.
 fn ways() -> [LogOptions; 2] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     [small.clone().zeros(true), small.zeros(false)]
 }
 
-/// Takes every block, also the ones reserved for root.
+/// Allocates every block, including the ones reserved for root.
 fn fill_up(folder: &Path) -> PathBuf {
     let path = leave_room_for(folder, 0);
     let ballast = File::options().write(true).open(&path).unwrap();
@@ -102,7 +102,7 @@ fn fill(options: &LogOptions, folder: &Path) {
     for (sequence, _) in produced.iter().flat_map(|(acknowledged, _)| acknowledged) {
         log.ticket(*sequence).wait().unwrap();
     }
-    // Nothing was written in part, so the records in memory can still be written while the log is
+    // Nothing was partly written, so the records in memory can still be written while the log is
     // open.
     assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
     fs::remove_file(ballast).unwrap();
@@ -150,7 +150,7 @@ fn a_log_goes_on_when_a_full_disk_has_room_again() {
         assert_eq!(error.errno(), libc::ENOSPC);
         fs::remove_file(&ballast).unwrap();
         let patience = Instant::now() + PATIENCE;
-        // Records appended on the full disk are written first.
+        // Records that were appended while the disk was full are written first.
         let mut appended = log.stats().next_sequence;
         while let Err(error) = log.append(b"with room again").and_then(|ticket| ticket.wait()) {
             assert!(error.errno() == libc::ENOSPC && Instant::now() < patience, "{error}");
@@ -220,7 +220,7 @@ fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
     assert!(error.errno() == libc::ENOSPC && log.is_waiting_for_room());
     assert_eq!(log.check().unwrap_err().errno(), libc::ENOSPC);
     fs::remove_file(&ballast).unwrap();
-    // Without a call for it.
+    // No call is needed for that.
     let patience = Instant::now() + PATIENCE;
     while log.is_waiting_for_room() {
         assert!(Instant::now() < patience);
@@ -268,14 +268,14 @@ fn a_log_opens_with_two_mebibytes_free() {
         let ticket = log.append(b"an event").unwrap();
         assert_eq!(ticket.sequence(), number);
         ticket.wait().unwrap();
-        // Some space ahead, and no segment of 64 MiB.
+        // Some space is prepared ahead, but no segment of 64 MiB.
         let taken = taken_bytes(&path);
         assert!(taken < 512 << 10, "{taken} bytes");
         log.close().unwrap();
     }
 }
 
-/// Returns the disk space used by a log's files.
+/// Returns the number of bytes of disk space that a log's files use.
 fn taken_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
@@ -289,7 +289,7 @@ fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
     let mut records_bytes = 0;
     for number in 1..=2000 {
         log.append(b"an event").unwrap().wait().unwrap();
-        // Each record is flushed alone, and takes a block.
+        // Each record is flushed alone, so it takes up a block.
         records_bytes = number * 4096;
         let taken = taken_bytes(&path);
         let most = records_bytes * 4 + (128 << 10);
@@ -297,7 +297,7 @@ fn a_log_prepares_three_times_its_records_at_most_until_it_is_closed() {
     }
     log.close().unwrap();
     let taken = taken_bytes(&path);
-    // Files of up to 4 MiB have the room of two batches after their last.
+    // Files of up to 4 MiB have room for two batches after the last one.
     assert!(taken <= records_bytes + (128 << 10), "{taken} bytes for {records_bytes}");
 }
 
@@ -341,7 +341,8 @@ fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     assert_eq!(log.reader(0).unwrap().count(), 1);
 }
 
-/// Appends records until a wait reports that one may still be written. Returns its number.
+/// Appends records until a wait reports that a record may still be written. Returns the number of
+/// that record.
 fn append_until_not_yet(
     log: &Log,
     mut numbers: impl Iterator<Item = u64>,
@@ -357,7 +358,7 @@ fn append_until_not_yet(
     })
 }
 
-/// Waits for a record that could not be written before. A write that began before there was room
+/// Waits for a record that could not be written earlier. A write that began before there was room
 /// may still fail.
 fn wait_with_room(log: &Log, number: u64) {
     loop {
@@ -368,7 +369,7 @@ fn wait_with_room(log: &Log, number: u64) {
     }
 }
 
-/// Opens files until the process may open no more.
+/// Opens files until the process has no more descriptors, and returns them.
 fn take_descriptors() -> Vec<File> {
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
@@ -393,7 +394,7 @@ fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_r
     drop(taken);
     wait_with_room(&log, number);
     number += 1;
-    // With one left, where opening takes two. A segment that is closed first makes it two.
+    // One descriptor is left, and opening needs two. If a segment is closed first, there are two.
     let mut taken = take_descriptors();
     taken.pop();
     let until = number + 1000;

@@ -1,5 +1,5 @@
-//! Tests of logs. They are a separate program that starts few processes, because a starting process
-//! holds copies of open files, including the lock of a closed log.
+//! Tests of logs. They are a separate program that starts few processes, because a process that is
+//! being started holds copies of open files, including the lock of a closed log.
 
 mod append;
 mod awaited;

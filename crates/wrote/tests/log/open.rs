@@ -1,4 +1,4 @@
-//! `Log` on the real kernel: opening, closing, retention, and each file system.
+//! Tests of `Log` on the real kernel: opening, closing, retention, and each file system.
 
 use crate::small_log::{FOLDER, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
 use fixtures::{Mounted, or_skip};
@@ -32,7 +32,7 @@ fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
     assert_eq!(read(&folder), [(0, b"first".to_vec())]);
     let clone = log.clone();
     drop(log);
-    // A clone holds the log open.
+    // The clone keeps the log open.
     refused(&folder);
     clone.append(b"second").unwrap().wait().unwrap();
     clone.close().unwrap();
@@ -56,7 +56,7 @@ fn what_is_no_folder_and_a_folder_of_other_files_do_not_become_a_log() {
         assert!(error.to_string().contains(because), "{error}");
     }
     assert_eq!(fixtures::names(&folder), ["cat.jpeg"]);
-    // A copy of a log may lack its lock.
+    // A copy of a log may lack the lock file.
     let log = folder.join("log");
     small().open(&log).unwrap().append(b"first").unwrap().wait().unwrap();
     fs::remove_file(log.join("lock")).unwrap();
@@ -76,8 +76,8 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
     for path in segments(&folder) {
         File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
     }
-    // The process's written bytes would not do: they count a file system's block again whenever
-    // another process flushes it.
+    // The number of bytes that the process has written is not suitable for this, because it counts
+    // a block of the file system again whenever another process flushes it.
     let state = || -> Vec<_> {
         let names = fixtures::names(&folder).into_iter().filter(|name| name != "lock");
         let found = names.map(|name| (fs::metadata(folder.join(&name)).unwrap(), name));
@@ -86,7 +86,7 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
     let before = state();
     let log = options.open(&folder).unwrap();
     log.sync().unwrap();
-    // Gives the log's own thread time to write. If it is late, the test passes anyway.
+    // This gives the log's own thread time to write. If the thread is late, the test passes anyway.
     thread::sleep(Duration::from_millis(100));
     assert_eq!(state(), before);
     log.close().unwrap();
@@ -123,7 +123,8 @@ fn a_repair_makes_nothing_of_a_log_more_readable() {
     (0..400).for_each(|number| drop(log.append(&record(number)).unwrap()));
     log.close().unwrap();
     let files = segments(&folder);
-    // Not the lock's: an owner may lock others out by only the segments.
+    // The permissions of the lock file do not matter: an owner may lock other users out by the
+    // segments' permissions alone.
     files.iter().for_each(|path| fs::set_permissions(path, private()).unwrap());
     let mut bytes = fs::read(&files[0]).unwrap();
     bytes[8192..16384].fill(0);
@@ -201,12 +202,12 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
     assert!(stats.removed > 0 && stats.first_sequence > 0, "{stats:?}");
     let paths = segments(&folder);
     let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
-    // The current segment, and a prepared one.
+    // The limit may be exceeded by the current segment and a prepared one.
     assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{bytes} bytes");
     let expected: Vec<_> =
         (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
     assert!(read(&folder) == expected);
-    // Also if retention keeps nothing.
+    // This holds even if retention keeps nothing.
     drop(log);
     let log = small().retain_bytes(0).open(&folder).unwrap();
     for number in 4000..5000 {
@@ -234,7 +235,7 @@ fn a_segment_that_is_old_enough_is_followed_by_the_next() {
 
 #[test]
 fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
-    // A flush does not make memory durable; a loop device flushes its cache.
+    // A flush does not make memory durable, but a loop device flushes its cache.
     for (fs, synced) in [
         ("ext4", Survives::PowerLoss),
         ("xfs", Survives::PowerLoss),
@@ -301,7 +302,7 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
         let named = |error: Error, by: &str| {
             assert!(matches!(error, Error::Foreign { .. }), "{by}: {error}");
             assert_eq!(error.to_string().lines().count(), 1);
-            // The message names both logs, or both places.
+            // The message names both logs, or both segment numbers.
             let names = if from == &own[0] { "name of segment" } else { ", but " };
             assert!(error.to_string().contains(names), "{by}: {error}");
         };
@@ -318,7 +319,7 @@ fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
     assert_eq!(read(&path).len(), 600);
 }
 
-/// Appends records with these numbers, waits for each, and returns the first error.
+/// Appends records with these numbers, waits for each of them, and returns the first error.
 fn append_durably(log: &Log, numbers: std::ops::Range<u64>) -> Result<(), Error> {
     numbers.into_iter().try_for_each(|number| log.append(&record(number))?.wait())
 }

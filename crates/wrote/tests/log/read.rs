@@ -1,4 +1,4 @@
-//! Readers of a log being written, and of a damaged log.
+//! Tests of readers on a log that is being written, and on a damaged log.
 
 use std::time::Duration;
 use wrote::log::{summary, verify};
@@ -38,7 +38,7 @@ fn a_reader_follows_a_writer_through_its_segments() {
     assert!(summary.segments.len() > 5);
     assert_eq!(summary.next_sequence, RECORDS);
     assert_eq!(summary.segments.iter().map(|segment| segment.records).sum::<u64>(), RECORDS);
-    // From the middle of the closed log.
+    // Now a reader starts in the middle of the closed log.
     let mut reader = LogReader::open(folder.path(), 1500).unwrap();
     assert_eq!(reader.next_within(Duration::ZERO).unwrap().unwrap().sequence, 1500);
     assert_eq!(reader.count() as u64, RECORDS - 1501);
@@ -88,7 +88,7 @@ fn records_written_meanwhile_are_no_damage_and_damage_is_found_meanwhile() {
         }
     });
     log.sync().unwrap();
-    // The first segments are shorter.
+    // The first segments are shorter, so a later one is damaged.
     let segments = summary(folder.path()).unwrap().segments;
     let path = segments[segments.len() / 2].path.clone();
     let mut bytes = std::fs::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Segments in the files of removed ones.
+//! Tests of segments that reuse the files of removed segments.
 
 use crate::small_log::{SEGMENT_BYTES, folder, record, segments, small};
 use std::fs;
@@ -21,7 +21,8 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) {
     log.sync().unwrap();
 }
 
-/// Returns the byte of a segment's header with its version, 1, with the "recycled" bit below it.
+/// Returns the byte of a segment's header that contains the version, 1, and the "recycled" bit
+/// below it.
 fn kind(path: &Path) -> u8 {
     fs::read(path).unwrap()[8]
 }
@@ -65,7 +66,7 @@ fn a_reader_whose_file_became_another_segment_goes_on_with_the_first_that_is_lef
     let other = fs::OpenOptions::new().write(true).open(&elsewhere).unwrap();
     other.write_all_at(&vec![b'o'; SEGMENT_BYTES as usize], 0).unwrap();
     let read: Vec<u64> = reader.map(|record| record.unwrap().sequence).collect();
-    // The reader has read a part of the file before.
+    // The reader has already read a part of the file.
     let skipped = read.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
     assert!(skipped <= 1 && read.contains(&begins), "{read:?}");
     assert_eq!(read.last(), Some(&999));
@@ -92,7 +93,7 @@ fn a_segment_with_a_second_name_is_never_written_over() {
     let mut end = 0;
     for copy in copies {
         if kind(&copy) == 0 {
-            // The file was prepared, and no segment began in it.
+            // The file was prepared, but no segment has begun in it.
             continue;
         }
         let sealed = Segment::examine(&copy).unwrap();

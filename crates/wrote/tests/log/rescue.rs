@@ -1,4 +1,4 @@
-//! Rescue of logs damaged in their middle.
+//! Tests of the rescue of logs that are damaged at random positions.
 
 use crate::small_log::{SYNCS, folder, record, segments, small};
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ use wrote::{LogReader, SyncPolicy};
 
 const RECORDS: u64 = 700;
 
-/// Creates a log of several segments. Unclosed, it is as after a kill.
+/// Creates a log with several segments. If it is not closed, it looks like a log after a kill.
 fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     let log = small().sync(sync).open(path).unwrap();
     (0..RECORDS).for_each(|number| drop(log.append(&record(number)).unwrap()));
@@ -29,7 +29,7 @@ fn make(path: &Path, sync: SyncPolicy, is_closed: bool) {
     fs::rename(&copy, path).unwrap();
 }
 
-/// Damages one file at random, and returns a description.
+/// Damages one file at random, and returns a description of the damage.
 fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     let place = random.random_range(0..files.len());
     let file = &files[place];
@@ -56,7 +56,7 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
             random.fill(&mut bytes[at..end]);
         }
         _ => {
-            // A block written to another place, or in place of another one.
+            // A block is written to another place, or in place of another block.
             let (from, to) = (at / 4096 * 4096, random.random_range(0..len.max(1)) / 4096 * 4096);
             let block = bytes[from..(from + 4096).min(len)].to_vec();
             let end = (to + block.len()).min(len);
@@ -72,8 +72,8 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     format!("segment {place} of {len} bytes: way {way} at {at}")
 }
 
-/// Damages a log and repairs it. The log must be whole, have only written records, and accept new
-/// ones.
+/// Damages a log and repairs it. The log must then be whole, have only records that were written,
+/// and accept new ones.
 fn rescue(seed: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sync = SYNCS[random.random_range(0..SYNCS.len())];

@@ -1,4 +1,4 @@
-//! The sealed segments of a log that is being written.
+//! A test of the sealed segments of a log that is being written.
 
 use wrote::log::Segment;
 use wrote::{Log, LogOptions, SyncPolicy};

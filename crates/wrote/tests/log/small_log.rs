@@ -17,20 +17,21 @@ pub const SYNCS: [SyncPolicy; 4] = [
 ];
 pub const SEGMENT_BYTES: u64 = 256 << 10;
 pub const BUFFER_BYTES: usize = 16 << 10;
-/// The longest wait for an event of the background.
+/// The maximum wait for an event in the background.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The environment variable with the log's folder, for a test that is run again in another process.
+/// The environment variable with the log's folder, for a test that runs itself again in another
+/// process.
 pub const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// Creates a folder on the disk. Returns it with the path of a log in it.
+/// Creates a folder on a disk. Returns it with the path of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("log");
     (folder, path)
 }
 
-/// Returns options of a small log, which fills buffers and segments often.
+/// Returns the options of a small log, which fills buffers and segments often.
 pub fn small() -> LogOptions {
     Log::options()
         .sync(SyncPolicy::No)
@@ -39,13 +40,13 @@ pub fn small() -> LogOptions {
         .buffer_bytes(BUFFER_BYTES)
 }
 
-/// Returns the record of this number: a few to some thousand letters.
+/// Returns the record with this number, which has up to 3000 letters.
 pub fn record(number: u64) -> Vec<u8> {
     let len = number * 7919 % 3001;
     (0..len).map(|place| b'a' + ((number + place) % 26) as u8).collect()
 }
 
-/// Appends a record as a task does: it awaits room without blocking its thread.
+/// Appends a record as a task does, by awaiting room without blocking its thread.
 pub async fn append_when_room<'log>(log: &'log Log, bytes: &[u8]) -> Result<Ticket<'log>, Error> {
     loop {
         if let Some(ticket) = log.try_append(&[bytes])? {
@@ -81,7 +82,7 @@ impl Wake for Unparker {
     }
 }
 
-/// Runs a future on the smallest executor, which sleeps until it is woken.
+/// Runs a future on a minimal executor, which sleeps until it is woken.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unparker(thread::current())));

@@ -1,4 +1,5 @@
-//! Streams: exactly the log, as it is written, until the log ends or the stream is dropped.
+//! Tests of streams: they yield exactly the records of the log, as it is written, until the log
+//! ends or the stream is dropped.
 
 use crate::small_log::{append_when_room, block_on, folder, read, record, segments, small};
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
@@ -10,7 +11,7 @@ use wrote::{Error, Log, LogReader, Record, SyncPolicy};
 
 const RECORDS: u64 = 2000;
 
-/// Collects a stream to its end.
+/// Collects the records of a stream up to its end.
 fn all(stream: impl Stream<Item = Result<Record, Error>>) -> Vec<(u64, Vec<u8>)> {
     let stream = stream.map_ok(|Record { sequence, bytes, .. }| (sequence, bytes));
     block_on(stream.try_collect()).unwrap()
@@ -134,7 +135,7 @@ fn a_stream_of_a_log_that_fails_yields_what_was_written_and_then_the_error_once(
     segments(&folder).iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let failed = log.append(&record(5)).unwrap().wait().unwrap_err();
     for stream in [&mut stream, &mut late] {
-        // The record whose flush failed was written, and may come.
+        // The record whose flush failed was written, so the stream may yield it.
         let error = loop {
             if let Err(error) = block_on(stream.next()).unwrap() {
                 break error;

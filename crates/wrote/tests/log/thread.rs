@@ -1,4 +1,4 @@
-//! The log's own thread panics in the program's code: no caller waits for it forever.
+//! A test that no caller waits forever if the log's own thread panics in the program's code.
 
 use log::{LevelFilter, Metadata, Record};
 use std::fs;
@@ -8,9 +8,10 @@ use std::thread;
 use std::time::Duration;
 use wrote::{Log, SyncPolicy};
 
-/// Only a hang takes this long.
+/// A time limit that only a hang can reach.
 const HANG: Duration = Duration::from_secs(60);
-/// Time for a caller to fall asleep. A late caller finds the panic, and the test passes anyway.
+/// The time for a caller to fall asleep. A caller that is later finds the panic, and the test
+/// passes anyway.
 const FALL_ASLEEP: Duration = Duration::from_millis(300);
 
 /// A logger that panics in the thread of the test's log.
@@ -48,7 +49,7 @@ fn callers_that_sleep_learn_that_the_logs_thread_has_panicked() {
     (0..50).for_each(|_| log.append(&[b'x'; 1000]).unwrap().wait().unwrap());
     log.close().unwrap();
     let log = options.retain_bytes(1).open(folder.path()).unwrap();
-    // Retention cannot remove a segment that is a folder, and logs that.
+    // Retention cannot remove a segment that is a folder, and logs an error.
     let first = folder.path().join(format!("{:020}.segment", 1));
     fs::remove_file(&first).unwrap();
     fs::create_dir(&first).unwrap();
@@ -61,7 +62,7 @@ fn callers_that_sleep_learn_that_the_logs_thread_has_panicked() {
     let appending = {
         let (log, ended) = (log.clone(), ended.clone());
         move || {
-            // Appends until the buffers are full.
+            // This appends until the buffers are full.
             while log.append(&[b'x'; 1000]).is_ok() {}
             ended.send(()).unwrap();
         }

@@ -1,5 +1,5 @@
-//! The log as a write-ahead log: groups, trims and cuts on the real kernel. `lab sim` has them on
-//! simulated disks, with power losses.
+//! Tests of the log as a write-ahead log: groups, trims and cuts on the real kernel. `lab sim`
+//! tests them on simulated disks, with power losses.
 
 use crate::small_log::{self, folder, read, record};
 use fixtures::log_reader;
@@ -30,7 +30,7 @@ fn expected(records: std::ops::Range<u64>) -> Vec<(u64, Vec<u8>)> {
     records.map(|number| (number, record(number))).collect()
 }
 
-/// Returns the files of a log by their names.
+/// Returns the content of a log's files, by name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let named = fs::read_dir(folder).unwrap().map(|entry| {
         let path = entry.unwrap().path();
@@ -96,7 +96,7 @@ fn a_cut_waits_for_producers_and_answers_their_tickets() {
     assert_eq!(sequences, (0..next).collect::<Vec<u64>>());
 }
 
-/// Later damage to a record of a group loses only that record.
+/// If a record of a durable group is damaged later, only that record is lost.
 #[test]
 fn a_durable_group_with_a_damaged_record_is_reported_and_repaired_record_by_record() {
     let (_folder, folder) = folder();
@@ -133,7 +133,8 @@ fn the_rest_of_a_group_behind_a_cut_is_there_whole_or_not_at_all() {
     log.truncate_from(5).unwrap();
     log.close().unwrap();
     drop(log);
-    // Without the end mark no batch states that the group was durable, so it counts as torn.
+    // Without the closing batch, no batch states that the group was durable, so the group looks
+    // torn.
     let path = segments(&folder).pop().unwrap();
     let mut bytes = fs::read(&path).unwrap();
     bytes.truncate(bytes.len() - 48);
@@ -160,7 +161,7 @@ fn a_record_knows_when_it_was_written_and_a_reader_finds_a_time() {
     let mut reader = LogReader::open(&folder, 0).unwrap();
     let times: Vec<SystemTime> =
         reader.by_ref().map(|record| record.unwrap().written_at.unwrap()).collect();
-    // The machine's clock may step.
+    // The system clock may step.
     if times.is_sorted() && begin <= times[0] && (times[119]..=times[120]).contains(&between) {
         for (time, first) in [(begin, 0), (between, 120), (times[7], 7), (times[199], 199)] {
             reader.seek_time(time).unwrap();

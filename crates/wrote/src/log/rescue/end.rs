@@ -59,8 +59,8 @@ pub(in crate::log) fn end(
     }
 }
 
-/// Returns the index of the first segment that may not be durable. Some batch was written when all
-/// segments before it were durable.
+/// Returns the index of the first segment that may not be durable. All earlier segments were
+/// durable when some batch was written.
 fn first_doubtful(segments: &[SegmentHead]) -> usize {
     let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
     let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
@@ -75,7 +75,7 @@ fn first_doubtful(segments: &[SegmentHead]) -> usize {
 /// already.
 fn flush_doubtful(files: &LogFiles, segments: &mut [SegmentHead]) -> Result<(), Error> {
     let mut flushed = segments.len() - 1;
-    // If a segment has lost its beginning, earlier segments may not be durable either.
+    // If a segment turns out to have lost its beginning, more segments are in doubt.
     while let first = first_doubtful(segments)
         && first < flushed
     {

@@ -1,4 +1,4 @@
-//! The engine: blocks written at once, and a flush.
+//! The engine as a subject: blocks that are written at once, and a flush.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
@@ -15,7 +15,7 @@ fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()
 }
 
-/// Creates the file with a stable name.
+/// Creates the file, and makes its name stable.
 fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
     let options = FileOptions::new().create_new(true).write(true).direct(direct);
     let file = engine.open_file(path(), &options).unwrap();
@@ -42,7 +42,7 @@ fn queue_block(engine: &mut Engine, file: FileId, number: u64, durable: bool) {
     engine.queue(number, Op::Write { file, offset, buffer, durable });
 }
 
-/// Writes every block and flushes once; returns the completions.
+/// Writes every block and flushes once, and returns the completions.
 fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Completion> {
     let mut completions = Vec::new();
     for number in 0..BLOCKS {
@@ -55,7 +55,8 @@ fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Comp
     completions
 }
 
-/// The blocks, direct or cached, each written durably or not.
+/// A subject that writes the blocks directly or through the page cache, each of them durably or
+/// not.
 #[derive(Clone, Copy, Debug)]
 struct Blocks {
     direct: bool,
@@ -106,7 +107,8 @@ impl Subject for Blocks {
         Outcome { failures: failures.collect(), files }
     }
 
-    /// Half a block more than some, so that a write is short first and then refused.
+    /// Each size is half a block more than a number of whole blocks, so that a write is first short
+    /// and then refused.
     fn capacities(&self) -> Vec<u64> {
         (0..BLOCKS).map(|blocks| blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2).collect()
     }
@@ -140,7 +142,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
     sim.fault(sim.operations(), Fault::Once(EIO));
     assert_eq!(engine.flush(file).unwrap_err().errno(), EIO);
     let operations = sim.operations();
-    // The disk works again, but its lost bytes stay lost: nothing more is promised.
+    // The disk works again, but the lost bytes stay lost, so nothing more is promised.
     for _ in 0..3 {
         assert!(matches!(engine.flush(file), Err(Error::Poisoned { errno: EIO, .. })));
     }
@@ -155,7 +157,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
 
 #[test]
 fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
-    // W2: no thread has ended, so the ring did not return this flush without starting it.
+    // W2: no thread has ended, so the ring has not returned this flush without starting it.
     let sim = Sim::new(3);
     let mut engine = engine(&sim);
     let file = open(&sim, &mut engine, true);
@@ -169,7 +171,7 @@ fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
 
 #[test]
 fn bytes_that_a_failed_flush_lost_are_not_brought_back_by_a_later_one() {
-    // W2: so does Linux, which marks the pages clean after the error.
+    // W2: Linux behaves like this, because it marks the pages clean after the error.
     let lost = (0..20).filter(|&seed| {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
@@ -290,7 +292,7 @@ fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
                 }
                 engine.drain().unwrap();
                 if direct && (bytes == 0 || bytes % 512 != 0) {
-                    // A direct read that ends inside a block is at the file's end.
+                    // A direct read that ends within a block means the end of the file.
                     continue;
                 }
                 sim.fault(sim.operations() + operation, Fault::Short(bytes));
@@ -365,7 +367,7 @@ fn the_disk_works_while_nobody_waits_for_it() {
         let file = open(&sim, &mut engine, true);
         queue_block(&mut engine, file, 0, false);
         let mut completions = Vec::new();
-        // A thousand polls find it almost certainly.
+        // A thousand polls almost certainly find the completion.
         for _ in 0..1000 {
             engine.reap(0, &mut completions).unwrap();
         }

@@ -1,4 +1,4 @@
-//! A `DirectFile`: a script of operations that overlap.
+//! A `DirectFile` as a subject: a script of operations that overlap.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
@@ -9,10 +9,10 @@ use wrote::file::{DirectFile, DiskBuffer, Operation};
 use wrote::{Disk, Error, FileOptions, Ioengine, Sim};
 
 const BLOCK_BYTES: usize = 2048;
-/// Enough for all operations in progress at once.
+/// The number of buffers, which is enough for all operations in progress at once.
 const BUFFERS: u32 = 16;
 
-/// One step of the script; changes count in blocks.
+/// One step of the script. Changes are given in blocks.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(u64),
@@ -24,7 +24,8 @@ enum Step {
     Truncate(u64),
 }
 
-/// Steps that overlap, extend, truncate and flush. Those between truncations run at once.
+/// A script of steps that overlap, extend, truncate and flush. The steps between two truncations
+/// are in progress at once.
 const SCRIPT: [Step; 20] = [
     Step::Allocate(0, 2),
     Step::Write(0),
@@ -67,7 +68,7 @@ fn content(step: usize) -> Vec<u8> {
     (0..BLOCK_BYTES).map(|place| (step * 37 + place / 5 + 1) as u8).collect()
 }
 
-/// Known facts about a file: bytes that it must hold, and bounds of its length.
+/// The known facts about a file: the bytes that it must have, and the limits of its length.
 #[derive(Clone, Default)]
 struct Known {
     bytes: Vec<Option<u8>>,
@@ -96,8 +97,7 @@ impl Known {
         (self.len_min, self.len_max) = (len, len);
     }
 
-    /// Asserts that `found` may be the contents of the file from `offset`, for a read of `len`
-    /// bytes.
+    /// Asserts that a read of `len` bytes at `offset` may return `found`.
     fn check(&self, found: &[u8], offset: usize, len: usize, what: &str) {
         let cut = |end: usize| end.saturating_sub(offset).min(len);
         assert!(
@@ -126,7 +126,7 @@ struct Run {
     file: DirectFile,
     disk: Disk,
     known: Known,
-    /// The bytes that a power loss must leave.
+    /// The bytes that must survive a power loss.
     stable: Vec<Option<u8>>,
     failures: Vec<(Step, Error)>,
 }
@@ -198,7 +198,7 @@ impl Run {
         }
     }
 
-    /// Waits for the started operations in order.
+    /// Waits for the started operations, in order.
     fn finish(&mut self, started: &mut Vec<(usize, Step, StartedOp)>) {
         for (number, step, started) in started.drain(..) {
             let result = match started {

@@ -1,15 +1,16 @@
-//! A plain file of lines, some of them awaited one by one, and a torn end from before.
+//! A plain line file as a subject: some lines are awaited one by one, and the file begins with a
+//! torn end.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
 use wrote::engine::Fault;
 use wrote::{Error, Lines, Sim, SyncPolicy};
 
-/// The file before the work.
+/// The content of the file before the work.
 const BEFORE: &[u8] = b"before\n";
 const COUNT: usize = 12;
 
-/// Lines, each with its own flush or all with one at the end.
+/// A subject that appends lines, with a flush for each or a single flush at the end.
 #[derive(Debug)]
 struct LinesOf(SyncPolicy);
 
@@ -20,7 +21,7 @@ fn line(number: usize) -> Vec<u8> {
 }
 
 impl LinesOf {
-    /// Appends all lines. Returns how many were acknowledged as durable.
+    /// Appends all lines. Returns the number of lines that were acknowledged as durable.
     fn append(&self, sim: &Sim, failures: &mut Vec<Error>) -> usize {
         let options = Lines::options().sync(self.0);
         let lines = match options.on(&sim.disk()).open(path()) {
@@ -41,7 +42,7 @@ impl LinesOf {
             match waited {
                 Ok(()) if self.0 == SyncPolicy::Always => durable = number + 1,
                 Ok(()) => {}
-                // With room again the line is stored in its place.
+                // Once there is room again, the line is stored in its place.
                 Err(error) => match note(error) {
                     true => match lines.flush() {
                         Ok(()) => durable = number + 1,

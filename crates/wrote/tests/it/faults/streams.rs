@@ -1,4 +1,4 @@
-//! A `Writer` and a `Reader`: streams of bytes.
+//! A `Writer` and a `Reader` as subjects: streams of bytes.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
@@ -15,7 +15,7 @@ fn options(direct: bool) -> WriterOptions {
     Writer::options().bs(BS_BYTES).iodepth(3).direct(direct)
 }
 
-/// Returns `len` bytes of the written sequence.
+/// Returns `len` bytes, starting at `start`, of the sequence that is written.
 fn content(start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
 }
@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// Pieces of many lengths and single bytes, with some syncs.
+/// A script with pieces of many lengths and single bytes, and with some syncs.
 const SCRIPT: [Step; 14] = [
     Step::Write(100),
     Step::SyncData,
@@ -121,7 +121,7 @@ const SCRIPT: [Step; 14] = [
     Step::Write(333),
 ];
 
-/// A script that goes straight on, and ends with `finish`.
+/// A subject that executes the script without interruption, and ends with `finish`.
 #[derive(Debug)]
 struct Writing {
     direct: bool,
@@ -183,7 +183,7 @@ impl Subject for Writing {
         let stable = Kept::prefix(&whole()[..synced]);
         let now = match (&failures, fault) {
             (None, _) => Kept::OneOf(vec![Some(whole().to_vec())]),
-            // A prefix is left; a block whose padding could not be cut may follow it.
+            // A prefix remains. It may be followed by a block whose padding could not be cut off.
             (_, None | Some(Fault::Once(_))) => Kept::Prefix {
                 bytes: whole().to_vec(),
                 len_min: synced,
@@ -197,7 +197,7 @@ impl Subject for Writing {
         }
     }
 
-    /// Extending the file ahead is optional.
+    /// Returns false, because an error in extending the file ahead is not reported.
     fn tells(&self) -> bool {
         false
     }
@@ -293,7 +293,7 @@ fn read_content() -> &'static [u8] {
     &CONTENT
 }
 
-/// Creates the file.
+/// Creates a disk with the file to be read.
 fn disk_with_file(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let mut writer = Writer::options().bs(BS_BYTES).on(&sim.disk()).open(path()).unwrap();
@@ -321,7 +321,7 @@ fn read(reader: &mut Reader) -> (Vec<u8>, Option<std::io::Error>) {
     }
 }
 
-/// A file that is read to its end.
+/// A subject that reads a file to its end.
 #[derive(Debug)]
 struct Reading {
     direct: bool,
@@ -365,7 +365,8 @@ impl Subject for Reading {
         &[1, 700]
     }
 
-    /// A direct read ahead that fails is tried again by itself.
+    /// Returns whether the reads use the page cache. A failed direct read-ahead is retried without
+    /// an error.
     fn tells(&self) -> bool {
         !self.direct
     }

@@ -1,5 +1,5 @@
-//! Saves and copies: a file has all of the old content or all of the new, on the running system and
-//! after a power loss.
+//! Saves and copies as subjects: a file has either all of the old content or all of the new, on the
+//! running system and after a power loss.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
@@ -30,7 +30,7 @@ pub fn subjects() -> Vec<Box<dyn Subject>> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Case {
     sync: SyncPolicy,
-    /// Bytes of the old content; `None` if there is no file yet.
+    /// The length of the old content in bytes; `None` if there is no file yet.
     old: Option<usize>,
     new: usize,
     buffer_bytes: usize,
@@ -47,11 +47,12 @@ const SMALL: Case = Case {
     iodepth: 1,
     is_new: false,
 };
-/// Several pieces, some in flight at once, the last a partial sector.
+/// A save with several pieces, some of them in flight at once. The last piece ends with a partial
+/// sector.
 const PIECES: Case = Case { new: 21_777, iodepth: 4, ..SMALL };
 const FIRST: Case = Case { old: None, ..PIECES };
 const EMPTY: Case = Case { new: 0, ..SMALL };
-/// Past the page cache, with padding to cut.
+/// A save that bypasses the page cache, with padding that must be cut off.
 const LARGE: Case =
     Case { new: (4 << 20) + 777, buffer_bytes: 1 << 20, iodepth: 4, old: Some(5000), ..SMALL };
 const NEW: Case = Case { is_new: true, ..FIRST };
@@ -61,8 +62,8 @@ fn unsynced(case: Case) -> Case {
     Case { sync: SyncPolicy::No, ..case }
 }
 
-/// Returns content whose sectors begin with their number. Each length has another filling, so a mix
-/// of two differs from both.
+/// Returns content whose sectors begin with their number. Each length has different filler bytes,
+/// so that a mixture of two contents differs from both.
 fn content(len: usize) -> Vec<u8> {
     let mut bytes = vec![(len % 251) as u8 + 1; len];
     for (number, sector) in bytes.chunks_exact_mut(512).enumerate() {
@@ -80,7 +81,7 @@ fn open(sim: &Sim, case: Case) -> Disk {
     Disk::simulated(sim, &options).unwrap()
 }
 
-/// Creates a disk with stable old content.
+/// Creates a disk with the old content on stable storage.
 fn disk(seed: u64, case: Case) -> Sim {
     let sim = Sim::new(seed);
     if let Some(old) = old(case) {
@@ -103,12 +104,13 @@ fn save(sim: &Sim, case: Case) -> Result<(), Error> {
 }
 
 impl Case {
-    /// Returns the outcome of a save that may have failed: the old content or the new, as a whole.
+    /// Returns the outcome of a save that may have failed, which is the old content or the new, as
+    /// a whole.
     fn outcome(self, failure: Option<Error>) -> Outcome {
         let (old, new) = (old(self), Some(content(self.new)));
         let (now, stable) = match &failure {
             None => (vec![new.clone()], vec![new]),
-            // The content was in place, and the flush of its name failed.
+            // The new content was in place, but the flush of its name failed.
             Some(Error::File { action: Action::SyncFolder, .. }) => {
                 (vec![new.clone()], vec![old, new])
             }
@@ -123,7 +125,7 @@ impl Case {
     }
 }
 
-/// A save with its own disk.
+/// A save on a disk of its own.
 impl Subject for Case {
     fn disk(&self, seed: u64) -> Sim {
         disk(seed, *self)
@@ -145,7 +147,7 @@ impl Subject for Case {
     }
 }
 
-/// A `Writer` that replaces a file, in pieces that fit no buffer.
+/// A `Writer` that replaces a file, in pieces that do not match the buffers.
 #[derive(Debug)]
 struct Replacing {
     direct: bool,
@@ -175,7 +177,7 @@ impl Subject for Replacing {
         REPLACED.outcome(failure.map(|failure| failure.downcast::<Error>().unwrap()))
     }
 
-    /// Extending the file ahead is optional.
+    /// Returns false, because an error in extending the file ahead is not reported.
     fn tells(&self) -> bool {
         false
     }
@@ -192,8 +194,8 @@ impl Subject for Replacing {
 
 #[test]
 fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
-    // As documented for `write_unflushed`. Shows that the simulated disk distinguishes a promise
-    // from luck.
+    // This is documented for `write_unflushed`. It also shows that on the simulated disk a kept
+    // promise is not mere luck.
     let case = unsynced(PIECES);
     let found = (0..200).map(|seed| {
         let sim = disk(seed, case);
@@ -248,7 +250,7 @@ fn a_disk_saves_again_after_an_error() {
 
 #[test]
 fn a_save_without_a_flush_flushes_nothing() {
-    // One write, one rename; with flushes also the file's and the folder's.
+    // A write and a rename; with flushes, also one of the file and one of the folder.
     for (case, operations) in [(unsynced(SMALL), 2), (SMALL, 4)] {
         let sim = disk(1, case);
         let begun = sim.operations();
@@ -258,7 +260,7 @@ fn a_save_without_a_flush_flushes_nothing() {
 }
 
 const PIECE_BYTES: usize = 4096;
-/// Several pieces and a partial block.
+/// The length of the source, which has several pieces and a partial block.
 const LEN: usize = 5 * PIECE_BYTES + 700;
 
 fn source() -> &'static Path {
@@ -322,7 +324,7 @@ fn disk_with_source(seed: u64, mode: Mode) -> Sim {
     sim
 }
 
-/// Returns the old contents of the target.
+/// Returns the old content of the target, if any.
 fn before(mode: Mode) -> Option<Vec<u8>> {
     mode.replace.then(|| content(3000))
 }
@@ -356,7 +358,7 @@ impl Subject for Mode {
         &[512, 3072]
     }
 
-    /// Allocating the target is optional.
+    /// Returns false, because an error in allocating the target is not reported.
     fn tells(&self) -> bool {
         false
     }
@@ -389,7 +391,7 @@ fn a_full_disk_is_noticed_before_a_copy_writes_anything() {
         let error = copy(&sim, mode).unwrap_err();
         assert_eq!(error.errno(), ENOSPC);
         assert!(error.to_string().starts_with("/sim/target: fallocate"), "{error}");
-        // The allocation, and the removal of the file.
+        // The two operations are the allocation and the removal of the file.
         assert_eq!(sim.operations() - begun, 2);
         assert_eq!(sim.contents(target()), before(mode));
     }
@@ -403,14 +405,16 @@ fn a_copy_has_the_bytes_that_were_read_or_a_verified_one_fails() {
                 let sim = disk_with_source(operation, mode);
                 sim.fault(sim.operations() + operation, fault);
                 match copy(&sim, mode) {
-                    // A flipped bit of the source is copied; one of the target is found.
+                    // If the bit was flipped in the source, it is copied; if in the target, it is
+                    // detected.
                     Ok(_) if fault == Fault::Rot => {
                         assert_eq!(sim.contents(target()), sim.contents(source()), "{mode:?}");
                     }
                     Ok(_) => {}
                     Err(error) => {
                         let is_found = mode.verify && matches!(error, Error::Differs { .. });
-                        // Bytes from elsewhere may be the last ones, before the source ends.
+                        // Bytes from another place may be the last ones, and the source then seems
+                        // to end early.
                         assert!(is_found || fault == Fault::Misdirected, "{error}");
                         assert_eq!(sim.contents(target()), before(mode), "{error}");
                     }

@@ -1,4 +1,4 @@
-//! Logs, writers and saves, on the rung that the library chooses.
+//! Tests of logs, writers and saves on the rung that the library chooses.
 
 use super::disk::{Fault, FaultyDisk};
 use super::{FAULTS, FAULTS_IN_PLACE, assert_of_the_device, content, on_each_file_system, read};
@@ -10,14 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote::{Error, Log, LogOptions, Writer};
 
-/// The records that are durable before the fault.
+/// The number of records that are durable before the fault.
 const RECORDS: usize = 20;
 
-/// Returns options for each way to prepare a segment and to make a record durable.
+/// Returns the options for each method of preparing a segment and of making a record durable.
 fn logs(fault: Fault) -> Vec<LogOptions> {
     let log = || Log::options().segment_bytes(256 << 10).buffer_bytes(64 << 10);
     let mut logs = vec![log().zeros(true).dsync(true), log().zeros(true).dsync(false)];
-    // Their records go to new blocks.
+    // Without zeros, records go to new blocks.
     if fault != Fault::Flushes {
         logs.push(log().zeros(false).dsync(false));
     }
@@ -31,7 +31,7 @@ fn record(producer: u64, number: u64) -> Vec<u8> {
     format!("{producer} {number} ").into_bytes().into_iter().chain(letters).collect()
 }
 
-/// A log, and its records that were durable, with their sequences.
+/// A log, and its durable records with their sequences.
 struct Promised {
     log: Log,
     records: Mutex<Vec<(u64, Vec<u8>)>>,
@@ -42,7 +42,7 @@ impl Promised {
         self.records.lock().unwrap().len()
     }
 
-    /// Appends, and waits for each record, until the first error.
+    /// Appends records and waits for each, until the first error, which it returns.
     fn append(&self, producer: u64) -> Error {
         let append = |bytes: &[u8]| {
             let ticket = self.log.append(bytes)?;

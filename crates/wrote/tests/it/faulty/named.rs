@@ -1,4 +1,4 @@
-//! Engines, saves and copies on each rung of the engine.
+//! Tests of engines, saves and copies on each rung of the engine.
 
 use super::disk::{Fault, FaultyDisk};
 use super::{FAULTS, FAULTS_IN_PLACE, assert_of_the_device, content, on_each_file_system, read};
@@ -12,10 +12,10 @@ use wrote::{Action, CopyOptions, Disk, Error, FileOptions, Ioengine};
 const RUNGS: [Ioengine; 3] = [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync];
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 8;
-/// The lengths of saves. The second one bypasses the page cache, if the rung has a depth.
+/// The lengths of saves. The second one bypasses the page cache if the rung has a depth.
 const LENGTHS: [usize; 2] = [10_000, 4 << 20];
 
-/// A rung, direct or cached.
+/// A rung, with direct or cached I/O.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     rung: Ioengine,
@@ -47,7 +47,7 @@ fn on(rung: Ioengine, buffer_bytes: usize) -> Disk {
     Disk::open(&Options::new(rung, 4, buffer_bytes)).unwrap()
 }
 
-/// Writes blocks from `first` on, and flushes; returns the first error.
+/// Writes blocks from `first` on, flushes, and returns the first error.
 fn write_and_flush(engine: &mut Engine, file: FileId, first: u64) -> Result<(), Error> {
     for number in first..first + BLOCKS {
         let mut buffer = engine.lease()?;
@@ -77,7 +77,7 @@ fn a_failed_flush_of_a_real_disk_poisons_on_every_rung_though_a_second_fsync_suc
     assert!(forgiven > 0, "no file system forgot a failed flush: the test shows nothing");
 }
 
-/// Fails a flush in each case, and returns whether a plain fsync succeeds afterwards.
+/// Makes a flush fail in each case, and returns whether a plain fsync succeeds afterwards.
 fn poisoned(disk: &mut FaultyDisk, fault: Fault) -> Vec<bool> {
     let mut open: Vec<_> = Case::all().map(|case| (case, case.open(disk))).collect();
     for (_, (engine, file)) in &mut open {
@@ -139,7 +139,7 @@ fn save(disk: &mut FaultyDisk, fault: Fault) {
         let may_be_new = matches!(error, Error::File { action: Action::SyncFolder, .. });
         let is_whole = found == content(1, case.1) || may_be_new && found == new;
         assert!(is_whole, "{case:?}, {fault:?}, {error}: {} bytes", found.len());
-        // The same name is saved again.
+        // A save under the same name succeeds again.
         wrote::write(path(disk, case), &new).unwrap();
     }
 }
@@ -154,10 +154,10 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     let bytes = content(3, 900_001);
     let target = |disk: &FaultyDisk, rung: Ioengine| disk.path().join(rung.as_str());
     wrote::write(disk.path().join("source"), &bytes).unwrap();
-    // After that, only the device has its bytes.
+    // After this, the bytes are only on the device.
     disk.cut_and_mount();
     let source = disk.path().join("source");
-    // Caches the names, so that only the content is read.
+    // This caches the names, so that only the content must be read.
     source.metadata().unwrap();
     RUNGS.iter().for_each(|rung| drop(target(disk, *rung).metadata()));
     disk.set(fault);
@@ -173,7 +173,7 @@ fn copy(disk: &mut FaultyDisk, fault: Fault) {
     assert!(read(&source) == bytes, "{fault:?}");
     for rung in RUNGS {
         let target = target(disk, rung);
-        // The name may have been made before the flush of its folder failed.
+        // The name may have been created before the flush of its folder failed.
         assert!(!target.exists() || read(&target) == bytes, "{rung:?}, {fault:?}: a part");
         options().replace(true).copy(&source, &target).unwrap();
         std::fs::remove_file(&target).unwrap();
