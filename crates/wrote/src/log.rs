@@ -1,4 +1,4 @@
-//! `Log`: many producers, one sequential log, and an acknowledgement once a record is safe.
+//! `Log`, a sequential log for many producers, with an acknowledgement once a record is safe.
 
 mod ahead;
 mod append;

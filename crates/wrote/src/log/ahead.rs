@@ -28,7 +28,7 @@ const FLUSH_BYTES_WITH_ZEROS: u64 = 64 << 10;
 const MAY_PASS: [i32; 6] =
     [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EFBIG];
 
-/// Whether there is space for a batch.
+/// The result of preparing space for a batch.
 pub(super) enum Room {
     Ready,
     /// There is no space yet, but an operation in flight or a requested flush will make some.

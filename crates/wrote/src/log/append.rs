@@ -110,10 +110,10 @@ fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize
 fn bytes_of<'a>(_: &'a LogDriver, place: &'a mut Place) -> &'a mut [u8] {
     let Place { address, offset, len, .. } = *place;
     let address = std::ptr::with_exposed_provenance_mut::<u8>(address);
-    // SAFETY: from claim to publication the place belongs to its only owner, who lends it here.
-    // It lies in its slot's buffer, which the flusher neither touches nor returns to the pool
-    // before every place in it is published. The pool lives as long as the flusher, which
-    // the driver holds.
+    // SAFETY: from its claim to its publication, a place belongs to a single owner, who lends it to
+    // this function. The place is within its slot's buffer. The flusher neither touches that buffer
+    // nor returns it to the pool before every place in it is published. The pool lives as long as
+    // the flusher, which the driver holds.
     unsafe { std::slice::from_raw_parts_mut(address.add(offset), len) }
 }
 

@@ -223,7 +223,7 @@ fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error
 const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
 /// The number of segments at the end of a log that are often not durable yet.
 const LAST: usize = 2;
-/// The number of files that are open at once, so that the device reads from several concurrently.
+/// The number of files that are open at once, so that the device reads several files concurrently.
 const FILES: usize = 32;
 /// The length of the beginning of a file that is read ahead, in bytes.
 const AHEAD_BYTES: u64 = 4096;

@@ -188,7 +188,7 @@ pub(super) fn is_left(
         walk.input.look_again()?;
         Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
     };
-    // A batch that is still there would be read in place of the log's, so check twice.
+    // A batch that is still there would be read instead of the batches of the log, so check twice.
     Ok(finds()? || finds()?)
 }
 

@@ -228,7 +228,8 @@ impl LogDriver {
         self.has_left_work.store(flusher.leaves_work(), Ordering::SeqCst);
         self.note_effective(&flusher);
         drop(flusher);
-        // This is stored after the unlock, so that a thread that reads it can take the lock.
+        // The flag is cleared after the unlock, so that a thread that finds it cleared can take the
+        // lock.
         self.is_driven.store(false, Ordering::SeqCst);
         // The background thread does work that has arrived in between.
         if self.has_work() {

@@ -49,10 +49,10 @@ pub(super) struct Flusher {
     completions: Vec<Completion>,
 }
 
-// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
-// the buffers. All of them are inside and none is handed out, so they move together. Producers have
-// addresses of buffers, which stay valid wherever the flusher is. The engine is created for callers
-// on any thread.
+// SAFETY: the fields that are not `Send` are reference-counted pointers among the engine, its pool
+// and the buffers. All of them are within the flusher and none is handed out, so they move
+// together. Producers have addresses of buffers, which stay valid when the flusher moves. The
+// engine is created for use by callers on any thread.
 unsafe impl Send for Flusher {}
 
 impl Flusher {
@@ -384,7 +384,8 @@ impl Flusher {
         self.space.close(&mut self.engine, state, end, after_cut).map(Ok)
     }
 
-    /// Waits for all operations in flight, once the log has failed, is closed, or waits for room.
+    /// Waits for all operations in flight. To be called once the log has failed, is closed, or
+    /// waits for room.
     pub(super) fn drain(&mut self, state: &LogState) {
         // Errors are ignored: a failed log already reports its first error.
         if state.has_failed() || self.reap_all(state).is_err() {

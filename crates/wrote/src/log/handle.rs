@@ -53,8 +53,8 @@ use std::time::Duration;
 /// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
 /// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
 ///
-/// The log writes a record for which no caller waits within about 10 ms, and flushes full segments
-/// in the background. [`Log::survives`] reports what any record survives at any moment.
+/// If no caller waits for a record, the log still writes it within about 10 ms. It flushes full
+/// segments in the background. [`Log::survives`] reports what any record survives at any moment.
 ///
 /// With `Always`, records bypass the page cache and go into space that was written before. With
 /// every other policy they go through the page cache, so that a burst is as fast as memory, as far
@@ -206,8 +206,8 @@ impl Log {
     }
 
     /// Removes record `sequence` and all later records from the log. The next record gets that
-    /// sequence. The cut is durable when this function returns. After a crash before that, either
-    /// all records exist or only those before the cut.
+    /// sequence. The cut is durable when this function returns. If a crash occurs before that,
+    /// either all records exist or only those before the cut.
     ///
     /// A concurrent append comes either before the cut, so that its record is removed, or after it.
     /// The wait for a removed record succeeds as if the cut came later, because the record had
@@ -438,8 +438,8 @@ impl LogOptions {
         LogOptions(Settings { buffers, ..self.0 })
     }
 
-    /// Sets the size of each buffer in bytes; the default is 1 MiB, and 4 KiB to 64 MiB are
-    /// possible. A record must fit into one buffer, with less than 200 bytes of headers.
+    /// Sets the size of each buffer in bytes; the default is 1 MiB, the range 4 KiB to 64 MiB. A
+    /// record with its headers, which are shorter than 200 bytes, must fit into one buffer.
     pub fn buffer_bytes(self, bytes: usize) -> LogOptions {
         LogOptions(Settings { buffer_bytes: bytes, ..self.0 })
     }

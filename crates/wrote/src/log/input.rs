@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 8;
 /// The number of buffers for pieces that have arrived together, in addition to those for reads in
-/// flight and to [`OTHER_BUFFERS`]. A reader of a few records uses only the first buffer, which
-/// lies in small pages.
+/// flight and to [`OTHER_BUFFERS`]. A reader of a few records uses only the first buffer, which has
+/// small pages.
 const ARRIVED_BUFFERS: u32 = 2;
 /// The number of buffers for other purposes: the current piece, a second file, and a copy.
 const OTHER_BUFFERS: u32 = 3;

@@ -101,8 +101,8 @@ impl Preparation {
         }
     }
 
-    /// Returns this preparation changed for a file that belonged to another segment, and that will
-    /// be renamed to `place` once its header is overwritten.
+    /// Returns this preparation for the file of another segment, which is renamed to `place` once
+    /// its header is overwritten.
     pub(super) fn in_spare_for(self, place: &Path) -> Preparation {
         let end = self.end.max(self.from);
         let place = Some(place.to_owned());
@@ -151,7 +151,7 @@ impl Preparation {
                 buffer.fill(0);
                 Op::Write { file, offset, buffer, durable: false }
             }
-            // This is fsync, because the file's length must be durable, too.
+            // The flush is an fsync, because the file's length must be durable, too.
             PrepareStep::Flush => Op::Fsync { file },
             PrepareStep::Done => return Ok(()),
         };

@@ -1,4 +1,4 @@
-//! `LogReader`: reads a log by sequence, even while it is being written.
+//! `LogReader`, which reads a log by sequence, even while the log is being written.
 
 mod cursor;
 mod following;
@@ -73,9 +73,9 @@ pub struct LogReader {
     is_reported: bool,
 }
 
-// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
-// the buffers leased by the cursor's input. All of them are inside and none is handed out, so they
-// move together. The engine is created for callers on any thread.
+// SAFETY: the fields that are not `Send` are reference-counted pointers among the engine, its pool
+// and the buffers leased by the cursor's input. All of them are within the reader and none is
+// handed out, so they move together. The engine is created for use by callers on any thread.
 unsafe impl Send for LogReader {}
 
 impl LogReader {
@@ -463,7 +463,7 @@ impl LogReader {
         let mut has_slept = false;
         following.begin();
         loop {
-            // This is checked before the files are, so that the check of the files then finds the
+            // The end of the log is checked before its files, so that the files then contain the
             // last record.
             let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
             following.has_changed |= over.is_some();

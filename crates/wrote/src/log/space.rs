@@ -651,7 +651,8 @@ mod tests {
                 match (cut, appended) {
                     (Ok(()), Ok(5)) => {
                         drop(log);
-                        // With `Fault::Rot`, the bit may have rotted in another place.
+                        // With `Fault::Rot`, the damaged bit may be in one of these records, so
+                        // they are not compared.
                         if fault == Fault::Misdirected {
                             let records = read(&sim, 0).0;
                             assert_eq!(records.len(), 6, "seed {seed}, {operation}");

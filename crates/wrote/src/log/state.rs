@@ -128,11 +128,11 @@ impl LogState {
         self.failed.get().is_some()
     }
 
-    /// Puts the log into the failed state, for every present and future caller (W2).
+    /// Fails the log with `error`, which every present and future caller gets (W2).
     pub(super) fn fail(&self, error: Error) {
         // Callers get the first error.
         let _ = self.failed.set(error);
-        // A failed log has no flusher to take a batch that this makes ready.
+        // Ending the claims may make a batch ready, but a failed log has no flusher to take it.
         let _ = self.claims.end();
         self.wake_all();
         self.bells.ring();

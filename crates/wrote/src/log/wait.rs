@@ -126,7 +126,7 @@ impl Gate {
     }
 
     /// Sleeps until the gate is opened, unless it has been opened since [`Gate::look`] returned
-    /// `seen`. May also return for no reason.
+    /// `seen`. May also return spuriously.
     pub(crate) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // After an error, the caller checks its condition again: either the gate has been opened

@@ -48,7 +48,7 @@ pub(super) struct OpenBatch {
     pub written_at_ns: u64,
 }
 
-/// The way in which a segment's batches are recognized.
+/// The criterion for recognizing the batches of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity {
     /// The segment is identified by the checksum of its identity.

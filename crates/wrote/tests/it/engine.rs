@@ -178,7 +178,7 @@ fn more_files_than_a_ring_registers_are_written_and_it_says_so() {
         let fallbacks = &engine.effective().fallbacks;
         let told = fallbacks.iter().filter(|step| step.got == "some unregistered files").count();
         assert_eq!(told, usize::from(is_registered), "{fallbacks:?}");
-        // A closed file's slot is reused, registered or not.
+        // The slot of a closed file is reused, whether it is registered or not.
         for number in [3, 100] {
             engine.close_file(files[number as usize]).unwrap();
             std::fs::remove_file(path(number)).unwrap();

@@ -90,7 +90,7 @@ fn write(folder: &Path, done: &Done) {
     }
 }
 
-/// Appends for some seconds.
+/// Appends for five seconds, or until the test ends.
 fn append(log: &Log, producer: u64, done: &Done) {
     let end = Instant::now() + Duration::from_secs(5);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(producer);

@@ -7,7 +7,7 @@ use wrote::Disk;
 use wrote::file::{DirectFile, DiskBuffer, Operation};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
-/// The limit of the length of files in scripts.
+/// An upper bound for the length of files in scripts, in bytes.
 pub const FILE_BYTES: u64 = 2 << 20;
 
 /// One operation. Offsets and lengths are reduced to the bounds of the file.

@@ -83,7 +83,7 @@ fn an_append_that_waits_for_room_ends_with_its_log() {
     let log = small().open(&folder).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // A closed log refuses the record, whatever the state in which the append waited.
+            // A closed log refuses the record, whatever the append was waiting for.
             while block_on(append_when_room(&log, &[b'x'; 1000])).is_ok() {}
         });
         while log.written_sequence() < 100 {

@@ -382,7 +382,7 @@ fn a_log_without_a_descriptor_or_at_the_limit_of_lengths_waits_and_writes_each_r
         let folder = fixtures::folder();
         return fixtures::again(module_path!(), test, FOLDER, folder.path());
     };
-    // SAFETY: no handler is called.
+    // SAFETY: the signal is ignored, so no handler is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let path = Path::new(&folder).join("log");
     let options = Log::options().segment_bytes(128 << 10).buffers(2);

@@ -76,8 +76,8 @@ fn an_opening_of_a_log_that_exists_writes_into_none_of_its_segments_and_adds_no_
     for path in segments(&folder) {
         File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
     }
-    // The number of bytes that the process has written is not suitable for this, because it counts
-    // a block of the file system again whenever another process flushes it.
+    // The number of bytes that the process has written is not suitable for this comparison, because
+    // it counts a block of the file system again whenever another process flushes it.
     let state = || -> Vec<_> {
         let names = fixtures::names(&folder).into_iter().filter(|name| name != "lock");
         let found = names.map(|name| (fs::metadata(folder.join(&name)).unwrap(), name));

@@ -97,8 +97,8 @@ fn durable_sequence(files: &LogFiles, live: &LiveNames, low: usize) -> Result<u6
     if let Some(walk) = end::closed(files, &last, false)? {
         return Ok(walk.sequence);
     }
-    // The last segment with a batch states it. Later segments are only prepared, or a crash has
-    // lost their batches.
+    // The last segment with a batch states the frontier. Later segments are only prepared, or a
+    // crash has lost their batches.
     for name in names[low..].iter().rev() {
         let head = chain::read_headers(files, std::slice::from_ref(name))?;
         if let Some(batch) = head.first().and_then(|head| head.first_batch) {
@@ -322,8 +322,8 @@ const SPACING_BYTES: u64 = 16 << 10;
 /// The maximum number of remembered positions. Beyond it, every second one is forgotten, and the
 /// spacing doubles (W8).
 const PLACES_MAX: usize = 1 << 16;
-/// The maximum distance between two positions, in spacings, at which no nearer position is possible
-/// between them.
+/// The maximum gap between two remembered positions, in spacings. In a gap of this size, the reader
+/// has read everything.
 const GAP: u64 = 4;
 
 /// A position at which a walk can continue.
@@ -374,7 +374,7 @@ impl LogIndex {
     }
 
     /// Returns the last remembered position before the record, if it is within the record's batch,
-    /// or if no nearer position is possible.
+    /// or if the gap to the next position is at most [`GAP`].
     fn near(&self, sequence: u64) -> Option<IndexPlace> {
         let (_, &before) = self.places.range(..=sequence).next_back()?;
         let is_near = |next: &IndexPlace| {

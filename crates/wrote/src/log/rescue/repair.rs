@@ -48,7 +48,7 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
 
 /// Gives each segment the name that its header states, if another segment has that name or no file
 /// has it. If two segments state the same name, or belong to two logs, changes no name. Returns the
-/// paths that were put back.
+/// new paths of these segments.
 ///
 /// Two names are exchanged in one step. So after a power loss at any moment, each file still has
 /// the name of a segment, and another repair continues.

@@ -21,7 +21,7 @@ const BLOCK_BYTES: u32 = 4096;
 
 const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 
-/// A finding of a salvage, in the order of the log.
+/// A finding of a salvage. The findings are reported in the order of the log.
 pub(super) enum Event<'a> {
     /// The beginning of a segment, with the header that it has or should have. Its file may be
     /// missing.
@@ -356,8 +356,8 @@ impl Salvage<'_> {
         }
         walk.input.pause()?;
         if self.sequence > before && !self.is_damaged {
-            // A reader does not enter an incomplete group, even if none of its missing records is
-            // missed.
+            // A reader ignores an incomplete group, even if the log does not need the group's
+            // missing records.
             self.lost(&path, walk.place, Some(self.sequence), NOT_AS_WRITTEN)?;
         }
         let more_bytes = found.end.saturating_sub(used_bytes);

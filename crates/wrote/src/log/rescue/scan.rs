@@ -76,7 +76,7 @@ impl Run {
 /// The findings of a scan in a part of a file.
 #[derive(Debug, Default)]
 pub(in crate::log) struct Found {
-    /// The runs, in the order of the file.
+    /// The runs, in file order.
     pub runs: Vec<Run>,
     /// The end of the last nonzero byte; the start of the part if there is none. In a recycled
     /// file, it is the end of the segment's last batch.
