@@ -5,11 +5,11 @@ use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
 use wrote_result::Stop;
 
-/// Waits busily for the last part, because sleeps overrun (by 50 us and more: `PR_SET_TIMERSLACK`,
-/// prctl(2)), and that would count as latency.
+/// The last part of a wait, in which the thread yields instead of sleeping. A sleep overruns by 50
+/// us and more (`PR_SET_TIMERSLACK`, prctl(2)), and the overrun would be measured as latency.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// Arrival times of one producer's messages.
+/// The arrival times of one producer's messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     pace: Pace,
@@ -17,20 +17,20 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals for producer `number` of `producers`; empty without a rate. Each producer has its
-    /// own order of arrivals, the same in every run.
+    /// Returns the arrivals for producer `number` of `producers`; empty without a rate. Each
+    /// producer has a different order of arrivals, which is the same in every run.
     pub(crate) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
         Arrivals::seeded(rate, number, producers, number.into())
     }
 
-    /// Like [`Arrivals::new`], in the order given by a seed.
+    /// Like [`Arrivals::new`], with the order of arrivals given by a seed.
     pub(crate) fn seeded(rate: Option<Rate>, number: u32, producers: u32, seed: u64) -> Arrivals {
         let pace = rate.map(|rate| Pace::share(rate, number, producers, seed));
         Arrivals { pace: pace.unwrap_or_default(), start: None }
     }
 
-    /// Waits until the next message (`bytes` long) is due and returns that time; `None` without a
-    /// rate, or when the user asked to stop.
+    /// Waits until the next message (`bytes` long) is due, and returns the time at which it was
+    /// due; `None` without a rate, or if the user asked to stop.
     pub(crate) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {
@@ -45,7 +45,7 @@ impl Arrivals {
         Some(due)
     }
 
-    /// Returns when the next message is due. The clock starts with the first.
+    /// Returns when the next message is due. The clock starts at the first call.
     fn due(&mut self, bytes: usize) -> Option<Instant> {
         if !self.pace.holds() {
             return None;
@@ -57,7 +57,7 @@ impl Arrivals {
     }
 }
 
-/// Returns the time until then; `None` if it has passed.
+/// Returns the time left until `due`; `None` if it has passed.
 fn time_until(due: Instant) -> Option<Duration> {
     due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
 }
@@ -75,7 +75,7 @@ mod tests {
         let stop = Stop::new();
         let first = arrivals.wait(500, &stop).unwrap();
         std::thread::sleep(Duration::from_millis(5));
-        // M5: a message delayed by a slow one counts from its own due time.
+        // M5: the latency of a message delayed by a slow one begins at the message's due time.
         let second = arrivals.wait(500, &stop).unwrap();
         assert_eq!(second - first, Duration::from_millis(1));
         assert_eq!(arrivals.wait(500, &stop).unwrap() - first, Duration::from_millis(2));

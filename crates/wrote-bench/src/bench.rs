@@ -1,4 +1,4 @@
-//! Runs a benchmark from a request to the result document.
+//! Runs a benchmark, from the request to the result document.
 
 use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Measured, Plan};
@@ -25,10 +25,10 @@ use wrote_result::document::{self, Answer, Document, Program, RankFiles, Row, SC
 use wrote_result::quoted;
 use wrote_result::{Error, Stop, units};
 
-/// The block size of the generator's own measurement, unless the stream's is smaller.
+/// The maximum block size at which the data generator is measured.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
-/// A benchmark that ends before this part of its time ended early.
+/// A benchmark that ends before this share of its planned time has ended early.
 const EARLY_SHARE: f64 = 0.9;
 
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.
@@ -37,19 +37,19 @@ pub struct Bench<'a> {
     peers: Peers<'a>,
 }
 
-/// A request, and its scenarios.
+/// A request and its scenarios.
 struct Side<'a> {
     request: &'a Request,
     scenarios: Vec<&'a dyn Scenario>,
 }
 
 impl<'a> Bench<'a> {
-    /// Returns the benchmark of the scenarios of the registry by one process.
+    /// Returns a benchmark of all registered scenarios, run by one process.
     pub fn new(request: &'a Request) -> Bench<'a> {
         Bench { sides: vec![Side::new(request)], peers: Peers::ALONE }
     }
 
-    /// Sets other scenarios.
+    /// Replaces the scenarios.
     pub fn scenarios(mut self, scenarios: &[&'a dyn Scenario]) -> Bench<'a> {
         self.sides[0].scenarios = scenarios.to_vec();
         self
@@ -64,26 +64,28 @@ impl<'a> Bench<'a> {
 
     /// Makes this process one rank of a group. All ranks make the same request; [`Request::path`]
     /// may differ. Rank 0 returns the combined result; every other rank returns only its own rows.
-    /// Where any rank fails, all end with an error, which names the rank on rank 0.
+    /// If any rank fails, all ranks return an error; the error of rank 0 names the rank that
+    /// failed.
     pub fn ranks(self, peers: Peers<'a>) -> Bench<'a> {
         Bench { peers, ..self }
     }
 
-    /// Measures the scenarios, and reports findings and advice.
+    /// Measures the scenarios, and returns the result with its findings and advice.
     ///
-    /// Rows run in turn, every second round backwards (M8). Files are created in a folder below
-    /// [`Request::path`], which is removed at the end, on an error, and when `stop` is raised.
+    /// The rows run in turn, in reverse order every second round (M8). Files are created in a new
+    /// folder below [`Request::path`]. The folder is removed at the end, on an error, and when
+    /// `stop` is raised.
     ///
     /// # Errors
     ///
     /// [`Error::Usage`] for an invalid request, [`Error::Interrupted`] if `stop` is raised before
-    /// any row had a run, else [`Error::Failed`]. If `stop` is raised later, the result covers the
-    /// runs so far and has the finding `interrupted`.
+    /// any row has run, otherwise [`Error::Failed`]. If `stop` is raised later, the result covers
+    /// the runs so far and contains the finding `interrupted`.
     pub fn run(&self, stop: &Stop, observer: &mut dyn Observer) -> Result<Document, Error> {
         Ok(self.run_all(stop, observer)?.remove(0))
     }
 
-    /// Like [`Bench::run`], with a result for each request.
+    /// Like [`Bench::run`], but returns a result for each request.
     pub(crate) fn run_all(
         &self,
         stop: &Stop,
@@ -170,7 +172,7 @@ impl<'a> Bench<'a> {
         Ok(documents)
     }
 
-    /// Calibrates, announces, and measures all plans of each side.
+    /// Calibrates the disks, announces the work, and measures all plans of every side.
     fn measure(
         &self,
         places: &[Place],
@@ -218,12 +220,12 @@ impl<'a> Bench<'a> {
         };
         let begun = speeds.iter().copied().zip(sides.iter().zip(places)).map(begin);
         let (mut outcomes, watches): (Vec<Outcome>, Vec<Watch>) = begun.unzip();
-        // The time that a plan leaves is the next one's.
+        // Time that a plan leaves unused passes to the next plan.
         let mut end = peers.of_first("the time", began.elapsed())?;
         let mut planned: Vec<_> = planned.into_iter().map(Vec::into_iter).collect();
         let mut is_interrupted = false;
         while !is_interrupted {
-            // The plans of the same number take turns.
+            // Plans with the same index take turns.
             let mut plans: Vec<Plan> = planned.iter_mut().filter_map(Iterator::next).collect();
             if plans.is_empty() {
                 break;
@@ -247,7 +249,8 @@ impl<'a> Bench<'a> {
             }
         }
         ticker.finish();
-        // Each plan keeps to its own part of the time. If the whole ended early, none was short.
+        // Each plan keeps within its part of the time. If the whole benchmark ended early, no plan
+        // was short of time.
         let is_early = began.elapsed() < end.mul_f64(EARLY_SHARE);
         for of in outcomes.iter_mut().flat_map(|of| &mut of.measured) {
             of.shortened = of.shortened.take().filter(|_| !is_early).map(|of| Shortened {
@@ -261,7 +264,8 @@ impl<'a> Bench<'a> {
         Ok(outcomes)
     }
 
-    /// Announces the bytes that the runs write at most, and the time of all of them.
+    /// Returns the announcement: the maximum number of bytes that the runs write, the space that
+    /// they need, and the time that they take.
     fn announcement(
         &self,
         first: &Place,
@@ -279,13 +283,13 @@ impl<'a> Bench<'a> {
         let ends = planned.iter().zip(speeds).map(|(plans, speed)| {
             plans.iter().fold(Duration::ZERO, |before, plan| plan.end(Some(speed), before))
         });
-        // Scenarios run one after another, and each removes its files.
+        // The scenarios run one after another and remove their files, so the largest decides.
         let space = |side: &Vec<Plan>| side.iter().map(|of| of.space_bytes).max().unwrap_or(0);
         let space_bytes: u64 = planned.iter().map(space).sum();
         Announcement {
             folder: first.scratch.path().to_owned(),
             space_bytes_max: space_bytes * ranks,
-            // Small files take whole blocks.
+            // Small files occupy whole blocks.
             written_bytes_max: most.max(space_bytes).saturating_mul(ranks),
             runs: plans().map(Plan::runs_total).sum(),
             is_limited: plans().all(Plan::is_limited),
@@ -294,7 +298,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The disk of a side, and the folder of the run.
+/// The disk of a side, and the folder of its run.
 struct Place {
     target: Target,
     /// The part of the disk that a rank may use.
@@ -321,7 +325,7 @@ impl<'a> Side<'a> {
         scenarios::answers(&self.scenarios, evidence)
     }
 
-    /// Plans the request, for a disk of this speed.
+    /// Returns the plans of the request for a disk of this speed.
     fn plan(
         &self,
         room: &Target,
@@ -331,7 +335,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the disk, and the part of it that a rank may use. Refuses a request that can't be
-    /// planned there.
+    /// planned for that part.
     fn disk(&self, peers: Peers) -> Result<(Target, Target), Error> {
         scratch::check_writable(&self.request.path)?;
         let target = device::examine(&self.request.path)?;
@@ -340,7 +344,7 @@ impl<'a> Side<'a> {
         Ok((target, room))
     }
 
-    /// Makes the folder of the run.
+    /// Creates the folder of the run, and describes its disk.
     fn make_place(
         &self,
         (target, room): (Target, Target),
@@ -359,12 +363,12 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the end of plans that take turns, beginning at `begin`.
+/// Returns when plans that start at `begin` and take turns will end.
 fn end_of(plans: &[Plan], speeds: &[Calibration], begin: Duration) -> Duration {
     plans.iter().zip(speeds).fold(begin, |end, (plan, speed)| plan.end(Some(speed), end))
 }
 
-/// Refuses files that ranks share of a scenario that makes its own.
+/// Refuses `--shared-file` for a scenario that creates its own kind of file.
 fn refuse_shared(request: &Request, planned: &[Plan]) -> Result<(), Error> {
     let shares = request.rank_files != RankFiles::PerRank;
     match planned.iter().find(|plan| shares && !plan.shares_files) {
@@ -377,7 +381,8 @@ fn refuse_shared(request: &Request, planned: &[Plan]) -> Result<(), Error> {
     }
 }
 
-/// Plans the requested scenarios, in the order of the registry, for a disk of this speed.
+/// Returns the plans of the requested scenarios, in the order of the registry, for a disk of this
+/// speed.
 pub(crate) fn plan(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -427,12 +432,13 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
     Ok(planned)
 }
 
-/// Returns the parts of the disk's speed that the plans want.
+/// Returns the parts of the disk's speed that the plans need to know.
 fn wanted(planned: &[Plan]) -> Vec<Wanted> {
     planned.iter().map(|plan| plan.wants).collect()
 }
 
-/// Reports folders left by killed runs, and the command that removes them.
+/// Reports the folders that killed runs left below `folder`, and the command that removes them.
+/// Returns their paths.
 pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
     let dead = scratch::leftovers(folder).into_iter().filter(|left| !left.alive);
     dead.map(|left| {
@@ -447,8 +453,9 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
     .collect()
 }
 
-/// Returns the disk with the space that a rank may use: an equal part of the fullest disk, as if
-/// all ranks used that disk. The space is the same for each rank, so that all plan alike.
+/// Returns the disk as one rank may use it: with an equal share of the fullest disk's free space,
+/// as if all ranks used that disk. The share is the same for each rank, so that all ranks make the
+/// same plan.
 fn share(target: &Target, peers: Peers) -> Result<Target, Error> {
     let mut shared = target.clone();
     let disk = (target::room_bytes(target), target.capacity_bytes, target.free_bytes);

@@ -1,6 +1,6 @@
-//! The calibration: half a second that measures the disk's speed. The maximum number of bytes of a
-//! run and the announced time follow from it. On a slow disk it continues until what it measures
-//! lasts.
+//! The calibration: measures the disk's speed in about half a second. This speed decides how many
+//! bytes a run may write, and what time is announced. On a slow disk, the calibration goes on until
+//! the measured speed is steady.
 
 use crate::settings::{
     CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SMALL_BYTES_MAX, Common, STREAM_BS_BYTES,
@@ -16,41 +16,42 @@ use wrote_jobs::jobs::Permissions;
 use wrote_jobs::machine::{target, watch};
 use wrote_result::Error;
 
-/// The maximum time of a stream, without a final flush.
+/// The maximum time of a stream, not counting its final flush.
 pub(crate) const TIME: Duration = Duration::from_millis(250);
-/// Shorter streams are not compared: their rates are too rough.
+/// The minimum times of two streams to be compared. The rates of shorter streams are too imprecise.
 const COMPARED_MIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(25)];
-/// Writes in flight: enough to keep most devices busy.
+/// The number of writes in flight, enough to keep most devices busy.
 const IODEPTH: u32 = 8;
-/// The time of a window of steps: a control group lets the operations of such a slice through at
-/// once.
+/// The length of a window of steps. A control group lets the operations of a time slice of this
+/// length through at once.
 const WINDOW: Duration = Duration::from_millis(100);
 /// The maximum number of windows.
 const WINDOWS: u32 = 8;
-/// A window whose steps take longer by more than this factor than the one before ends a burst.
+/// A burst has ended if a step takes more than this many times as long as in the previous window.
 const SLOWER: u32 = 2;
-/// The maximum number of pairs of short runs of a window, its most batches of small files, and the
-/// files of one.
+/// The maximum number of pairs of short runs in a window, the maximum number of batches of small
+/// files in a window, and the number of files in a batch.
 const RUNS: u32 = 16;
 const BATCHES: u32 = 10;
 const FILES: u32 = 50;
-/// The bytes of a short run and of a small file.
+/// The size of a short run and of a small file, in bytes.
 const SMALL_BYTES: usize = 4 << 10;
 const SMALL_FILES: u32 = WINDOWS * (RUNS * 2 + BATCHES * FILES);
 const _: () = assert!(SMALL_FILES as u64 * SMALL_BYTES as u64 <= CALIBRATION_SMALL_BYTES_MAX);
 
-/// The time of a run outside its clock for its data and its memory. A short run has none of them.
+/// The time that a run spends outside its measured time on its data and its memory. Short runs
+/// spend none.
 pub(crate) const BESIDE: Duration = Duration::from_millis(20);
 
-/// Returns the time to add to a run for the work outside its clock.
+/// Returns the time that a run takes in addition to its measured time.
 pub(crate) fn beside(speed: Option<&Calibration>, makes_files: bool) -> Duration {
     speed.unwrap_or(&Calibration::UNKNOWN).beside[usize::from(makes_files)]
 }
 
-/// The part of a disk's speed that a plan wants to know, besides the time of a short run.
+/// The part of a disk's speed that a plan needs to know, besides the time of a short run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing more.
+    /// Nothing else.
     Flush,
     /// The times of many small files.
     Files,
@@ -63,17 +64,18 @@ pub enum Wanted {
 pub struct Calibration {
     /// The speed of a direct stream, including its flush; infinite if none was measured.
     pub bytes_per_s: f64,
-    /// The bytes that the calibration wrote.
+    /// The number of bytes that the calibration wrote.
     pub written_bytes: u64,
-    /// The time of one small write with its flush.
+    /// The time that one small write takes, with its flush.
     pub flush: Duration,
-    /// The times of making a small file, of writing it to the device, and of removing it.
+    /// The times needed to create a small file, to write it to the device, and to remove it.
     pub file: [Duration; 3],
-    /// The time of a run outside its clock: on a file that is there, and on one that it makes.
+    /// The time of a run outside its measured time: on an existing file, and on a file that the run
+    /// creates.
     pub beside: [Duration; 2],
-    /// The bytes that the disk writes faster than its sustained rate, if any.
+    /// The burst that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
-    /// The rates of new blocks and of written ones.
+    /// The rates of writes into new blocks and over written blocks.
     pub first_touch: Option<FirstTouch>,
 }
 
@@ -89,7 +91,7 @@ impl Calibration {
         first_touch: None,
     };
 
-    /// Measures the disk. All ranks use the slowest speed.
+    /// Measures the disk. All ranks return the slowest of their speeds.
     ///
     /// # Errors
     ///
@@ -108,8 +110,8 @@ impl Calibration {
             speed.written_bytes += 2 * SMALL_BYTES as u64;
             short_runs(site)
         })?;
-        // Where operations are limited, any flush waits for earlier ones: of the file, its data, or
-        // the folder.
+        // Where the number of operations is limited, any flush (of the file, its data, or the
+        // folder) waits for the earlier ones.
         speed.flush = most(first.min((first + new) / 3))?;
         speed.beside = [most(written)?, BESIDE + most(first + new)?];
         if wanted.contains(&Wanted::Files) {
@@ -124,16 +126,17 @@ impl Calibration {
         Ok(speed)
     }
 
-    /// Returns the time to write these bytes as a stream; none if no stream was measured.
+    /// Returns the time needed to write `bytes` as a stream; zero if no stream was measured.
     pub(crate) fn time_of(&self, bytes: u64) -> Duration {
         Duration::try_from_secs_f64(bytes as f64 / self.bytes_per_s).unwrap_or(Duration::MAX)
     }
 }
 
-/// Takes steps until they take no longer than before, and returns the mean times of their parts in
-/// the last window.
+/// Repeats `step` until a window of steps is no longer much slower than the previous window, and
+/// returns the mean times of the step's parts in the last window.
 ///
-/// Thus a burst at the start is over, and a single stall does not count as the lasting speed.
+/// This waits until a burst at the start has ended, and does not mistake a single stall for the
+/// lasting speed.
 fn lasting<const N: usize>(
     steps_max: u32,
     mut step: impl FnMut() -> Result<[Duration; N], Error>,
@@ -158,8 +161,9 @@ fn lasting<const N: usize>(
     Ok(means)
 }
 
-/// Makes two short runs on one file. Returns the time of a write with its flush and the time
-/// outside, of the first run, which makes and removes the file, and of the second.
+/// Makes two short runs on one file. Returns, for the first run, the time of the write with its
+/// flush and the rest of its time, in which the file is created and removed; then the same two
+/// times for the second run.
 fn short_runs(site: &Site) -> Result<[Duration; 4], Error> {
     let (files, began) = (site.files("calibration", 1), Instant::now());
     let one = Sizes::one(SMALL_BYTES as u64);
@@ -171,7 +175,8 @@ fn short_runs(site: &Site) -> Result<[Duration; 4], Error> {
     Ok([first, began.elapsed() - second - first, again, second - again])
 }
 
-/// Makes small files, writes them to the device, and removes them.
+/// Creates small files, writes them to the device, and removes them. Returns the times of these
+/// parts.
 fn files(site: &Site) -> Result<[Duration; 3], Error> {
     let (paths, began) = (site.files("calibration", FILES), Instant::now());
     for path in &paths {
@@ -187,11 +192,11 @@ fn files(site: &Site) -> Result<[Duration; 3], Error> {
     Ok([made, written - made, began.elapsed() - written])
 }
 
-/// Measures a stream. The flush at its end shows the device's speed where the file system refuses
-/// direct I/O. Its first part is then written once more, over the same blocks.
+/// Measures a stream. Its final flush shows the device's speed even if the file system refuses
+/// direct I/O. The first part of the stream is then written again, over the same blocks.
 ///
-/// If the first write takes as long as a stream may, also again, it is the stream: a full queue
-/// might take a minute.
+/// If a single write takes as long as a stream may, and takes as long when it is repeated, it
+/// serves as the stream, because a full queue of such writes might take a minute.
 fn write_stream(site: &Site, common: &Common) -> Result<Calibration, Error> {
     let bs_bytes = common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
     let bytes = common.calibration_bytes_max().min(target::room_bytes(site.target) / 2);
@@ -220,7 +225,7 @@ fn write_stream(site: &Site, common: &Common) -> Result<Calibration, Error> {
         first_bytes_per_s: written.bytes_per_s(),
         again_bytes_per_s: again.bytes_per_s(),
     });
-    // A stall in one part must not hide the limit.
+    // A stall in one of the parts must not hide the limit.
     let limits = watch::limits(site.device());
     let of_limit = |part: &Written| stream::of_limit(&limits, part.bytes, part.elapsed);
     let burst = written.burst.or_else(|| of_limit(&written));
@@ -234,7 +239,7 @@ fn write_stream(site: &Site, common: &Common) -> Result<Calibration, Error> {
     })
 }
 
-/// A file written for the time of a stream.
+/// The result of writing a file for the time of a stream.
 struct Written {
     bytes: u64,
     elapsed: Duration,
@@ -247,8 +252,8 @@ impl Written {
     }
 }
 
-/// Writes a file of `sizes` for the time of a stream, over the blocks that it has, if any. It
-/// stays.
+/// Writes a file of `sizes` for the time of a stream, over its existing blocks if it has any. The
+/// file is kept.
 fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, Error> {
     let job = sizes.fill(sizes.bs_bytes, sizes.iodepth).with(|job| job.pace.runtime = Some(TIME));
     let permissions = Permissions { fill: true, overwrite: true, ..Permissions::default() };
@@ -261,8 +266,8 @@ fn write_once(sizes: &Sizes, files: &[PathBuf], site: &Site) -> Result<Written, 
 mod tests {
     use super::*;
 
-    /// Takes steps of these milliseconds, and repeats the last. Returns what lasts, and how many
-    /// steps that took.
+    /// Runs steps that take the given milliseconds, and repeats the last one. Returns the lasting
+    /// time of a step and the number of steps taken.
     fn lasts(steps: &[f64]) -> (f64, usize) {
         let mut taken = 0;
         let [lasts, none] = lasting(1000, || {
@@ -294,7 +299,7 @@ mod tests {
 
     #[test]
     fn operations_let_through_in_batches_have_their_mean_time() {
-        // Flushes on a disk of 150 operations per second, in slices of 0.1 s.
+        // Flush times on a disk limited to 150 operations per second, in slices of 0.1 s.
         let of_a_slice = [[2.5, 0.6, 106.0], [1.7, 16.0, 94.0], [2.6, 11.0, 98.0]].concat();
         let (found, _) = lasts(&of_a_slice.repeat(9));
         assert!((30.0..45.0).contains(&found), "{found}");

@@ -1,5 +1,5 @@
-//! A supervised child process: watched, limited, and killed with all its descendants. Starts every
-//! child of a measurement.
+//! Supervised child processes: each is watched, limited, and killed with all its descendants. Every
+//! child of a measurement is started by this module.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -15,42 +15,42 @@ use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The longest wait while a program's file is busy. Other threads' children reach their `execve`
-/// long before.
+/// The maximum time to wait while a program's file is busy. The children of other threads reach
+/// their `execve` far sooner.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// The default capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-/// The maximum number of reads of a pipe after the child has ended: covers the largest pipe of an
-/// ordinary user (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps
+/// The maximum number of reads of a pipe after the child has ended. It covers the largest pipe of
+/// an ordinary user (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps
 /// writing.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
 /// The limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After this time the child is killed.
+    /// The time limit, after which the child is killed.
     pub timeout: Duration,
-    /// The bytes of standard output to keep, from its start. The rest is discarded.
+    /// The number of bytes of standard output to keep, from its start. The rest is discarded.
     pub stdout_bytes_max: usize,
-    /// The bytes of standard error to keep, from its end.
+    /// The number of bytes of standard error to keep, from its end.
     pub stderr_bytes_max: usize,
-    /// Kills the group if this process is killed. This is done by a shell, which takes a
-    /// millisecond to start and counts as a child of this process.
+    /// Whether the group is killed if this process is killed. A shell does this; it takes a
+    /// millisecond to start, and is one more child of this process.
     pub is_kept: bool,
 }
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It exited, or was killed by a signal that we did not send.
+    /// The child exited, or died of a signal that we did not send.
     Exited(ExitStatus),
-    /// It exceeded its time limit.
+    /// The child exceeded its time limit.
     TimedOut,
 }
 
 impl End {
-    /// Describes the failure, to follow the program's name: `ended with exit code 3`, `was ended by
-    /// SIGSEGV`; `None` for exit code 0. For a timeout the caller adds the limit.
+    /// Describes the failure in words that follow the program's name: `ended with exit code 3`,
+    /// `was ended by SIGSEGV`; `None` for exit code 0. For a timeout, the caller adds the limit.
     pub fn failure(self) -> Option<String> {
         match self {
             End::TimedOut => Some("took too long and was ended".into()),
@@ -67,10 +67,10 @@ impl End {
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
-        // Rustix uses longer names than signal(7) for these.
+        // Rustix has longer names than signal(7) for these two signals.
         Some(Signal::ABORT) => "SIGABRT".into(),
         Some(Signal::ALARM) => "SIGALRM".into(),
-        // Its debug form is `"Signal::SEGV"`.
+        // The debug form of a signal is `"Signal::SEGV"`.
         Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
         None => format!("signal {number}"),
     }
@@ -81,13 +81,13 @@ fn signal_name(signal: Option<i32>) -> String {
 pub struct Outcome {
     /// How the child ended.
     pub status: End,
-    /// The first bytes of its standard output.
+    /// The first bytes of the child's standard output.
     pub stdout: Vec<u8>,
-    /// The length of its whole standard output.
+    /// The length of the child's whole standard output.
     pub stdout_total_bytes: u64,
-    /// The last bytes of its standard error.
+    /// The last bytes of the child's standard error.
     pub stderr: Vec<u8>,
-    /// The time from start to end, in seconds.
+    /// The time from the child's start to its end, in seconds.
     pub elapsed_s: f64,
 }
 
@@ -97,11 +97,11 @@ impl Outcome {
     }
 }
 
-/// Runs `command` to its end, in its own process group and with empty standard input. Calls `look`
-/// with its process ID every few milliseconds.
+/// Runs `command` to its end, in a separate process group and with an empty standard input. Calls
+/// `look` with the child's process ID every few milliseconds.
 ///
-/// On return or panic, the child has been waited for and its whole group was sent SIGKILL, so no
-/// background process of the group remains. A process in another session gets no signal and may
+/// On return or panic, the child has been waited for and its whole group has been sent SIGKILL, so
+/// no background process of the group remains. A process in another session gets no signal and may
 /// still hold the pipes; this function does not wait for it.
 ///
 /// # Errors
@@ -153,8 +153,9 @@ pub fn supervise(
     })
 }
 
-/// Starts the child. A newly written program is busy (`ETXTBSY`, execve(2)) while another thread's
-/// child, not yet past its `execve`, holds our file descriptors. This waits for that child.
+/// Starts the child. A newly written program is busy (`ETXTBSY`, execve(2)) while a child of
+/// another thread has not reached its `execve` and still holds our file descriptors. This function
+/// waits until the program is no longer busy.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     let started = Instant::now();
     loop {
@@ -176,15 +177,15 @@ struct Group {
     child: Child,
     /// The group's leader: the keeper, or else the child.
     leader: Pid,
-    /// Signals the child's exit at once; `None` before Linux 5.3.
+    /// A descriptor that becomes readable as soon as the child exits; `None` before Linux 5.3.
     pidfd: Option<OwnedFd>,
     keeper: Option<Keeper>,
     ended: bool,
 }
 
 impl Group {
-    /// Starts a child in the process group of `keeper`, which kills it if this process dies, or in
-    /// its own.
+    /// Starts a child in the process group of `keeper`, which kills the group if this process dies;
+    /// without a keeper, in a new group.
     fn start(command: &mut Command, keeper: Option<Keeper>) -> io::Result<Group> {
         let kept_by = keeper.as_ref().map(|keeper| Pid::from_child(&keeper.shell));
         let child = spawn(command.process_group(kept_by.map_or(0, Pid::as_raw_pid)))?;
@@ -194,8 +195,8 @@ impl Group {
         Ok(Group { child, leader: kept_by.unwrap_or(id), pidfd, keeper, ended: false })
     }
 
-    /// Returns whether the child has ended. It stays a zombie so that its ID can't be reused before
-    /// [`Group::end`].
+    /// Returns whether the child has ended. An ended child stays a zombie so that its ID can't be
+    /// reused before [`Group::end`].
     fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
@@ -205,7 +206,7 @@ impl Group {
         }
     }
 
-    /// Waits until the child ends, prints something (one piece is read), or `pause` is over.
+    /// Reads the child's output until the child ends or `pause` has passed.
     fn wait_or_read(&self, pipes: &mut [&mut Pipe; 2], pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -238,14 +239,14 @@ impl Group {
         Events { pipes: [next(), next()], end: next() }
     }
 
-    /// Kills the rest of the group, and waits for the child.
+    /// Kills what remains of the group, and waits for the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
-        // Both fail only if no process is left. The child may have joined another group.
+        // Both calls fail only if no process is left. The child may have joined another group.
         let _ = kill_process_group(self.leader, Signal::KILL);
         let _ = self.child.kill();
-        // The keeper is not dropped earlier: until the leader is waited for, its ID can't be
-        // reused.
+        // The keeper is dropped only now, because the group's ID can't be reused until its leader
+        // has been waited for.
         self.keeper = None;
         self.child.wait()
     }
@@ -260,8 +261,8 @@ impl Drop for Group {
     }
 }
 
-/// Reports that it is ready, and waits for the end of its input, which comes when this process has
-/// ended.
+/// The keeper's script. It reports that it is ready, waits for the end of its input (which comes
+/// when this process ends), and kills its group.
 const SCRIPT: &str = "echo; read -r _; kill -s KILL 0";
 
 /// A shell that kills its process group when this process dies, even by SIGKILL. The parent-death
@@ -272,8 +273,8 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the shell and waits until it is ready, so that its start is not part of what is
-    /// measured.
+    /// Starts the shell and waits until it is ready, so that the measurement does not include the
+    /// start of the shell.
     fn start() -> io::Result<Keeper> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT]).process_group(0);
@@ -287,7 +288,7 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// Ends the shell before it reads the end of its input.
+    /// Kills the shell before it can read the end of its input.
     fn drop(&mut self) {
         let _ = self.shell.kill();
         let _ = self.shell.wait();
@@ -300,7 +301,7 @@ struct Events {
     end: bool,
 }
 
-/// Selects the bytes of a pipe to keep: the first or the last.
+/// The bytes of a pipe to keep: the first or the last ones.
 #[derive(Clone, Copy)]
 enum Keep {
     First(usize),
@@ -309,7 +310,7 @@ enum Keep {
 
 /// Our end of a pipe from the child, in non-blocking mode.
 struct Pipe {
-    /// `None` after the last byte.
+    /// The end of the pipe; `None` after the last byte.
     source: Option<File>,
     keep: Keep,
     kept: Vec<u8>,
@@ -355,7 +356,8 @@ impl Pipe {
             }
             Keep::Last(max) => {
                 self.kept.extend_from_slice(&self.piece[..count]);
-                // Not each time, because it moves the kept bytes.
+                // The oldest bytes are not dropped after each piece, because dropping them moves
+                // the kept bytes.
                 if self.kept.len() > 2 * max + PIPE_BYTES {
                     self.kept.drain(..self.kept.len() - max);
                 }
@@ -379,11 +381,11 @@ impl Pipe {
     }
 }
 
-/// The maximum number of characters of another program's line.
+/// The maximum number of characters shown of another program's line.
 const CHARS_MAX: usize = 200;
 
-/// Makes a line of another program safe and short for a terminal: trims it, replaces
-/// control characters, and truncates it to `chars_max`.
+/// Returns a line of another program in a form that is safe and short enough for a terminal:
+/// trimmed, without control characters, and truncated to `chars_max`.
 pub(crate) fn shown(line: &str, chars_max: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -395,8 +397,8 @@ pub(crate) fn shown(line: &str, chars_max: usize) -> String {
     shown
 }
 
-/// Returns the most informative line of an error message: the last that reports an error (many
-/// languages print its origin first), else the last.
+/// Returns the most informative line of an error message: the last line that reports an error, or
+/// else the last line. Many languages print the origin of an error first.
 pub(crate) fn complaint(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().filter(|line| !line.trim().is_empty());

@@ -1,14 +1,14 @@
-//! Chooses the best row, with reasons.
+//! Chooses the best row, and explains the choice.
 
 use crate::names::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds, significant};
 
-/// CPU costs that differ by less than this factor count as equal.
+/// CPU costs that differ by less than this factor are treated as equal.
 const SAME_COST: f64 = 1.1;
 
-/// Answers each question by the best of the rows below a name.
+/// Answers each question with the fastest of the rows below a name.
 pub(crate) fn best(evidence: &Evidence, asked: &[(&str, &str)]) -> Vec<Answer> {
     let answer = |(question, below): &(&str, &str)| {
         let rows = evidence.rows.iter().filter(|row| is_below(&row.name, below));
@@ -30,8 +30,8 @@ pub(crate) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Chooses the fastest of `rows`. Among those with no measurable difference from it, prefers
-    /// the least effort, then the least CPU.
+    /// Chooses the fastest of `rows`. Among the rows with no measurable difference from it, prefers
+    /// the least complex one, then the one that takes the least CPU time.
     pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
         let rows: Vec<&Row> = rows.filter(|row| row.throughput() > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
@@ -47,7 +47,8 @@ impl<'a> Choice<'a> {
         Some(Choice { row, fastest, tied, next })
     }
 
-    /// Explains the choice: speed, cost, ties and lead.
+    /// Explains the choice by its speed, its cost, the rows tied with it, and its lead over the
+    /// next row.
     pub(crate) fn reason(&self, speed: fn(&Row) -> String) -> String {
         let row = self.row;
         let cost = seconds(row.cpu_s_per_gb());
@@ -83,8 +84,8 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Returns the effort that a way requires of a programmer: first its pitfalls, then its flushes.
-/// `write()` with one flush at the end comes first.
+/// Returns the effort that a method demands of a programmer, for sorting: first its pitfalls, then
+/// its flushes. `write()` with one flush at the end sorts first.
 pub(crate) fn effort(row: &Row) -> (u32, u32) {
     let flushes = match settings(row).sync {
         sync if sync.is_seldom() => 0,
@@ -94,7 +95,7 @@ pub(crate) fn effort(row: &Row) -> (u32, u32) {
     (complexity(row), flushes)
 }
 
-/// Returns how many things a program must get right; 0 for whole files.
+/// Returns the number of things that a program must get right; 0 for whole files.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
     if row.view() == View::Files {
@@ -107,8 +108,8 @@ pub(crate) fn complexity(row: &Row) -> u32 {
         + u32::from(settings.numjobs > 1)
 }
 
-/// Returns whether the row is `O_DIRECT` on a file system in memory, which accepts it, and has
-/// nothing to bypass.
+/// Returns whether the row uses `O_DIRECT` on a file system in memory, which accepts the flag but
+/// has no cache to bypass.
 pub(crate) fn is_void(evidence: &Evidence, row: &Row) -> bool {
     evidence.in_memory && settings(row).direct
 }
@@ -129,12 +130,12 @@ pub(crate) fn records(row: &Row) -> String {
     format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
 }
 
-/// Returns operations per second, as the median over the runs.
+/// Returns the operations per second, as text: the median over the runs.
 pub(crate) fn per_s(row: &Row) -> String {
     significant(row.iops())
 }
 
-/// Returns a function's body from the text of an example.
+/// Returns the body of a function in the text of an example.
 pub(crate) fn body_of(examples: &str, function: &str) -> String {
     let begins = [format!("pub fn {function}("), format!("pub async fn {function}(")];
     let is_begin = |line: &str| begins.iter().any(|begin| line.starts_with(begin));
@@ -143,7 +144,7 @@ pub(crate) fn body_of(examples: &str, function: &str) -> String {
     lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The columns that remain for code, after its label, on a terminal of 80 columns.
+/// The number of columns that remain for code, after its label, on a terminal of 80 columns.
 #[cfg(test)]
 pub(crate) const CODE_COLUMNS_MAX: usize = 69;
 

@@ -1,5 +1,5 @@
-//! Tests whether a disk suits programs: runs each program's pattern, and judges its published
-//! rules.
+//! Tests whether a disk suits programs: runs each program's write patterns, and judges the disk by
+//! the program's published rules.
 
 mod neighbour;
 mod programs;
@@ -23,20 +23,22 @@ use wrote_result::{Error, Stop};
 /// A request to test whether a disk suits programs.
 #[derive(Clone, Debug)]
 pub struct FitRequest {
-    /// The programs.
+    /// The programs to test the disk for.
     pub programs: Vec<Program>,
-    /// The folder below which runs create theirs.
+    /// The folder in which runs create their folders.
     pub path: PathBuf,
-    /// The time to take; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
+    /// The time limit; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
     pub time: Option<Duration>,
-    /// Runs of each pattern, alone and with each neighbour, whatever time they take. If `None`, as
-    /// many as the time allows: [`FitRequest::RUNS`], or a few more where runs end early.
+    /// The number of runs of each pattern, alone and under each background load, however long they
+    /// take. If `None`, as many as the time allows: [`FitRequest::RUNS`], or a few more if runs end
+    /// early.
     pub runs: Option<u32>,
-    /// Time to write first, and before each run, to use up the drive's cache and a volume's credit.
+    /// The time to write at the start to use up the drive's cache and a volume's credit. Each run
+    /// is then preceded by more such writes.
     pub sustained: Option<Duration>,
-    /// Other work on the disk.
+    /// The background loads to test the disk under.
     pub neighbours: Vec<Neighbour>,
-    /// The neighbours' folder; `path` if `None`.
+    /// The folder for the files of the background load; `path` if `None`.
     pub neighbour_path: Option<PathBuf>,
     /// The command line, for the result.
     pub command: Vec<String>,
@@ -47,17 +49,17 @@ pub struct FitRequest {
 impl FitRequest {
     /// The default number of runs per pattern.
     pub const RUNS: u32 = 8;
-    /// The usual time for one program, and for several.
+    /// The usual time for one program, and for several programs.
     const TIMES: [Duration; 2] = [Duration::from_secs(40), Duration::from_secs(300)];
 
-    /// Returns the usual time: as much with each neighbour as alone.
+    /// Returns the usual time. Each background load gets as much time as the runs without one.
     pub fn usual_time(&self) -> Duration {
         let is_one = self.programs.len() == 1;
         Self::TIMES[usize::from(!is_one)] * (1 + self.neighbours.len() as u32)
     }
 }
 
-/// Runs the patterns of the programs in turn, and judges their rules.
+/// Runs the patterns of the programs in turn, and judges the disk by the programs' rules.
 ///
 /// # Errors
 ///
@@ -84,8 +86,8 @@ pub fn fit(
     Ok(document)
 }
 
-/// Judges a program's rules by its rows; `is_lost` states that no flush survives a power loss.
-/// Patterns without a published rule are reported without verdict.
+/// Judges the disk by a program's rules, from its rows. `is_lost` means that no flush survives a
+/// power loss. Patterns without a published rule are reported without a verdict.
 fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: bool) -> Fit {
     let mut rules = Vec::new();
     for pattern in &program.patterns {
@@ -110,7 +112,7 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
             let name = row_name(program, pattern, neighbour);
             rows.iter().find(|row| row.name == name).copied()
         };
-        // A row that there was no time for leaves its rules undecided.
+        // If there was no time for a row, its rules stay undecided.
         let missing = Row { name: row_name(program, pattern, None), ..Row::default() };
         let alone = row_of(None).unwrap_or(&missing);
         for mut rule in asked {
@@ -121,7 +123,7 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
                     rule.judge_beside(neighbour.as_str(), alone, row);
                 }
             }
-            // Such a flush returns from memory or from a cache: its time is not a disk's.
+            // Such a flush returns from memory or from a cache, so its time is not the disk's.
             if is_lost && pattern.job.has_flushes() {
                 rule.refuse();
             }

@@ -1,9 +1,10 @@
-//! Compares the I/O of languages: the same work by a small program in each, in turn.
+//! Compares the I/O of programming languages: a small program in each language does the same work,
+//! in turn.
 //!
 //! [`catalogue`] holds the languages, each in a folder of `langs/` embedded in this library.
 //! [`langs`] finds the installed ones, builds the programs into a cache folder, and measures each
-//! program in each workload as a row of the common loop, beside the drive's own rate.
-//! `langs/README.md` defines a program's work.
+//! program in each workload as a row of the common measurement loop, along with the drive's own
+//! rate. `langs/README.md` defines what a program must do.
 
 mod answer;
 mod build;
@@ -36,12 +37,12 @@ use workload::{LINE_BYTES, tables};
 use wrote_result::document::{Document, Language, Row, Source, State};
 use wrote_result::{Error, Stop};
 
-/// More than any disk holds.
+/// A size larger than any disk.
 const SIZE_BYTES_MAX: u64 = 1 << 50;
 const SAVES_MAX: u64 = 1_000_000;
 const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
 
-/// Options of a comparison of languages.
+/// The options of a comparison of languages.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The folder to measure.
@@ -55,7 +56,8 @@ pub struct Request {
     /// The size of the file that is written and read byte by byte. `None` uses as much as each
     /// language processes in its slice of the time, at most [`Request::SIZE_BYTES`].
     pub size_bytes: Option<u64>,
-    /// Runs of each program in each workload, besides the trials that come first.
+    /// The number of runs of each program in each workload, not counting the trial runs before
+    /// them.
     pub runs: u32,
     /// The number of saves of each text in a run. `None` uses as many as fit into a slice of the
     /// time, at most [`Request::SAVES`].
@@ -63,16 +65,16 @@ pub struct Request {
     /// The number of appended lines. `None` uses as many as fit into a slice of the time, at most
     /// [`Request::LINES`].
     pub lines: Option<u64>,
-    /// The time from the program's start to its end. `None` is [`Request::WITHIN`], or any time if
-    /// an amount is fixed.
+    /// The time limit, from the start of `wrote` to its end. `None` means [`Request::WITHIN`], or
+    /// no limit if an amount is fixed.
     pub within: Option<Duration>,
-    /// The program's start; the time of the call if `None`.
+    /// The time at which `wrote` started; the time of the call if `None`.
     pub began: Option<Instant>,
-    /// Whether to also read with the file dropped from the page cache.
+    /// Whether to read the file also after it was dropped from the page cache.
     pub drop_caches: bool,
-    /// The time limit of one run; a program that exceeds it is killed.
+    /// The time limit of one run. A program that exceeds it is killed.
     pub timeout: Duration,
-    /// The path of `wrote`, for its own rows; `None` omits them.
+    /// The path of `wrote`, for the rows of `wrote` itself; `None` omits them.
     pub wrote: Option<PathBuf>,
     /// The folder in which programs are built and reused by later runs.
     pub cache: PathBuf,
@@ -87,7 +89,7 @@ impl Request {
     pub const WITHIN: Duration = Duration::from_secs(300);
     /// 256 million bytes.
     pub const SIZE_BYTES: u64 = 256_000_000;
-    /// As many as of other rows.
+    /// The same number of runs as in other scenarios.
     pub const RUNS: u32 = crate::plan::RUNS;
     /// A thousand saves of each text.
     pub const SAVES: u32 = 1000;
@@ -142,14 +144,14 @@ impl Request {
     }
 }
 
-/// Measures the languages.
+/// Measures the I/O of the languages.
 ///
-/// A program's fault (a crash, a hang, a wrong byte, a false report) is recorded for it alone.
-/// Other programs' results stay valid.
+/// A program's fault (a crash, a hang, a wrong byte, a false report) is recorded for that program
+/// alone. The results of other programs stay valid.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] for an invalid request or if no requested language is installed, else like
+/// [`Error::Usage`] for an invalid request or if no requested language is installed, otherwise like
 /// [`Bench::run`].
 pub fn langs(
     request: &Request,
@@ -180,14 +182,15 @@ pub fn langs(
     Ok(document)
 }
 
-/// Sorts the rows of each workload, the fastest first: by throughput, or by the median save.
+/// Sorts the rows of each workload, the fastest first: by throughput, or by the median time of a
+/// save.
 fn sort(rows: &mut [Row]) {
     for of_workload in rows.chunk_by_mut(|one, other| one.workload == other.workload) {
         of_workload.sort_by(order);
     }
 }
 
-/// Orders two rows of a workload, the faster first.
+/// Compares two rows of a workload. The faster row comes first.
 fn order(one: &Row, other: &Row) -> Ordering {
     match (one.latency(), other.latency()) {
         (Some(one), Some(other)) => one.p50.cmp(&other.p50),
@@ -195,7 +198,7 @@ fn order(one: &Row, other: &Row) -> Ordering {
     }
 }
 
-/// Refuses a comparison without programs.
+/// Refuses a comparison without any program to run.
 fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Error> {
     if !chosen.is_empty() {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Suggests the known name that a user probably meant. It is a separate file because scenarios,
-//! programs and languages use it, and none of them imports another.
+//! Suggests the known name that a user probably meant. Scenarios, programs and languages use this
+//! separate file, and none of them imports another.
 
-/// The minimum similarity of two names (1 is equal) for a suggestion.
+/// The minimum similarity of two names for a suggestion. Equal names have a similarity of 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// Returns the most similar of the `known` names, if any is similar enough.
+/// Returns the `known` name that is most similar to `name`, if any is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
     let near = known.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;

@@ -1,4 +1,4 @@
-//! A plan: rows, each composed once, and the work that makes their runs.
+//! A plan: rows, each composed once, and the work that runs them.
 
 use crate::calibration::{self, Calibration, Wanted};
 use crate::names::is_below;
@@ -15,7 +15,7 @@ use wrote_jobs::report::Repeated;
 use wrote_result::document::{Fallback, Knee, Row, Run, Scenario, Settings, SettingsPair};
 use wrote_result::{Error, stats};
 
-/// The default number of runs per row: enough for an interval, few enough for a minute.
+/// The default number of runs per row: enough for an interval, and few enough for a minute.
 pub const RUNS: u32 = 5;
 
 /// One run of one row.
@@ -23,14 +23,14 @@ pub const RUNS: u32 = 5;
 pub struct Turn {
     /// The row's index.
     pub row: usize,
-    /// The round, from 0.
+    /// The number of the round, from 0.
     pub round: u32,
 }
 
 /// Returns the order of the runs of `rows` rows in these rounds.
 ///
-/// Every second round runs backwards. Thus no row always follows the same other row, and a steady
-/// drift affects all rows alike (M8).
+/// Every second round runs backwards. Thus no row always follows the same row, and a steady drift
+/// affects all rows alike (M8).
 pub(crate) fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
     let of_round = move |round: u32| {
         (0..rows).map(move |row| Turn {
@@ -41,41 +41,42 @@ pub(crate) fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = T
     rounds.flat_map(of_round)
 }
 
-/// The fewest runs of a row with an interval. Student's t then has two degrees of freedom. With
-/// only one, the interval would span a dozen standard errors, too wide to distinguish anything
-/// (M8).
+/// The minimum number of runs for a row to have an interval. Student's t then has two degrees of
+/// freedom. With only one degree, the interval would span a dozen standard errors, too wide to show
+/// any difference (M8).
 pub const RUNS_MIN: u32 = 3;
 
-/// The time of a default run, in which it writes the maximum number of bytes of a measurement.
+/// The time in which a default run writes the maximum number of bytes of a measurement.
 const USUAL_TIME: Duration = Duration::from_secs(12);
 
-/// The part of the time and of the bytes of a default run that the writers of one log have, and as
-/// much for reads.
+/// The default run gives one part in this many of its time and its bytes to the writers of one log,
+/// and another to reads.
 pub(crate) const PART: u32 = 10;
 
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The requested names.
+    /// The requested names of scenarios, workloads and rows.
     pub only: &'a [String],
-    /// The validated common settings.
+    /// The common settings, which have been validated.
     pub common: &'a Common,
     /// The disk under the path.
     pub target: &'a Target,
-    /// The time from the start to the end, where the request limits it.
+    /// The time limit from the start to the end, if the request has one.
     pub within: Option<Duration>,
-    /// The speed of the disk, once calibrated.
+    /// The speed of the disk, once it is calibrated.
     pub speed: Option<&'a Calibration>,
 }
 
 impl Call<'_> {
-    /// Returns whether the request names neither rows nor amounts: the first screen is measured.
+    /// Returns whether the request names neither rows nor amounts. The first screen is then
+    /// measured.
     pub fn is_default(&self) -> bool {
         self.only.is_empty() && !self.common.has_amount()
     }
 
-    /// Returns the maximum number of bytes that a scenario writes, which may be more in a longer
-    /// time.
+    /// Returns the maximum number of bytes that a scenario writes. It grows with a time limit that
+    /// is longer than usual.
     pub(crate) fn written_bytes_max(&self) -> u64 {
         let bytes = self.common.written_bytes_max(self.target);
         let within = self.within.filter(|_| self.common.wear.is_none());
@@ -89,78 +90,80 @@ impl Call<'_> {
     }
 }
 
-/// The rows of a scenario, measured in turn. The module `rounds` has the loop around them.
+/// The rows of a scenario, which are measured in turn by the loop in the module `rounds`.
 pub struct Plan<'a> {
     /// The scenario's name.
     pub name: &'static str,
     /// The question that the rows answer.
     pub question: String,
-    /// The rows, in their order.
+    /// The rows, in the order of the first round.
     pub rows: Vec<RowSpec>,
-    /// Requested rows that this machine can't measure, with reasons.
+    /// The requested rows that can't be measured on this machine, with the reasons.
     pub left_out: Vec<(String, String)>,
-    /// Runs per row.
+    /// The number of runs per row.
     pub runs: u32,
     /// The number of runs in [`Work::prepare`].
     pub runs_before: u32,
-    /// The time of [`Work::prepare`] and of files that first runs lay out, without
+    /// The time of [`Work::prepare`], and of the files that first runs lay out, not counting
     /// `prepared_bytes`.
     pub prepare: Duration,
-    /// The time that was asked for, if there is one.
+    /// The time limit, if the user asked for one.
     pub within: Option<Within>,
-    /// Whether the request has an amount, so that every run is made in any time.
+    /// Whether the request fixes an amount, so that every run is made, however long it takes.
     pub is_whole: bool,
-    /// Whether its runs are judged: each one that other programs disturbed is made again, once.
+    /// Whether the runs are judged. A run that other programs disturbed is then repeated, once.
     pub is_judged: bool,
-    /// Whether the request has an amount of each run, which then takes no longer slice.
+    /// Whether the request fixes the amount of each run, so that spare time adds no runs.
     pub is_sized: bool,
     /// The maximum number of bytes in the folder at any time.
     pub space_bytes: u64,
-    /// The maximum number of bytes that all runs share, written as a stream.
+    /// The maximum number of bytes that all runs share. They are written as a stream.
     pub prepared_bytes: u64,
-    /// The maximum number of bytes of further rounds beyond what all runs may write.
+    /// The maximum number of bytes that additional rounds may write beyond the announced runs.
     pub spare_bytes: u64,
-    /// Whether its rows are jobs on [`Site::job_files`], which ranks may share.
+    /// Whether the rows are jobs on [`Site::job_files`], which ranks may share.
     pub shares_files: bool,
-    /// The part of the disk's speed from which the bytes and the time of its runs follow.
+    /// The part of the disk's speed that determines the bytes and the time of the runs.
     pub wants: Wanted,
-    /// Makes the runs.
+    /// The work that makes the runs.
     pub work: Box<dyn Work + 'a>,
 }
 
-/// A row of the result, without the figures that its runs measure.
+/// A row of the result, without the figures that its runs will measure.
 #[derive(Clone, Debug, Default)]
 pub struct RowSpec {
-    /// The row's name, workload, words and view, and the event that its writes survive.
+    /// The row's name, workload, words and view, and the worst event that its writes survive.
     pub row: Row,
-    /// 0 is the most important. Where time is short, the others are left out first.
+    /// The rank of the row; 0 is the most important. If time is short, the least important rows are
+    /// left out first.
     pub importance: usize,
-    /// The time of a run, which ends after its slice or its bytes: at the calibrated speed, and not
-    /// much less than it takes. What is left of it are further runs.
+    /// The time of a run at the calibrated speed. A run ends after its slice or after its bytes,
+    /// and does not take much longer than this time. Time that is left over goes to additional
+    /// runs.
     pub time: Duration,
-    /// The time that its preparation and its check take besides.
+    /// The additional time that a run takes to prepare and to check.
     pub beside: Duration,
-    /// The maximum number of bytes that a run writes; `u64::MAX` if only its time ends it.
+    /// The maximum number of bytes that a run writes; `u64::MAX` if only a time limit ends the run.
     pub bytes_max: u64,
     /// Whether [`Work::clear`] removes files of the row.
     pub makes_files: bool,
-    /// Whether its runs would disturb the runs of other rows, and come after all of them.
+    /// Whether the row runs after all other rows, because its runs would disturb theirs.
     pub is_last: bool,
-    /// Whether the question is about other work on the disk at the same time.
+    /// Whether the row measures the disk under a background load.
     pub has_neighbour: bool,
 }
 
 impl RowSpec {
-    /// Returns the planned part of a round.
+    /// Returns the planned time of a run, with everything around it.
     pub(crate) fn share(&self, speed: Option<&Calibration>) -> Duration {
         self.time + self.beside + calibration::beside(speed, self.makes_files)
     }
 }
 
-/// Makes the runs of a plan, and the files that they share.
+/// The runs of a plan, and the files that they share.
 pub trait Work {
-    /// Creates everything that all runs share, and measures the figures from which the amount of a
-    /// run follows.
+    /// Creates everything that the runs share, and measures the figures that determine the amount
+    /// of a run.
     ///
     /// # Errors
     ///
@@ -168,9 +171,10 @@ pub trait Work {
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         Ok(Prepared::default())
     }
-    /// Makes one timed run of `row`, or of both directions of a row that reads and writes. Without
-    /// a row of the run, `row` has failed: it ends with its earlier runs. The run's files stay.
-    /// Several ranks run it at once, each with the same number of timed parts.
+    /// Makes one timed run of `row`, or of both directions of a row that reads and writes, and
+    /// keeps the files of the run. If the result contains no row, `row` has failed, and ends with
+    /// its earlier runs. Several ranks call this function at the same time, each with the same
+    /// number of timed parts.
     ///
     /// # Errors
     ///
@@ -186,11 +190,11 @@ pub trait Work {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] names a file that could not be removed.
+    /// [`Error::Failed`], which names the file that could not be removed.
     fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// Releases everything that all runs shared, and removes its files, unless the site keeps them.
+    /// Releases everything that the runs shared, and removes its files unless the site keeps them.
     ///
     /// # Errors
     ///
@@ -198,11 +202,11 @@ pub trait Work {
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// Returns whether the earlier runs of a row don't count, as it failed.
+    /// Returns whether a row has failed, so that its earlier runs don't count.
     fn is_void(&self, _row: &Row) -> bool {
         false
     }
-    /// Adds figures derived from the rows of all ranks to a combined run.
+    /// Adds the figures derived from the rows of all ranks to a combined run.
     fn summed(&self, run: Repeated) -> Repeated {
         run
     }
@@ -210,24 +214,24 @@ pub trait Work {
     fn knee(&self, _: &[Row]) -> Option<Knee> {
         None
     }
-    /// Returns the bytes that the disk wrote faster than its sustained rate.
+    /// Returns the burst that the disk wrote faster than its sustained rate, if any.
     fn burst(&self) -> Option<Burst> {
         None
     }
 }
 
-/// The outcome of [`Work::prepare`].
+/// The result of [`Work::prepare`].
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The bytes that the run wrote.
+    /// The number of bytes that the preparation wrote.
     pub written_bytes: u64,
-    /// The rows that can't be measured here, by number, with reasons.
+    /// The indices of rows that can't be measured on this machine, with the reasons.
     pub left_out: Vec<(usize, String)>,
 }
 
 impl<'a> Plan<'a> {
-    /// Returns a plan of these rows: five runs of each, within the time announced, on files of
-    /// its own, which take as much space as the largest run.
+    /// Returns a plan of these rows: five runs of each within the announced time, on unshared files
+    /// that occupy as much space as the largest run.
     pub fn new(
         name: &'static str,
         question: &str,
@@ -261,15 +265,15 @@ impl<'a> Plan<'a> {
         self.runs_before + self.runs * self.rows.len() as u32
     }
 
-    /// Returns the maximum number of bytes written in total; `u64::MAX` if limited only by time.
+    /// Returns the maximum number of bytes written in total; `u64::MAX` if only time limits them.
     pub fn written_bytes_max(&self) -> u64 {
         let round = self.rows.iter().map(|row| row.bytes_max).fold(0, u64::saturating_add);
         let runs = round.saturating_mul(self.runs.into());
         runs.saturating_add(self.prepared_bytes).saturating_add(self.spare_bytes)
     }
 
-    /// Returns the end of a plan that begins at `begin`: by the time that was asked for, or after
-    /// all runs. It is announced, and kept unless the request has an amount.
+    /// Returns the end of a plan that begins at `begin`: the end of the requested time, or of all
+    /// runs. This end is announced, and is kept unless the request fixes an amount.
     pub(crate) fn end(&self, speed: Option<&Calibration>, begin: Duration) -> Duration {
         match self.within.filter(|_| !self.is_whole) {
             Some(within) => within.until.max(begin),
@@ -277,23 +281,23 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the time of all runs and of the preparations that they share.
+    /// Returns the time of all runs and of their common preparations.
     pub fn time(&self, speed: Option<&Calibration>) -> Duration {
         let round: Duration = self.rows.iter().map(|row| row.share(speed)).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
         let runs = round * self.runs;
-        // Plans for a time that was asked for leave room for the samples themselves.
+        // Plans for a requested time already leave room for the samples.
         let samples = if self.within.is_none() { runs / SAMPLES_PART } else { Duration::ZERO };
         (runs + samples + self.prepare).saturating_add(shared)
     }
 
-    /// Returns whether its runs end in the time that is announced.
+    /// Returns whether the runs end within the announced time.
     pub(crate) fn is_limited(&self) -> bool {
         !self.is_whole && self.within.is_none_or(|within| within.leaves_out)
     }
 
-    /// Returns the limit of a plan that was announced to begin at `begin`: the time that was asked
-    /// for, or else what was announced.
+    /// Returns the time limit of a plan that was announced to begin at `begin`: the requested time,
+    /// or else the announced time.
     pub(crate) fn limit(&self, speed: Option<&Calibration>, begin: Duration) -> Option<Within> {
         let announced = || {
             let time = self.time(speed);
@@ -303,7 +307,7 @@ impl<'a> Plan<'a> {
         (!self.is_whole).then(|| self.within.unwrap_or_else(announced))
     }
 
-    /// Returns the result before any run.
+    /// Returns the result of a scenario before any run.
     pub(crate) fn measured(&self, written_bytes: u64, left_out: Vec<(String, String)>) -> Measured {
         let (name, question) = (self.name.into(), self.question.clone());
         Measured {
@@ -317,23 +321,23 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A limit of time. Rounds that don't fit are not made, down to [`RUNS_MIN`].
+/// A time limit. Rounds that don't fit are not run, but each row gets at least [`RUNS_MIN`] runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
-    /// The time that was asked for or announced.
+    /// The time that was requested or announced.
     pub asked: Duration,
-    /// The end of the last run, from the program's start.
+    /// The end of the last run, counted from the start of `wrote`.
     pub until: Duration,
-    /// Whether the least important rows are left out if the fewest rounds don't fit either.
+    /// Whether the least important rows are left out if not even the minimum of rounds fits.
     pub leaves_out: bool,
 }
 
-/// The fraction of the time reserved for removing files and printing the result: three seconds of
-/// sixty.
+/// The fraction of the time that is reserved for removing files and printing the result: three
+/// seconds out of sixty.
 const AFTER_PART: u32 = 20;
 
 impl Within {
-    /// Limits the time from the program's start to `asked`, where `kept` of it is for later
+    /// Returns a limit of `asked` from the start of `wrote`, of which `kept` is reserved for later
     /// scenarios.
     pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
         let until = asked - asked / AFTER_PART - kept;
@@ -346,32 +350,32 @@ impl Within {
 pub struct Measured {
     /// The scenario with its rows.
     pub scenario: Scenario,
-    /// Total file bytes written.
+    /// The total number of file bytes written.
     pub written_bytes: u64,
-    /// Requested rows that were not measured, with reasons.
+    /// The requested rows that were not measured, with the reasons.
     pub left_out: Vec<(String, String)>,
-    /// The parts shortened for lack of time.
+    /// The reduction of the number of runs, if time was short.
     pub shortened: Option<Shortened>,
-    /// The bytes that the disk writes faster than its sustained rate.
+    /// The burst that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
-    /// The user stopped it: rows have fewer runs or are missing.
+    /// Whether the user stopped the scenario, so that rows have fewer runs or are missing.
     pub is_interrupted: bool,
 }
 
-/// The result of one run timed by the scenario.
+/// The result of one run that the scenario timed.
 pub struct OneRun {
     /// The figures of the run.
     pub run: Run,
     /// The latency of each operation; empty if the run is one operation.
     pub latencies: Histogram<u64>,
-    /// The settings in effect, with the depth reached.
+    /// The effective settings, with the depth that was reached.
     pub effective: Settings,
-    /// Each setting that was not honoured, with the reason.
+    /// The settings that were not honoured, each with the reason.
     pub fallbacks: Vec<Fallback>,
 }
 
 impl OneRun {
-    /// Returns the row of the run, with the requested settings `asked`.
+    /// Returns the row of the run. `asked` are the requested settings.
     pub fn row(self, row: &Row, asked: Settings) -> Repeated {
         let OneRun { run, latencies, effective, mut fallbacks } = self;
         fallbacks.sort();

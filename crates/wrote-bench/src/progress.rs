@@ -1,4 +1,4 @@
-//! Progress of a measurement, reported to an observer.
+//! The progress of a measurement, which is reported to an observer.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ pub struct Announcement {
     pub folder: PathBuf,
     /// The maximum number of bytes in that folder at any time.
     pub space_bytes_max: u64,
-    /// The maximum number of bytes written in total; `u64::MAX` if limited only by time.
+    /// The maximum number of bytes written in total; `u64::MAX` if only time limits them.
     pub written_bytes_max: u64,
     /// The number of runs.
     pub runs: u32,
-    /// The time of all runs.
+    /// The estimated time of all runs.
     pub estimated: Duration,
-    /// Whether the runs take no longer than this time.
+    /// Whether the runs are limited to the estimated time.
     pub is_limited: bool,
 }
 
@@ -26,54 +26,54 @@ pub struct Announcement {
 pub struct Progress {
     /// The row being measured.
     pub row: String,
-    /// Completed runs.
+    /// The number of completed runs.
     pub runs_done: u32,
-    /// The completed fraction of the current run, from 0 to 1. Short runs report 0 until they end.
+    /// The completed fraction of the current run, from 0 to 1. A short run reports 0 until it ends.
     pub fraction: f64,
-    /// Total runs.
+    /// The total number of runs.
     pub runs: u32,
     /// The estimated time of the remaining runs.
     pub left: Duration,
-    /// The bytes and the operations per second of the run before.
+    /// The bytes per second and the operations per second of the previous run.
     pub speed: Option<[f64; 2]>,
 }
 
-/// Receives progress events. Every method defaults to a no-op.
+/// A receiver of progress events. Every method does nothing by default.
 pub trait Observer {
     /// Called once, before the first byte is written.
     fn announce(&mut self, _announcement: &Announcement) {}
-    /// Called before each run and after the last. Long runs call it a few times a second.
+    /// Called before each run and after the last one; during long runs, a few times per second.
     fn progress(&mut self, _progress: &Progress) {}
-    /// Receives the answers so far and their rows, after each round.
+    /// Called after each round, with the answers so far and their rows.
     fn answers(&mut self, _answers: &[Answer], _rows: &[Row]) {}
-    /// Receives a remark that is not part of the result, such as a folder left by a killed run.
+    /// Called with a remark that is not part of the result, such as a folder left by a killed run.
     fn note(&mut self, _text: &str) {}
 }
 
 /// An observer that ignores every event.
 impl Observer for () {}
 
-/// Computes the answers from rows.
+/// A function that computes the answers from rows.
 pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
 
-/// Counts runs, and reports progress before each run and after the last.
+/// Counts runs, and reports the progress before each run and after the last one.
 pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
     answering: Option<Answering<'a>>,
-    /// The rows of the scenarios that are over.
+    /// The rows of the scenarios that have ended.
     rows: Vec<Row>,
     runs: u32,
     begun: u32,
-    /// The runs ahead of the present scenario, which are some of `runs`.
+    /// The remaining runs of the current scenario, which are included in `runs`.
     ahead: u32,
-    /// The estimated mean time of a run, and the estimated end.
+    /// The estimated mean time of a run, and the estimated end of all runs.
     each: Duration,
     over: Instant,
     speed: Option<[f64; 2]>,
 }
 
 impl<'a> Ticker<'a> {
-    /// Creates a ticker for `runs` runs, estimated to take `estimated` in all.
+    /// Creates a ticker for `runs` runs, which are estimated to take `estimated` in total.
     pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let (each, over) = (estimated / runs.max(1), Instant::now() + estimated);
         let rows = Vec::new();
@@ -90,20 +90,20 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// Enables reporting the answers after each round.
+    /// Makes the ticker report the answers after each round.
     pub fn answering(self, answers: Answering<'a>) -> Ticker<'a> {
         Ticker { answering: Some(answers), ..self }
     }
 
-    /// Keeps the rows of a finished scenario, for [`Ticker::so_far`].
+    /// Keeps the rows of a finished scenario for [`Ticker::so_far`].
     pub fn keep(&mut self, rows: &[Row]) {
         if self.answering.is_some() {
             self.rows.extend_from_slice(rows);
         }
     }
 
-    /// Reports the answers from these rows, which cover all runs so far, and from the rows of
-    /// earlier scenarios.
+    /// Reports the answers that follow from these rows, which cover all runs of the scenario so
+    /// far, and from the rows of earlier scenarios.
     pub fn so_far(&mut self, rows: impl FnOnce() -> Vec<Row>) {
         let Some(answering) = &self.answering else { return };
         let rows = [self.rows.clone(), rows()].concat();
@@ -117,13 +117,13 @@ impl<'a> Ticker<'a> {
         self.ahead = self.ahead.saturating_sub(1);
     }
 
-    /// Keeps the speed of a run that is over, of its first row.
+    /// Keeps the speed of a run that has ended, from the first of its rows.
     pub fn ran(&mut self, rows: &[Row]) {
         let run = rows.first().and_then(|row| row.runs.last());
         self.speed = run.map(|run| [run.throughput_bytes_per_s, run.iops]);
     }
 
-    /// Begins a scenario with `runs` planned runs.
+    /// Begins a scenario of `runs` planned runs.
     pub fn begin(&mut self, runs: u32) {
         self.ahead = runs;
     }
@@ -133,7 +133,7 @@ impl<'a> Ticker<'a> {
         self.report(row, self.begun.saturating_sub(1), fraction.clamp(0.0, 1.0));
     }
 
-    /// Sets the number of the runs ahead of the scenario, and their estimated time.
+    /// Sets the number of runs that the scenario has left, and their estimated time.
     pub fn foresee(&mut self, runs: u32, time: Duration) {
         self.runs = (self.runs + runs).saturating_sub(self.ahead);
         self.ahead = runs;
@@ -146,7 +146,7 @@ impl<'a> Ticker<'a> {
         self.observer.note(text);
     }
 
-    /// Reports that all runs are over.
+    /// Reports that all runs have ended.
     pub fn finish(mut self) {
         self.over = Instant::now();
         self.report("", self.begun, 0.0);

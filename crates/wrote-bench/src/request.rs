@@ -1,5 +1,5 @@
-//! A benchmark request: what to measure, where, and each scenario's settings. It is a separate file
-//! because the command makes it, and everything that measures takes it.
+//! A benchmark request: what to measure, where, and with which settings of each scenario. It is a
+//! separate file because the command builds it, and everything that measures reads it.
 
 use crate::scenarios::Scenarios;
 use crate::settings::Common;
@@ -10,17 +10,17 @@ use wrote_result::document::RankFiles;
 /// A benchmark request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The folder below which runs create theirs.
+    /// The folder in which runs create their folders.
     pub path: PathBuf,
-    /// Scenarios, workloads or rows to measure, by name; the ladder if empty.
+    /// The names of the scenarios, workloads or rows to measure; the ladder if empty.
     pub only: Vec<String>,
-    /// Keeps the test files.
+    /// Whether to keep the test files.
     pub keep: bool,
-    /// The program's start; the time of the call if `None`.
+    /// The time at which `wrote` started; the time of the call if `None`.
     pub began: Option<Instant>,
-    /// Settings common to all scenarios.
+    /// The settings that all scenarios share.
     pub common: Common,
-    /// Whether several ranks share files.
+    /// Whether ranks share files, and how.
     pub rank_files: RankFiles,
     /// The settings of each scenario.
     pub scenarios: Scenarios,

@@ -1,4 +1,4 @@
-//! The loop that runs rows in turn (M8). Every scenario uses it.
+//! The loop that runs rows in turn (M8), for every scenario.
 
 use crate::calibration::Calibration;
 use crate::plan::{Measured, Plan, RUNS_MIN, RowSpec, Turn, Within, in_turn};
@@ -16,35 +16,37 @@ use wrote_result::document::Row;
 use wrote_result::document::Run;
 use wrote_result::units::{self, some_of};
 
-/// A row may take this multiple of its share of the time before it has fewer runs.
+/// The multiple of its share of the time that a row may take before its number of runs is reduced.
 const SHARE_TIMES: u32 = 2;
 
-/// A line about rows that are skipped has at most this many names.
+/// The maximum number of names in a line about skipped rows.
 const SKIPPED_MAX: usize = 2;
 
-/// Orders a plan's runs within its time limit. It predicts no run: a row that had none is expected
-/// to take its slice, and any other as long as its last two runs.
+/// The order of a plan's runs within its time limit. Every row is expected to take its slice for
+/// its first run, and then as long as the slower of its last two runs.
 ///
-/// If time is short, there are fewer rounds, down to [`RUNS_MIN`]. A row that took much more than
-/// its share has then fewer runs than the others, by the same rule. If the fewest rounds
-/// don't fit either, the least important rows get no further run. One row always has a run.
+/// If time is short, there are fewer rounds, but at least [`RUNS_MIN`]. A row that took much more
+/// than its share then gets fewer runs than the others, by the same rule. If not even the minimum
+/// of rounds fits, the least important rows get no further runs. At least one row has a run.
 ///
-/// If time is left after all rounds, as fast rows took less than their slices, there are further
-/// rounds: of the rows whose runs still fit, also into the bytes that were announced for them and
-/// into what other rows can no longer use.
+/// If time is left after all rounds, because fast rows took less than their slices, further rounds
+/// run the rows that still fit. These rounds may use the bytes that were announced for their rows,
+/// and the bytes that other rows can no longer use.
 #[derive(Debug)]
 struct Schedule {
     rounds: u32,
     within: Option<Within>,
-    /// Whether there are further rounds while time is left.
+    /// Whether further rounds run while time is left.
     has_further: bool,
-    /// The rounds so far, with further ones, and the time until which there are such.
+    /// The number of rounds so far, including further ones, and the time until which further rounds
+    /// may run.
     begun: u32,
     further_until: Duration,
-    /// The announced bytes of no row, and of rows that have too few left for a run.
+    /// The announced bytes that belong to no row, or to rows with too few bytes left for another
+    /// run.
     spare_bytes: u64,
     rows: Vec<RowTime>,
-    /// The current or next run, and those after it.
+    /// The current or next run, followed by the later ones.
     order: VecDeque<Turn>,
 }
 
@@ -52,27 +54,28 @@ struct Schedule {
 #[derive(Debug)]
 struct RowTime {
     importance: usize,
-    /// Its planned part of a round.
+    /// The row's planned part of a round.
     share: Duration,
     runs: u32,
-    /// The total times of its last two runs, and of all.
+    /// The times of the row's last two runs, and the total time of all its runs.
     took: [Duration; 2],
     spent: Duration,
-    /// The maximum number of bytes of a run, and the announced bytes that are not yet written.
+    /// The maximum number of bytes of a run, and the announced bytes that have not been written.
     bytes_max: u64,
     bytes_left: u64,
-    /// Whether there is no time for its fewest runs, or it has ended.
+    /// Whether the row has ended, or the time is too short for its minimum of runs.
     is_out: bool,
 }
 
 impl RowTime {
-    /// Returns the expected time of the next run. A single fast run guarantees nothing.
+    /// Returns the expected time of the next run: the slower of the last two, because a single fast
+    /// run guarantees nothing.
     fn next(&self) -> Duration {
         self.took[0].max(self.took[1])
     }
 }
 
-/// Returns the order of `rounds` rounds (M8).
+/// Returns the order of the runs in `rounds` rounds (M8).
 pub(crate) fn order(specs: &[RowSpec], rounds: u32) -> Vec<Turn> {
     let turns = in_turn(specs.len(), 0..rounds);
     let (last, mut order): (Vec<Turn>, Vec<Turn>) = turns.partition(|turn| specs[turn.row].is_last);
@@ -81,7 +84,7 @@ pub(crate) fn order(specs: &[RowSpec], rounds: u32) -> Vec<Turn> {
 }
 
 impl Schedule {
-    /// Schedules all runs. Each is expected to take its planned time.
+    /// Schedules all runs, each with its planned time as the expected one.
     fn new(
         specs: &[RowSpec],
         plan: &Plan,
@@ -104,7 +107,7 @@ impl Schedule {
         Schedule {
             rounds: plan.runs,
             within,
-            // After a row that comes last there is no other.
+            // A row that runs last must not be followed by further rounds.
             has_further: !plan.is_sized && !specs.iter().any(|row| row.is_last),
             begun: plan.runs,
             further_until: Duration::MAX,
@@ -114,7 +117,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next run at time `now`; `None` when all runs that fit are done.
+    /// Returns the next run to make at time `now`; `None` when all runs that fit are done.
     fn next(&mut self, now: Duration) -> Option<Turn> {
         let Some(Within { until, leaves_out, .. }) = self.within else {
             return self.order.front().copied();
@@ -140,13 +143,13 @@ impl Schedule {
         None
     }
 
-    /// Returns whether a run is one of the fewest, or takes no other run's time. A row that is left
-    /// out is not begun.
+    /// Returns whether a run belongs to the minimum of its row, or takes no time from another run.
+    /// A row that was left out is not started.
     fn fits(&self, turn: Turn, left: Duration) -> bool {
         let row = &self.rows[turn.row];
         let is_over_share = row.spent > row.share * SHARE_TIMES * (turn.round + 1);
         let is_least = row.runs < self.least();
-        // Rows that come last still have their fewest rounds ahead.
+        // Rows that run last still need time for their minimum of runs.
         let is_spare = row.next() + self.needs() <= left;
         match row.is_out {
             true => is_spare && row.runs > 0,
@@ -171,7 +174,7 @@ impl Schedule {
         self.begun += 1;
     }
 
-    /// Records that the run took `took`, including creating, flushing and removing its files.
+    /// Records that a run took `took`, including creating, flushing and removing its files.
     fn is_over(&mut self, turn: Turn, took: Duration, written_bytes: u64) {
         self.order.pop_front();
         let row = &mut self.rows[turn.row];
@@ -181,19 +184,19 @@ impl Schedule {
         row.spent += took;
     }
 
-    /// Ends a row that has failed or can't be measured, so that no further run is made for it.
+    /// Ends a row that has failed or can't be measured, so that it gets no further runs.
     fn end_row(&mut self, row: usize) {
         (self.rows[row].runs, self.rows[row].is_out) = (self.rounds, true);
         self.order.retain(|turn| turn.row != row);
     }
 
-    /// Returns the time of the runs ahead.
+    /// Returns the time of the remaining runs, within the limit.
     fn time_left(&self, now: Duration) -> Duration {
         let time = self.all_ahead();
         self.within.map_or(time, |within| within.until.saturating_sub(now).min(time))
     }
 
-    /// Returns the time of the runs ahead if none of them is given up.
+    /// Returns the time of the remaining runs if none of them is dropped.
     fn all_ahead(&self) -> Duration {
         self.order.iter().map(|turn| self.rows[turn.row].next()).sum()
     }
@@ -206,8 +209,8 @@ impl Schedule {
         (rows.map(|(number, _)| number).collect(), reason)
     }
 
-    /// Returns by how much the number of runs was reduced for lack of time. Rows that were left out
-    /// do not count.
+    /// Returns how far the number of runs was reduced for lack of time. Rows that were left out are
+    /// not counted.
     fn shortened(&self) -> Option<Shortened> {
         let runs = self.rows.iter().filter(|row| row.runs > 0).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);
@@ -220,14 +223,15 @@ impl Schedule {
         RUNS_MIN.min(self.rounds)
     }
 
-    /// Returns the time of the fewest rounds.
+    /// Returns the time that the minimum of rounds still needs.
     fn needs(&self) -> Duration {
         let rows = self.rows.iter().filter(|row| !row.is_out);
         rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
     }
 
-    /// Keeps the most important rows that fit into `left`, and the first of them for a run. A row
-    /// that was left out takes part again when its fewest runs fit.
+    /// Keeps the most important rows that fit into `left`. If no row has run, the most important
+    /// one is kept in any case. A row that was left out returns as soon as its minimum of runs
+    /// fits.
     fn leave_out(&mut self, mut left: Duration) {
         let least = self.least();
         let mut is_kept = self.rows.iter().all(|row| row.runs == 0);
@@ -243,13 +247,13 @@ impl Schedule {
     }
 }
 
-/// Measures plans of as many rounds, each on its site: prepares, runs the rows of all in turn (M8),
-/// and combines the runs of each.
+/// Measures plans that have the same number of rounds, each on its site: prepares them, runs all
+/// their rows in turn (M8), and combines the runs of each row.
 ///
-/// A run's files are removed after it, and shared files at the end. With [`Site::keep`], the
-/// shared files stay, and the files of the last run that creates any. If a plan has a time
-/// limit, measures less to meet it. `speeds` are the disks', and `begin` is the announced time of
-/// the beginning.
+/// The files of a run are removed after it, and shared files at the end. With [`Site::keep`], the
+/// shared files are kept, as are the files of the last run that created any. If a plan has a time
+/// limit, fewer runs are made to meet it. `speeds` are the speeds of the disks, and `begin` is the
+/// announced time at which the plans begin.
 pub(crate) fn measure_in_turn(
     plans: &mut [Plan],
     speeds: &[Calibration],
@@ -262,7 +266,7 @@ pub(crate) fn measure_in_turn(
         sites.map(|(plan, site)| Site { scenario: plan.name, ..*site }).collect();
     let measured = run_all(plans, speeds, begin, &sites, ticker);
     if measured.is_err() {
-        // Report the first error; what remains is removed with the folder.
+        // The first error is reported. Whatever remains is removed with the folder.
         let _ = finish(plans, &sites);
     }
     measured
@@ -287,7 +291,7 @@ fn run_all(
     ticker: &mut Ticker,
 ) -> Result<Vec<Measured>, Error> {
     let site = &sites[0];
-    // A row of one plan is followed by the other's of the same number.
+    // Each row of a plan is followed by the other plans' rows with the same index.
     let longest = plans.iter().map(|plan| plan.rows.len()).max().unwrap_or(0);
     let of_each = |row| (0..plans.len()).map(move |plan| (plan, row));
     let places =
@@ -315,8 +319,8 @@ fn run_all(
         }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
-    // All ranks decide by rank 0's time when the last of them has come, and therefore alike. Rank 0
-    // also has the sum of all bytes.
+    // All ranks decide by rank 0's time, read when the last rank has arrived, and therefore alike.
+    // Rank 0 also gets the sum of all bytes.
     let agreed = |written_bytes: u64| {
         site.peers.agree("the time", written_bytes, |all| {
             Ok((site.clock.elapsed(), all[0] / all.len() as u64))
@@ -324,12 +328,13 @@ fn run_all(
     };
     let (mut now, _) = agreed(0)?;
     if plans[0].within.is_none() {
-        // A preparation that was planned too long, by a stall in the calibration, fills no time.
+        // If a stall in the calibration made the planned preparation too long, its unused time is
+        // not filled.
         schedule.further_until = now.saturating_add(schedule.all_ahead());
     }
     ticker.begin(schedule.rounds * names.len() as u32);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
-    // With `keep`, the row whose files still exist, as its run may have been the last.
+    // With `keep`, the row whose files still exist because its run may have been the last one.
     let mut kept: Option<usize> = None;
     let mut is_interrupted = false;
     let mut between: Vec<Between> = sites.iter().map(|site| Between::new(site.device())).collect();
@@ -405,8 +410,8 @@ fn run_all(
     Ok(measured)
 }
 
-/// Makes one run, and where it is to be judged and other programs disturbed it, another in its
-/// place. The schedule then has time for fewer.
+/// Makes one run. If the run is to be judged and other programs disturbed it, makes another run in
+/// its place, which takes time from the schedule.
 fn judged(
     plan: &mut Plan,
     turn: Turn,
@@ -424,7 +429,7 @@ fn judged(
     Ok(again)
 }
 
-/// Makes one run on all ranks, and removes its files. On rank 0 it returns the combined rows.
+/// Makes one run on all ranks, and removes its files. Returns the combined rows on rank 0.
 fn run_together(
     plan: &mut Plan,
     turn: Turn,
@@ -435,7 +440,7 @@ fn run_together(
     let RowSpec { row, makes_files, has_neighbour, .. } = &plan.rows[turn.row];
     let run = plan.work.run(row, turn, &Site { timed: site.peers, ..*site }, ticker)?;
     let mut run = of_all_ranks(run, site.device().map(|device| &*device.name), site.peers)?;
-    // Without its files, nothing of the run is left to write.
+    // Once its files are removed, the run causes no more writes.
     if !(site.keep && *makes_files) {
         plan.work.clear(turn.row, site)?;
     }
@@ -456,7 +461,7 @@ mod tests {
     use std::rc::Rc;
     use wrote_jobs::machine::foreign::SAMPLES_PART;
 
-    /// The seconds that a run takes.
+    /// A function that returns how many seconds a run takes.
     type Seconds = fn(Turn) -> f64;
 
     /// The announced time, as a multiple of the time of the runs.
@@ -465,11 +470,11 @@ mod tests {
     /// The maximum number of bytes of a run.
     const MOST_BYTES: u64 = 1000;
 
-    /// The seconds of every run of a row.
+    /// Rows whose runs all take the same number of seconds.
     const EACH: [Seconds; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
     /// Runs that take these seconds, on a clock that only they advance. They write the maximum
-    /// number of bytes, or the bytes of a slice.
+    /// number of bytes, or the bytes of a slice if they take longer.
     struct MadeUp {
         rows: Vec<Seconds>,
         slice_s: f64,
@@ -494,7 +499,7 @@ mod tests {
         }
     }
 
-    /// Returns each row's runs, what was left out, and the seconds that all took.
+    /// Returns the number of runs of each row, the measurement, and the total time in seconds.
     fn made_up(
         rows: &[Seconds],
         slice_s: f64,
@@ -504,13 +509,13 @@ mod tests {
         planned(work, |plan| Plan { within, ..plan })
     }
 
-    /// Like [`made_up`], of runs that write these bytes in a slice, by another plan.
+    /// Like [`made_up`], for runs that write these bytes in a slice, with a changed plan.
     fn planned(
         (rows, slice_s, slice_bytes): (&[Seconds], f64, u64),
         plan: impl FnOnce(Plan<'static>) -> Plan<'static>,
     ) -> (Vec<usize>, Measured, f64) {
         let clock = Rc::new(MadeUpClock::default());
-        // The last is the most important.
+        // The last row is the most important.
         let spec = |number: usize| RowSpec {
             row: Row { name: format!("made-up/{number}"), ..Row::default() },
             importance: rows.len() - number,
@@ -543,7 +548,7 @@ mod tests {
         let (runs, measured, took_s) = made_up(&[EACH[1]; 17], 0.6, None);
         // M8: each row has an interval.
         assert!(runs.iter().all(|runs| (3..=4).contains(runs)), "{runs:?}");
-        // 85 runs of 0.6 s, and what belongs to each.
+        // 85 runs of 0.6 s each, with the time around them.
         assert!((51.0..=85.0 * 0.64 * WITH_SAMPLES).contains(&took_s), "{took_s}");
         assert_eq!(measured.shortened.map(|of| (of.runs_asked, of.runs_min)), Some((5, 3)));
     }
@@ -577,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_row_without_time_takes_part_again_when_a_stall_turns_out_to_be_one() {
-        // The most important two stall, so that three runs of the others don't seem to fit.
+        // The two most important rows stall, so that three runs of the others don't seem to fit.
         let stalls: Seconds = |turn| if turn.round == 0 && turn.row > 6 { 2.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 9], 0.18, within(10, true));
         assert!(runs[..7].iter().all(|runs| *runs >= 3) && runs[8] >= 3, "{runs:?}");
@@ -608,14 +613,14 @@ mod tests {
     fn every_run_stands_and_there_is_one_at_least() {
         let (runs, measured, _) = made_up(&[EACH[3]; 3], 0.1, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1], 2));
-        // Both stall in the second round, and keep their first runs.
+        // Both rows stall in the second round, and keep their first runs.
         let stalls: Seconds = |turn| if turn.round == 1 { 99.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 2], 1.0, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1, 2], 0));
         assert_eq!(measured.shortened.map(|of| of.runs_min), Some(1));
     }
 
-    /// A row that the bytes of its run end, and one that its slice of 0.1 s ends.
+    /// A row whose runs end with their bytes, and a row whose runs end with their slice of 0.1 s.
     const ENDS: [Seconds; 2] = [|_| 0.03, |_| 0.12];
 
     #[test]
@@ -636,12 +641,12 @@ mod tests {
 
     #[test]
     fn further_rounds_write_no_more_than_was_announced() {
-        // The bytes end all runs.
+        // All runs end with their bytes.
         let (runs, measured, took_s) = made_up(&[ENDS[0]; 17], 0.1, within(10, true));
         assert_eq!((&runs[..], measured.shortened), (&[5; 17][..], None));
         assert!(took_s < 3.0, "{took_s}");
-        // Runs of half of the maximum number of bytes: 29 of them leave less than the most of
-        // another.
+        // Each run writes half of the maximum number of bytes. After 29 runs, fewer bytes are left
+        // than another run might write.
         let half = (&[ENDS[1]; 3][..], 0.1, MOST_BYTES / 2);
         let (runs, ..) = planned(half, |plan| Plan { within: within(60, true), ..plan });
         assert_eq!(runs.iter().sum::<usize>(), 29);

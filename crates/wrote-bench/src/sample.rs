@@ -21,7 +21,7 @@ use wrote_jobs::rate::Rate;
 use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
 
-/// A clock of seconds that tests advance.
+/// A clock that only tests advance, in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct MadeUpClock(pub Cell<f64>);
 
@@ -37,7 +37,7 @@ impl Clock for MadeUpClock {
     }
 }
 
-/// A request's settings in one flat list.
+/// The settings of a request, in one flat list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub path: PathBuf,
@@ -101,7 +101,7 @@ impl Asked {
         }
     }
 
-    /// Checks the common settings, and plans the rest.
+    /// Checks the common settings, and returns the result of `plan`.
     pub(crate) fn plan<T>(
         &self,
         target: &Target,
@@ -110,7 +110,7 @@ impl Asked {
         self.plan_at(None, target, plan)
     }
 
-    /// Like [`Asked::plan`], for a disk of this speed.
+    /// Like [`Asked::plan`], for a disk of the given speed.
     pub(crate) fn plan_at<T>(
         &self,
         speed: Option<&Calibration>,
@@ -122,14 +122,14 @@ impl Asked {
         plan(&scenarios, &Call { only: &only, common: &common, target, within: None, speed })
     }
 
-    /// Returns every measurement that the registry plans for a disk of this speed.
+    /// Returns every measurement that the registry plans for a disk of the given speed.
     pub(crate) fn planned(&self, speed: Option<&Calibration>) -> Vec<Plan<'static>> {
         let target = device::examine(&self.path).unwrap();
         let request = self.request();
         crate::bench::plan(&request.scenarios.all(), &request, &target, speed).unwrap()
     }
 
-    /// Measures the one requested scenario in `scratch`, optionally keeping its files.
+    /// Measures the only requested scenario in `scratch`, and keeps its files if `keep`.
     pub(crate) fn measured(
         &self,
         scratch: &Scratch,
@@ -139,7 +139,7 @@ impl Asked {
         self.observed(&mut (), scratch, stop, keep)
     }
 
-    /// Asserts that a run whose stop was requested before has no result and leaves nothing.
+    /// Asserts that a run has no result and leaves no files if its stop was requested beforehand.
     pub(crate) fn assert_stops(&self) {
         let scratch = Scratch::make(&self.path).unwrap();
         let stop = Stop::new();
@@ -178,13 +178,13 @@ impl Asked {
     }
 }
 
-/// Returns the entries of a folder except the lock, in order.
+/// Returns the entries of a folder, except for the lock, in order.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let names = fixtures::names(folder).into_iter().filter(|name| name != "lock");
     names.map(|name| folder.join(name)).collect()
 }
 
-/// Measures a plan whose runs pass time on `clock` alone.
+/// Measures a plan whose runs take time only on `clock`.
 pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measured, Error> {
     let folder = fixtures::folder();
     let mut observer = ();
@@ -203,7 +203,7 @@ pub(crate) fn measured_by(clock: &MadeUpClock, plan: &mut Plan) -> Result<Measur
     measure(plan, Calibration::UNKNOWN, &site, &mut ticker)
 }
 
-/// Measures a plan alone.
+/// Measures a single plan.
 pub(crate) fn measure(
     plan: &mut Plan,
     speed: Calibration,
@@ -220,8 +220,8 @@ pub(crate) fn asked(only: &[&str]) -> Asked {
     Asked { only, ..Asked::new("/data".into()) }
 }
 
-/// Returns a row of the scenario `latency` with this median. `name` is as in results:
-/// `latency/new-500/fs-write`.
+/// Returns a row of the scenario `latency` with this median. `name` has the form that it has in
+/// results: `latency/new-500/fs-write`.
 pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
     let throughput = 500.0 * 1e9 / p50_ns as f64;
     let mut row = row(name, "power-loss", &[0.99, 1.0, 1.01].map(|share| share * throughput));

@@ -1,5 +1,5 @@
-//! A scenario: a question about a disk, with rows that answer it. It is a separate file because it
-//! is what each scenario and the loop agree on.
+//! A scenario: a question about a disk, with rows that answer it. It is a separate file because
+//! every scenario and the loop depend on it.
 
 use crate::names::is_below;
 use crate::plan::{Call, Plan};
@@ -9,37 +9,37 @@ use wrote_result::document::{Advice, Answer, Finding};
 
 /// A scenario with its settings. To add one, add two lines to the registry (`scenarios.rs`).
 pub trait Scenario {
-    /// Returns the name in results and in `--only`.
+    /// Returns the scenario's name in results and in `--only`.
     fn name(&self) -> &'static str;
     /// Returns the rows that a request may name.
     fn catalogue(&self) -> Vec<Listed> {
         Vec::new()
     }
-    /// Returns whether `name` is the scenario, one of its workloads, or one of its rows.
+    /// Returns whether `name` refers to the scenario, one of its workloads, or one of its rows.
     fn knows(&self, name: &str) -> bool {
         let is_called = |of: &Listed| name == of.scenario || of.is_called(name);
         self.catalogue().iter().any(is_called)
     }
-    /// Returns whether its operations support a rate (M5).
+    /// Returns whether the scenario's operations support a rate (M5).
     fn takes_rate(&self) -> bool {
         true
     }
-    /// Returns whether it was requested to run instead of all other scenarios.
+    /// Returns whether the scenario was requested to run instead of all other scenarios.
     fn is_alone(&self) -> bool {
         false
     }
-    /// Checks the settings and plans the requested rows: one measurement, several, or none. Where a
-    /// plan wants the disk's speed, it is made a second time, with the speed.
+    /// Checks the settings, and plans the requested rows as one measurement, several, or none. If a
+    /// plan needs the disk's speed, the scenario is planned a second time, with the speed.
     ///
     /// # Errors
     ///
     /// [`Error::Usage`] for an invalid setting, [`Error::Failed`] if the disk has no room.
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error>;
-    /// Returns findings on its own rows.
+    /// Returns the findings on the scenario's rows.
     fn findings(&self, _: &Evidence) -> Vec<Finding> {
         Vec::new()
     }
-    /// Returns advice on writing, from its own rows.
+    /// Returns advice on writing that follows from the scenario's rows.
     fn advice(&self, _: &Evidence) -> Vec<Advice> {
         Vec::new()
     }
@@ -52,19 +52,19 @@ pub trait Scenario {
 /// A row that can be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The scenario: `ladder`.
+    /// The name of the scenario: `ladder`.
     pub scenario: &'static str,
-    /// The row: `stream/direct-io_uring`. Rows that differ only in a number have one entry:
-    /// `peak/read`.
+    /// The name of the row: `stream/direct-io_uring`. Rows that differ only in a number share an
+    /// entry: `peak/read`.
     pub row: &'static str,
-    /// The way of writing, in words.
+    /// The method of writing, in words.
     pub way: &'static str,
-    /// The level that a write survives without fallbacks; `None` for reads.
+    /// The level that a write survives if there are no fallbacks; `None` for reads.
     pub survives: Option<wrote::Survives>,
 }
 
 impl Listed {
-    /// Returns whether `name` is the row or its workload (the part before a `/`).
+    /// Returns whether `name` refers to the row or its workload (the part before a `/`).
     pub fn is_called(&self, name: &str) -> bool {
         is_below(self.row, name)
     }

@@ -23,14 +23,14 @@ use wrote_result::Error;
 use wrote_result::document::{Answer, Finding};
 use wrote_result::finding;
 
-// The modules are declared above, because rustfmt ignores modules declared by a macro.
+// The modules are declared above, because rustfmt ignores modules that a macro declares.
 macro_rules! registry {
     ($($room:ident::$scenario:ident,)*) => {
         $(
             pub use $room::$scenario;
         )*
 
-        /// Every scenario with its settings.
+        /// All scenarios with their settings.
         #[derive(Clone, Debug, Default)]
         #[cfg_attr(feature = "cli", derive(clap::Args))]
         pub struct Scenarios {
@@ -61,20 +61,20 @@ registry! {
     pages::Pages,
     load::Load,
     meta::Meta,
-    // Last, because it leaves the device's cache full.
+    // This scenario is the last, because it leaves the device's cache full.
     sustained::Long,
 }
 
-/// Returns every row that a request may name, in the order of measurement.
+/// Returns all rows that a request may name, in the order of measurement.
 pub fn catalogue() -> Vec<Listed> {
     Scenarios::default().all().iter().flat_map(|scenario| scenario.catalogue()).collect()
 }
 
-/// Returns the rows that these names select; all without a name.
+/// Returns the rows that these names select; all rows if there are no names.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] for an unknown name, suggesting the most similar one.
+/// [`Error::Usage`] for an unknown name, with a suggestion of the most similar one.
 pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
     let scenarios = Scenarios::default();
     check_names(&scenarios.all(), only)?;
@@ -85,7 +85,7 @@ pub fn listed(only: &[String]) -> Result<Vec<Listed>, Error> {
     Ok(catalogue().into_iter().filter(is_named).collect())
 }
 
-/// Refuses an unknown name, suggesting the most similar one.
+/// Refuses an unknown name, and suggests the most similar one.
 pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
     let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
     let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
@@ -99,7 +99,7 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
     )))
 }
 
-/// Returns the scenario, workload or row that `name` was probably meant to be.
+/// Returns the name of the scenario, workload or row that `name` probably stands for.
 fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     let of_row = |listed: Listed| {
         let row = listed.row;
@@ -111,7 +111,7 @@ fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     names::nearest(name, known.into_iter())
 }
 
-/// Returns the findings on a benchmark: general ones, and its scenarios' own.
+/// Returns the findings on a benchmark: the general ones, and those of its scenarios.
 pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Finding> {
     let mut found = findings::find(evidence);
     found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));
@@ -119,7 +119,7 @@ pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<
     found
 }
 
-/// Returns the answers of all scenarios, what survives most first.
+/// Returns the answers of all scenarios. The writes that survive most come first.
 pub(crate) fn answers(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Answer> {
     let survives = |answer: &Answer| {
         let mut rows = evidence.rows.iter();

@@ -1,4 +1,4 @@
-//! A run's folder for its files, which it creates and removes: `.wrote-XXXXXX`.
+//! The folder in which a run creates and removes its files: `.wrote-XXXXXX`.
 
 mod leftover;
 mod lock;
@@ -15,10 +15,10 @@ use wrote_jobs::machine::target;
 use wrote_jobs::peers::Peers;
 use wrote_result::Error;
 
-/// The prefix of a run's folder; six random letters and digits follow.
+/// The prefix of the name of a run's folder. Six random letters and digits follow it.
 const PREFIX: &str = ".wrote-";
 
-/// Stands before the number of the rank in the name of a file that belongs to one.
+/// The word before the rank's number in the name of a file that belongs to one rank.
 pub(crate) const OF_RANK: &str = "-rank";
 
 /// A run's folder, or a temporary file or folder, that still exists.
@@ -26,7 +26,7 @@ pub(crate) const OF_RANK: &str = "-rank";
 pub struct Leftover {
     /// The file or folder.
     pub path: PathBuf,
-    /// The space used by the run's files, in bytes.
+    /// The space that the run's files occupy, in bytes.
     pub size_bytes: u64,
     /// Whether the run is still alive.
     pub alive: bool,
@@ -34,26 +34,27 @@ pub struct Leftover {
 
 /// The folder of a run, with a lock that shows whether the run is alive.
 ///
-/// Dropping it removes the folder with everything that the run created in it, and nothing else:
-/// only files with names that a run uses (`lock`, `ways-output-0.data` and the like) and folders of
-/// a log's files (`append-log-0.data`), never through a symbolic link.
+/// Dropping the value removes the folder with everything that the run created in it, and nothing
+/// else: only files whose names a run uses (`lock`, `ways-output-0.data` and the like) and folders
+/// of a log's files (`append-log-0.data`), and never through a symbolic link.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
     folder: remove::Open,
-    /// Held while the run lives; `None` once the folder is removed or given away.
+    /// The lock, which is held while the run lives; `None` once the folder is removed or given
+    /// away.
     lock: Option<File>,
     /// Whether this process created the folder and therefore removes it.
     is_maker: bool,
-    /// This rank, if several use the folder; `None` for a single one.
+    /// The number of this rank, if several ranks use the folder; `None` for a single process.
     rank: Option<u32>,
 }
 
 impl Scratch {
     /// Creates a new folder in `parent` that only its owner may enter, and locks it.
     ///
-    /// Errors are one line. [`Error::Usage`]: there is no such folder, or it is a file or device.
-    /// [`Error::Failed`]: it is not writable.
+    /// Each error is one line. [`Error::Usage`]: there is no such folder, or it is a file or a
+    /// device. [`Error::Failed`]: the folder is not writable.
     pub fn make(parent: &Path) -> Result<Scratch, Error> {
         check_writable(parent)?;
         let folder = tempfile::Builder::new()
@@ -62,14 +63,14 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)
             .map_err(|error| not_made(parent, &error))?;
-        // tempfile would remove everything in the folder, including other programs' files.
+        // tempfile would remove everything in the folder, including the files of other programs.
         Scratch::locked(folder.keep()).map_err(|error| not_made(parent, &error))
     }
 
-    /// Locks a new folder, or removes it.
+    /// Locks a new folder. Removes the folder if that fails.
     fn locked(path: PathBuf) -> io::Result<Scratch> {
         let folder = remove::Open::at(&path).inspect_err(|_| {
-            // It is new, and therefore empty.
+            // The folder is new, and therefore empty.
             let _ = std::fs::remove_dir(&path);
         })?;
         match lock::make(&path) {
@@ -81,12 +82,13 @@ impl Scratch {
         }
     }
 
-    /// Creates one folder for all ranks, or one on each of their disks. Rank 0 creates it; each
-    /// other rank uses it if present, else creates one with the same name.
+    /// Creates one folder for all ranks, or one on each of their disks. Rank 0 creates the folder.
+    /// Each other rank uses this folder if it sees it, and otherwise creates a folder with the same
+    /// name.
     ///
     /// # Errors
     ///
-    /// As [`Scratch::make`] and [`Peers::agree`].
+    /// Like [`Scratch::make`] and [`Peers::agree`].
     pub fn make_for(parent: &Path, peers: Peers) -> Result<Scratch, Error> {
         let first = peers.is_first().then(|| Scratch::make(parent)).transpose()?;
         let name = first.as_ref().and_then(|made| made.path.file_name()?.to_str());
@@ -97,7 +99,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Opens the folder of rank 0, or creates it if absent.
+    /// Opens the folder of rank 0, or creates it if it does not exist.
     fn join(path: PathBuf) -> io::Result<Scratch> {
         match std::fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -108,68 +110,69 @@ impl Scratch {
         }
     }
 
-    /// Ends the work of all ranks in the folder. The rank that created it removes it; where any
-    /// rank fails, each removes everything that it finds, because others may be gone.
+    /// Ends the work of all ranks in the folder. The rank that created the folder removes it. If
+    /// any rank fails, each rank removes everything that it finds, because other ranks may be gone.
     ///
     /// # Errors
     ///
-    /// The first error of any rank, and as [`Scratch::remove`].
+    /// The first error of any rank; otherwise like [`Scratch::remove`].
     pub fn end_for(mut self, peers: Peers, done: Result<(), Error>) -> Result<(), Error> {
         peers.end(done)?;
         self.lock.take_if(|_| !self.is_maker);
         self.remove()
     }
 
-    /// Returns the folder's path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the path of a scenario's file or log folder: `ways-source-0.data`. Only files with
-    /// such names are removed, and in such folders only a log's files.
+    /// Returns the path of a scenario's file or log folder, such as `ways-source-0.data`. Only
+    /// files with such names are removed, and in such folders only the files of a log.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.shared_file(scenario, &format!("{part}{}", self.of_rank()), number)
     }
 
-    /// Returns the part of a file's name that identifies its rank, if there are several.
+    /// Returns the part of a file's name that identifies its rank; empty if there is only one.
     pub fn of_rank(&self) -> String {
         self.rank.map_or(String::new(), |rank| format!("{OF_RANK}{rank}"))
     }
 
-    /// Returns the path of a file that all ranks use.
+    /// Returns the path of a file that all ranks share.
     pub fn shared_file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))
     }
 
-    /// Removes the log in a folder of [`Scratch::file`], if there is one.
+    /// Removes the log in a folder whose path [`Scratch::file`] returned, if there is one.
     pub fn remove_log(&self, log: &Path) -> Result<(), Error> {
         let name = log.file_name().expect("a folder in the run's own");
         remove::remove_log(&self.folder.folder, name)
             .map_err(|error| Error::Failed(format!("{}: can't be removed: {error}", log.display())))
     }
 
-    /// Returns the locked file, which exists from the start.
+    /// Returns the path of the lock file, which exists from the start.
     pub fn lock_file(&self) -> PathBuf {
         self.path.join(lock::NAME)
     }
 
-    /// Removes the folder. Anything that the run did not create stays, and the error names it.
+    /// Removes the folder. Anything that the run did not create is kept, and the error names it.
     pub fn remove(mut self) -> Result<(), Error> {
         self.remove_once()
     }
 
-    /// Leaves the folder and its files to the user, and returns its path. It loses its lock file,
-    /// so that no later run mistakes it for a leftover.
+    /// Leaves the folder and its files to the user, and returns the folder's path. The lock file is
+    /// removed, so that no later run mistakes the folder for a leftover.
     pub fn keep(mut self) -> PathBuf {
         if self.lock.take().is_some() {
-            // At worst the folder is mistaken for a killed run's.
+            // At worst, the folder is mistaken for the folder of a killed run.
             let _ = std::fs::remove_file(self.path.join(lock::NAME));
         }
         std::mem::take(&mut self.path)
     }
 
     fn remove_once(&mut self) -> Result<(), Error> {
-        // Held until the lock file is gone, so that no `wrote clean` removes it concurrently.
+        // The lock is held until its file is gone, so that no `wrote clean` removes the folder
+        // concurrently.
         match self.lock.take() {
             Some(lock) => self.folder.remove(lock),
             None => Ok(()),
@@ -179,12 +182,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // There is no caller to report an error to; the rest is found as a leftover.
+        // There is no caller to report an error to. Whatever remains is found as a leftover.
         let _ = self.remove_once();
     }
 }
 
-/// Refuses anything but a folder, with the reason.
+/// Refuses a path that is not a folder, and gives the reason.
 pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
     let kind = target::examined(parent)?.file_type();
@@ -200,24 +203,26 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
     Err(Error::Usage(format!("{shown}: {because}")))
 }
 
-/// Refuses anything but a folder, and one in which no files can be created, with the reason.
+/// Refuses a path that is not a folder, and a folder in which no files can be created, and gives
+/// the reason.
 ///
-/// Called before the space there is compared with what is needed: a file system that takes no files
-/// has none free.
+/// To be called before the free space is compared with the space needed, because a file system that
+/// accepts no files has no free space, either.
 pub fn check_writable(parent: &Path) -> Result<(), Error> {
     check_folder(parent)?;
     target::check_new(parent).map_err(|error| not_made(parent, &error))
 }
 
-/// Returns an error without the path added by tempfile, which means nothing to the user.
+/// Returns the text of an error without the path that tempfile adds, which means nothing to the
+/// user.
 fn without_path(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" at path ").next().unwrap_or(&text).to_owned()
 }
 
-/// Returns the error that a folder or its files can't be made.
+/// Returns the error for a folder that can't be created, or in which no files can.
 pub(crate) fn not_made(parent: &Path, error: &io::Error) -> Error {
-    // By kind, because tempfile's errors hide their number in a text.
+    // The kind is matched, because tempfile's errors hide the error number in a text.
     let because = match error.kind() {
         io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),

@@ -1,5 +1,5 @@
-//! The settings that all scenarios have in common, and the maximum number of bytes that a
-//! measurement writes.
+//! The settings that all scenarios share, and the maximum number of bytes that a measurement
+//! writes.
 
 use std::time::Duration;
 use wrote::device::Target;
@@ -8,19 +8,19 @@ use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
-/// The maximum number of bytes that a measurement writes unless the request specifies an amount.
+/// The maximum number of bytes that a measurement writes, unless the request sets an amount.
 const WEAR_BYTES: u64 = 10_000_000_000;
-/// The maximum number of bytes of a calibration's stream, and of its part that is written once
-/// more.
+/// The maximum number of bytes of a calibration's stream, and of the part of it that is written
+/// again.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
-/// The maximum number of bytes of its short runs and small files.
+/// The maximum number of bytes of the short runs and small files of a calibration.
 pub(crate) const CALIBRATION_SMALL_BYTES_MAX: u64 = 17 << 20;
-/// The default block size of a stream. The cost of a call is negligible, and latency is still
+/// The default block size of a stream. It makes the cost of a call negligible, and keeps latency
 /// meaningful.
 pub const STREAM_BS_BYTES: u64 = 512 << 10;
 
-/// How much drive wear a measurement may cause: the maximum number of bytes that it writes.
+/// The drive wear that a measurement may cause: the maximum number of bytes that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wear {
     /// A tenth of `Normal`.
@@ -33,8 +33,8 @@ pub enum Wear {
 impl Wear {
     /// Returns the maximum number of bytes that a measurement writes to the disk of `target`.
     ///
-    /// The 1 % limit applies only to drives. The size of a loop device or memory disk is unrelated
-    /// to wear.
+    /// The limit of 1 % applies only to drives, because the size of a loop device or a memory disk
+    /// has nothing to do with wear.
     pub fn bytes_max(self, target: &Target) -> u64 {
         let is_drive = |name: &str| !["loop", "ram", "zram"].iter().any(|of| name.starts_with(of));
         let drive = device_of(target).filter(|device| is_drive(&device.name));
@@ -47,42 +47,42 @@ impl Wear {
     }
 }
 
-/// Settings common to all scenarios. A scenario chooses where they are `None`.
+/// The settings that all scenarios share. Each scenario chooses the settings that are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
-    /// File bytes of one run, over all its threads.
+    /// The number of file bytes of one run, over all its threads.
     pub size_bytes: Option<u64>,
-    /// The time after which a run is ended.
+    /// The time limit of a run.
     pub time: Option<Duration>,
-    /// Runs of each row.
+    /// The number of runs of each row.
     pub runs: Option<u32>,
     /// The length of a write in a stream.
     pub stream_bs_bytes: Option<u64>,
     /// The length of a small write.
     pub small_bs_bytes: Option<u64>,
-    /// Concurrent writes through io_uring.
+    /// The number of writes in flight through io_uring.
     pub iodepth: Option<u32>,
-    /// Threads, each with its own file.
+    /// The number of threads, each with a separate file.
     pub numjobs: Option<u32>,
-    /// The rate of every workload (M5). Without it, each operation starts when the previous one is
-    /// acknowledged.
+    /// The rate of every workload (M5). Without a rate, each operation starts when the previous one
+    /// is acknowledged.
     pub rate: Option<Rate>,
-    /// The limit of total bytes written; by default [`Wear::Normal`], unless the request specifies
+    /// The limit on the total bytes written; if `None`, [`Wear::Normal`], unless the request sets
     /// an amount.
     pub wear: Option<Wear>,
-    /// The number of scenarios that share that limit; 0 counts as 1.
+    /// The number of scenarios that share this limit; 0 is treated as 1.
     pub wear_parts: u32,
 }
 
 impl Common {
     /// The maximum number of runs of each row.
     pub const RUNS_MAX: u32 = 1000;
-    /// The maximum number of writes in flight at once.
+    /// The maximum number of writes in flight.
     pub const IODEPTH_MAX: u32 = wrote::engine::Options::IODEPTH_MAX;
     /// The maximum number of threads.
     pub const NUMJOBS_MAX: u32 = 256;
 
-    /// Returns whether the request specifies an amount: bytes, time, runs, or a rate.
+    /// Returns whether the request sets an amount: bytes, time, runs, or a rate.
     pub(crate) fn has_amount(&self) -> bool {
         self.size_bytes.is_some()
             || self.time.is_some()
@@ -90,8 +90,8 @@ impl Common {
             || self.rate.is_some()
     }
 
-    /// Returns the maximum number of bytes that a scenario writes; `u64::MAX` if the request
-    /// specifies an amount but no limit.
+    /// Returns the maximum number of bytes that a scenario writes; `u64::MAX` if the request sets
+    /// an amount but no limit.
     pub(crate) fn written_bytes_max(&self, target: &Target) -> u64 {
         match self.wear {
             None if self.has_amount() => u64::MAX,
@@ -104,7 +104,7 @@ impl Common {
     }
 
     /// Returns the maximum number of bytes that a calibration writes: short runs and small files, a
-    /// block, a stream, and its first part once more.
+    /// block, a stream, and the first part of the stream again.
     pub(crate) fn calibrated_bytes_max(&self) -> u64 {
         let first = self.calibration_bytes_max();
         let bs_bytes = self.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES);
@@ -125,7 +125,7 @@ impl Common {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] with the disk's required unit.
+    /// [`Error::Usage`], which names the required unit of the disk.
     pub(crate) fn check_direct(bs_bytes: u64, target: &Target) -> Result<(), Error> {
         let unit = device_of(target).map_or(1, |device| u64::from(device.logical_block_bytes));
         if bs_bytes.is_multiple_of(unit.max(1)) {
@@ -138,7 +138,7 @@ impl Common {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] names the first such value, in one line.
+    /// [`Error::Usage`], of one line, which names the first such value.
     pub fn check(&self) -> Result<(), Error> {
         let limits = [
             ("numjobs", self.numjobs.map(u64::from), Common::NUMJOBS_MAX.into()),
@@ -161,7 +161,7 @@ impl Common {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] names the setting.
+/// [`Error::Usage`], which names the setting.
 pub fn positive(name: &str, value: u64, most: u64) -> Result<(), Error> {
     match value {
         0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),

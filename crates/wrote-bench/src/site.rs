@@ -1,4 +1,4 @@
-//! Where a run is made: its folder and files, its clock, and the ranks that run at once.
+//! The site of a run: its folder and files, its clock, and the ranks that run at the same time.
 
 use crate::scratch::{OF_RANK, Scratch};
 use std::fmt::Debug;
@@ -17,13 +17,13 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::document::RankFiles;
 use wrote_result::{Error, Stop};
 
-/// The time since the program's start. Tests have their own clocks.
+/// The time since the start of `wrote`. Tests use other clocks.
 pub trait Clock: Debug {
-    /// Returns the time since the program's start.
+    /// Returns the time since the start of `wrote`.
     fn elapsed(&self) -> Duration;
 }
 
-/// The machine's clock, given the program's start.
+/// The machine's clock, with the start of `wrote`.
 #[derive(Clone, Copy, Debug)]
 pub struct SinceStart(pub Instant);
 
@@ -36,23 +36,24 @@ impl Clock for SinceStart {
 /// Where and within which limits to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The scenario; its files are named after it.
+    /// The name of the scenario, after which its files are named.
     pub scenario: &'static str,
     /// The disk under the path.
     pub target: &'a Target,
-    /// The run's folder for its files.
+    /// The folder for the files of the run.
     pub scratch: &'a Scratch,
-    /// Raised when the user asks to stop.
+    /// The request to stop, which the user may raise.
     pub stop: &'a Stop,
-    /// The time since the program's start.
+    /// The clock that counts from the start of `wrote`.
     pub clock: &'a dyn Clock,
-    /// Keeps the last test files.
+    /// Whether to keep the last test files.
     pub keep: bool,
     /// The processes that measure together.
     pub peers: Peers<'a>,
-    /// The processes that begin each timed part of a run together; only this one outside of runs.
+    /// The processes that begin each timed part of a run together; outside of runs, only this
+    /// process.
     pub timed: Peers<'a>,
-    /// Whether ranks share files.
+    /// Whether ranks share files, and how.
     pub rank_files: RankFiles,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Site<'a> {
         device_of(self.target)
     }
 
-    /// Returns the path of a file of this scenario, unique per scenario and rank.
+    /// Returns the path of a file of this scenario. The path is unique for each scenario and rank.
     pub fn file(&self, part: &str, number: u32) -> PathBuf {
         self.scratch.file(self.scenario, part, number)
     }
@@ -72,8 +73,8 @@ impl<'a> Site<'a> {
         self.rank_files != RankFiles::PerRank && self.peers.are_many()
     }
 
-    /// Returns the paths of `count` files for this scenario's jobs: private to this rank, or shared
-    /// by all.
+    /// Returns the paths of `count` files for this scenario's jobs. The files are private to this
+    /// rank, or all ranks share them.
     pub fn job_files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         match self.shares_files() {
             true => (0..count).map(|n| self.scratch.shared_file(self.scenario, part, n)).collect(),
@@ -86,7 +87,7 @@ impl<'a> Site<'a> {
         self.shares_files() && !name.contains(OF_RANK)
     }
 
-    /// Removes files, and flushes their folder. Rank 0 removes shared files.
+    /// Removes files, and flushes their folder. Shared files are removed by rank 0.
     ///
     /// # Errors
     ///
@@ -96,7 +97,8 @@ impl<'a> Site<'a> {
         clear(files.iter().filter(is_ours), self.scratch.path())
     }
 
-    /// Like [`Site::clear`], at the end, unless the site keeps its files.
+    /// Like [`Site::clear`], but for the end of a plan: removes nothing if the site keeps its
+    /// files.
     ///
     /// # Errors
     ///
@@ -105,15 +107,15 @@ impl<'a> Site<'a> {
         if self.keep { Ok(()) } else { self.clear(files) }
     }
 
-    /// Returns the disk's state before the jobs of a run. The blocks of the files `settled` are
-    /// written and flushed.
+    /// Returns the state of the disk before the jobs of a run. The blocks of the files in `settled`
+    /// are written and flushed.
     pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
         let counts = self.device().and_then(Counters::of).is_some();
         let settled = settled.iter().cloned().collect();
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
     }
 
-    /// Runs jobs concurrently on the run's own files. `watcher` receives their progress.
+    /// Runs jobs concurrently on the files of the run. `watcher` receives their progress.
     ///
     /// # Errors
     ///
@@ -131,7 +133,7 @@ impl<'a> Site<'a> {
         let is_shared = files.all(|path| self.is_shared(path));
         let mut groups = if is_shared {
             let (jobs, permissions, made) = jobs::share(jobs, permissions, self.peers, self.stop)?;
-            // They are removed with the other files of the run.
+            // The shared files are removed with the other files of the run.
             made.keep();
             run(&jobs, permissions, watcher)?
         } else {
@@ -142,7 +144,7 @@ impl<'a> Site<'a> {
         Ok(group)
     }
 
-    /// Waits for all ranks, and returns the timer of the part of a run that then begins.
+    /// Waits for all ranks, and returns the timer for the part of a run that begins then.
     ///
     /// # Errors
     ///
@@ -152,13 +154,13 @@ impl<'a> Site<'a> {
         Ok(Timer { device: self.device(), peers: self.timed })
     }
 
-    /// Returns the place for untimed work, which each rank does on its own.
+    /// Returns the site for untimed work, which each rank does by itself.
     pub fn apart(&self) -> Site<'a> {
         Site { timed: Peers::ALONE, ..*self }
     }
 
-    /// Returns the minimum of all ranks' values, so that sizes derived from a speed are the same on
-    /// all.
+    /// Returns the minimum of all ranks' values, so that sizes that follow from a speed are the
+    /// same on all ranks.
     ///
     /// # Errors
     ///
@@ -173,13 +175,13 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Removes files and flushes their folder.
+/// Removes files, and flushes their folder.
 ///
-/// Afterwards the file system has released them, and the next run measures only its own writes.
+/// The file system has then released the files, so that the next run measures only its own writes.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] names the file that could not be removed.
+/// [`Error::Failed`], which names the file that could not be removed.
 pub fn clear<'a>(files: impl IntoIterator<Item = &'a PathBuf>, folder: &Path) -> Result<(), Error> {
     for file in files {
         match std::fs::remove_file(file) {
@@ -189,7 +191,7 @@ pub fn clear<'a>(files: impl IntoIterator<Item = &'a PathBuf>, folder: &Path) ->
             _ => {}
         }
     }
-    // A folder that can't be flushed (some FUSE) has nothing to release.
+    // A folder that can't be flushed (as on some FUSE file systems) has nothing to release.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Streams: their sizes, and the burst that a disk with a token bucket writes faster than its
-//! sustained rate. Detects bursts within a run, and uses them up before the next.
+//! sustained rate. Finds a burst within a run, and uses up a burst before the next run.
 
 use crate::site::Site;
 use std::collections::BTreeSet;
@@ -13,44 +13,47 @@ use wrote_jobs::spec::{JobSpec, WRITE};
 use wrote_result::document::Limit;
 use wrote_result::{Error, stats};
 
-/// The second half of a run is split into this many parts. Each must be as fast as the whole half.
+/// The number of parts of the second half of a run, and the minimum speed of each part relative to
+/// the whole half.
 const PARTS: u64 = 5;
 const PART_MIN: f64 = 0.85;
-/// The minimum ratio of burst speed to sustained speed, and the minimum share of the run's bytes.
+/// The minimum ratio of a burst's speed to the sustained speed, and a burst's minimum share of the
+/// run's bytes.
 const FASTER_MIN: f64 = 1.5;
 const SHARE_MIN: f64 = 0.05;
-/// The ratio if only the first run was faster, and the fewest later runs: one run may be chance.
+/// The minimum ratio if only the first run was faster, and the minimum number of later runs. A
+/// single fast run may be chance.
 const FIRST_MIN: f64 = 1.75;
 const FIRST_RUNS_MIN: usize = 3;
-/// In a shorter run, a single slow write would look like a drop.
+/// The minimum length of a run. In a shorter run, a single slow write would look like a drop.
 const LASTS_NS_MIN: u64 = 100_000_000;
-/// The kernel's throttling slice for control groups.
+/// The time slice in which the kernel throttles control groups.
 const SLICE_S: f64 = 0.1;
-/// A stream under a limit reaches between these multiples of it, besides the burst.
+/// A stream under a limit writes between these multiples of the limit, not counting the burst.
 const NEAR: [f64; 2] = [0.7, 1.25];
 /// The maximum number of bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
-/// Bursts are used up only if that takes at most this fraction (as an inverse) of all bytes.
+/// A burst is used up only if this takes at most one part in this many of all bytes.
 const DRAINED_SHARE: u64 = 2;
-/// The bytes written before a run, as a multiple of the burst, so that the run sees the sustained
-/// rate.
+/// The number of bytes written before a run, as a multiple of the burst, so that the run measures
+/// the sustained rate.
 const DRAINED_TIMES: f64 = 1.25;
-/// The longest time to use up a burst. If it takes longer, the burst is used up, and the disk has
-/// become slower than the calibration found.
+/// The time limit for using up a burst. When it is reached, the burst is taken to be used up: the
+/// disk has become slower than the calibration found.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// Few writes in flight, so that none remains to slow the next run.
+/// The number of writes in flight, so small that none remains to slow down the next run.
 const DRAIN_IODEPTH: u32 = 4;
 
 /// The sizes of a stream of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
-    /// The total size of all threads' files: a multiple of `bs_bytes * numjobs`.
+    /// The total size of all threads' files, which is a multiple of `bs_bytes * numjobs`.
     pub size_bytes: u64,
-    /// Concurrent writes per thread.
+    /// The number of writes in flight per thread.
     pub iodepth: u32,
     pub numjobs: u32,
-    /// The combined rate of all threads. Each repeats its file until its time is over.
+    /// The total rate of all threads. Each thread repeats its file until its time has passed.
     pub rate: Option<Rate>,
 }
 
@@ -64,8 +67,8 @@ impl Sizes {
         self.size_bytes / u64::from(self.numjobs)
     }
 
-    /// Returns the job that writes each file once, directly, into preallocated blocks, and flushes
-    /// at the end. Uses blocks of `bs_bytes` if the file is a multiple of them.
+    /// Returns a job that writes each file once, with direct I/O, into preallocated blocks, and
+    /// flushes it at the end. The blocks have `bs_bytes` if the file is a multiple of that size.
     pub(crate) fn fill(&self, bs_bytes: u64, iodepth: u32) -> JobSpec {
         let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
         let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
@@ -73,22 +76,22 @@ impl Sizes {
         sizes.job("fill").with(|job| job.writes.end_fdatasync = true)
     }
 
-    /// Returns the job that writes each file once, without a flush.
+    /// Returns a job that writes each file once, without a flush.
     pub(crate) fn job(&self, name: &str) -> JobSpec {
         JobSpec::new(name, WRITE, self.bs_bytes).with(|job| {
             job.io.iodepth = self.iodepth;
             job.files.file_bytes = Some(self.file_bytes());
-            // The cache holds no page of a file that is new or was written directly.
+            // The page cache holds no page of a file that is new or was written with direct I/O.
             job.files.invalidate = false;
-            // Different arrivals in each run.
+            // The arrivals differ from run to run.
             job.seed = seed();
         })
     }
 }
 
-/// Detects a burst within a stream: fast at first, and steady from its middle on.
+/// Finds a burst within a stream that is fast at first and steady in its second half.
 ///
-/// A disk with fluctuating speed has no steady second half, and a slow start is not a burst.
+/// If the disk's speed fluctuates, the second half is not steady. A slow start is not a burst.
 pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     let last = marks.last().filter(|last| last.end_ns >= LASTS_NS_MIN)?;
     let middle = marks.iter().find(|mark| mark.end_ns >= last.end_ns / 2)?;
@@ -105,7 +108,7 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
         let share = speed(at(part), at(part + 1)) / lasts;
         (PART_MIN..=1.0 / PART_MIN).contains(&share)
     });
-    // How far the run is ahead of one at the sustained rate.
+    // The number of bytes by which the run is ahead of a run at the sustained rate.
     let bytes = last.end_bytes as f64 - lasts * last.end_ns as f64;
     let is_burst = bytes > SHARE_MIN * last.end_bytes as f64;
     let is_first = |mark: &&Mark| mark.end_bytes as f64 >= bytes / 2.0;
@@ -117,18 +120,18 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     })
 }
 
-/// A run that the disk limited. Runs stand in the order in which they were made.
+/// A run that the disk limited. In lists, runs are in the order in which they were made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub row: usize,
-    /// The bytes that the disk took before, since the program's start.
+    /// The number of bytes that the disk had written before this run.
     pub before_bytes: u64,
     pub bytes_per_s: f64,
 }
 
-/// Finds a burst that was used up between two runs, or within the first: every earlier run was
-/// faster than every later one, or of two rows at least their own. The later runs are a round at
-/// least.
+/// Finds a burst that was used up between two runs, or within the first run. Every earlier run must
+/// be faster than every later run; for at least two rows, this must hold within the row. The later
+/// runs must make up at least a round.
 pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
     let times = |before: &[Past], after: &[Past], is_of: &dyn Fn(&&Past) -> bool| {
@@ -159,14 +162,14 @@ pub(crate) fn lasting(runs: &[Past]) -> Option<f64> {
     (!later.is_empty()).then(|| stats::median(&later))
 }
 
-/// Returns the lowest limit on the bytes that are written to the device.
+/// Returns the lowest of the limits on the rate at which bytes are written to the device.
 pub(crate) fn most_bytes_per_s(limits: &[Limit]) -> Option<f64> {
     let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
     of_writes.map(|limit| limit.most).min_by(f64::total_cmp)
 }
 
-/// Returns the burst of a control group's limit on the device, if the stream came near that limit:
-/// the kernel lets two of its slices through at once (`blk-throttle`).
+/// Returns the burst that a control group's limit allows, if the stream came near the limit. The
+/// kernel lets two time slices of bytes through at once (`blk-throttle`).
 pub(crate) fn of_limit(limits: &[Limit], written_bytes: u64, time: Duration) -> Option<Burst> {
     let most = most_bytes_per_s(limits)?;
     let bytes = (most * 2.0 * SLICE_S) as u64;
@@ -178,20 +181,21 @@ pub(crate) fn of_limit(limits: &[Limit], written_bytes: u64, time: Duration) -> 
     })
 }
 
-/// Returns how many bytes use up a burst.
+/// Returns the number of bytes that uses up a burst.
 fn drained_bytes(burst_bytes: u64) -> u64 {
     (burst_bytes as f64 * DRAINED_TIMES) as u64
 }
 
-/// Returns the stream that uses up a burst.
+/// Returns the stream that uses up a burst; `None` if the burst remains in the figures.
 pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
     let burst = burst.filter(|burst| burst.is_left_out)?;
     let size_bytes = drained_bytes(burst.bytes).next_multiple_of(bs_bytes);
     Some(Sizes { bs_bytes, size_bytes, iodepth: DRAIN_IODEPTH, numjobs: 1, rate: None })
 }
 
-/// Reserves the bytes that use up a burst before all runs, and returns what is left of `wear_bytes`
-/// for the runs. If they would be too many, the burst remains in the figures.
+/// Reserves the bytes that use up a burst before all runs, and returns the part of `wear_bytes`
+/// that is left for the runs. If too many would have to be reserved, the burst remains in the
+/// figures.
 pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes: u64) -> u64 {
     match (drained_bytes > wear_bytes / DRAINED_SHARE, wear_bytes) {
         (true, _) => burst.iter_mut().for_each(|burst| burst.is_left_out = false),
@@ -201,18 +205,20 @@ pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes:
     wear_bytes
 }
 
-/// Writes before a run, so that the run sees the sustained rate. Returns the bytes written.
+/// Writes before a run, so that the run measures the sustained rate. Returns the number of bytes
+/// written.
 pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
     let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
     Ok(site.apart().run_jobs(jobs, permissions, &mut ())?.written_bytes())
 }
 
-/// Uses up the burst, if there is one, right before a run's clock starts.
+/// Uses up the burst, if there is one, right before the clock of a run starts.
 pub(crate) struct Drain<'a> {
     pub site: &'a Site<'a>,
-    /// The sizes of the stream, which writes over its file each time.
+    /// The sizes of the stream, which overwrites its file each time.
     pub sizes: Option<Sizes>,
-    /// The bytes that it wrote: fewer than its size where its time was over before.
+    /// The number of bytes that the stream has written. It falls short of the size if the time
+    /// limit was reached.
     pub written_bytes: u64,
 }
 
@@ -237,8 +243,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Simulates a disk that writes `burst` bytes at `first` bytes per second, then at `lasts`, for
-    /// `ms` in all.
+    /// Simulates a disk that writes `burst` bytes at `first` bytes per second, and then writes at
+    /// `lasts`, for `ms` milliseconds in total.
     fn marks(burst: f64, first: f64, lasts: f64, ms: u64) -> Vec<Mark> {
         let at = |ms: u64| {
             let time_s = ms as f64 / 1e3;
@@ -253,7 +259,7 @@ mod tests {
         for (bytes, first, lasts) in [(12.5e6, 2e9, 125e6), (50e6, 1e9, 125e6), (1e6, 50e6, 10e6)] {
             let burst = find(&marks(bytes, first, lasts, 250)).unwrap();
             assert!((burst.bytes_per_s / lasts - 1.0).abs() < 0.03, "{burst:?}");
-            // The rest of them would be written at the sustained rate anyway.
+            // The remaining bytes would be written at the sustained rate anyway.
             let ahead = bytes * (1.0 - lasts / first);
             assert!((burst.bytes as f64 / ahead - 1.0).abs() < 0.1, "{burst:?}: {ahead}");
             assert!(burst.is_left_out, "{burst:?}");
@@ -261,7 +267,8 @@ mod tests {
         assert!(!find(&marks(150e6, 2e9, 50e6, 250)).unwrap().is_left_out);
     }
 
-    /// Returns the runs of five rounds of four rows, of 40 MB each, at a rate by the bytes before.
+    /// Returns the runs of five rounds of four rows, 40 MB each, at rates that depend on the bytes
+    /// written before.
     fn past(bytes_per_s: impl Fn(u64) -> f64) -> Vec<Past> {
         let run = |number: u64| {
             let before_bytes = 100_000_000 + number * 40_000_000;
@@ -277,7 +284,7 @@ mod tests {
         let burst = burst.unwrap();
         assert!((40e6..42e6).contains(&burst.bytes_per_s) && !burst.is_left_out, "{burst:?}");
         assert!((600_000_000..640_000_000).contains(&burst.bytes), "{burst:?}");
-        // Already used up in the second row's first run.
+        // The burst is used up in the first run of the second row.
         let early = dropped(&past(|before| if before < 200_000_000 { 400e6 } else { 40e6 }));
         assert_eq!(early.unwrap().bytes, 220_000_000);
     }
@@ -314,7 +321,7 @@ mod tests {
         // The disk is slower than the limit, or the limit does not apply.
         assert_eq!((of(15_000_000, 250), of(250_000_000, 250)), (None, None));
         assert_eq!(of_limit(&limits[..1], 30_000_000, Duration::from_millis(250)), None);
-        // All within the burst.
+        // All bytes are within the burst.
         assert_eq!(of(20_000_000, 30), Some(burst));
     }
 
@@ -322,14 +329,14 @@ mod tests {
     fn a_steady_a_slowly_starting_and_a_wandering_disk_have_no_burst() {
         assert_eq!(find(&marks(0.0, 1e9, 1e9, 250)), None);
         assert_eq!(find(&marks(5e6, 50e6, 500e6, 250)), None);
-        // Faster by half for a moment, then alternating.
+        // The disk is faster by half for a moment, and then alternates.
         let mut bytes = 0;
         let wander = (1..=50).map(|n| {
             bytes += if n < 10 || n % 16 < 6 { 5_000_000 } else { 2_000_000 };
             Mark { end_bytes: bytes, end_ns: n * 5 * MS }
         });
         assert_eq!(find(&wander.collect::<Vec<_>>()), None);
-        // Too short, and empty.
+        // The first stream is too short, and the second is empty.
         assert_eq!(find(&marks(12.5e6, 2e9, 125e6, 60)), None);
         assert_eq!(find(&[]), None);
     }

@@ -13,18 +13,18 @@ use wrote_result::document::{
 };
 use wrote_result::{Error, units};
 
-/// Prepares the files of a job, whose sets are numbered from `first`.
+/// Prepares the files of a job. The sets of files are numbered from `first`.
 pub(crate) fn ready<'a>(job: &'a Steps, first: u32, site: &Site) -> Result<Running<'a>, Error> {
     Running::new(job, &|name, set| site.file(name, first + set), seed())
 }
 
-/// Returns the paths of these files.
+/// Returns the paths of the files of a job.
 pub(crate) fn files(job: &Steps, first: u32, site: &Site) -> Vec<PathBuf> {
     let of = |set| job.files.iter().map(move |file| site.file(&file.name, first + set));
     (0..job.sets()).flat_map(of).collect()
 }
 
-/// Composes the row of a run whose transactions count as `bytes`.
+/// Returns the row of a run whose transactions amount to `bytes`.
 pub(crate) fn row_of(row: &Row, (done, run): (Done, Run), bytes: u64) -> Repeated {
     let run = Run {
         bytes,
@@ -40,8 +40,8 @@ pub(crate) fn row_of(row: &Row, (done, run): (Done, Run), bytes: u64) -> Repeate
     run
 }
 
-/// Returns the numbers of the jobs with atomic writes that this disk does not make, with reasons.
-/// All ranks leave out the same.
+/// Returns the indices of the jobs with atomic writes that this disk does not support, with the
+/// reasons. All ranks leave out the same jobs.
 pub(crate) fn not_atomic<'a>(
     jobs: impl Iterator<Item = &'a Steps>,
     site: &Site,
@@ -70,8 +70,8 @@ pub(crate) fn not_atomic<'a>(
     })
 }
 
-/// Composes the row of a job on this disk, without names. A way that is never torn relies on
-/// flushes: where they don't reach a disk, nothing keeps its order.
+/// Returns the row of a job on this disk, without names. A method that is never torn relies on
+/// flushes. If flushes don't reach the disk, nothing keeps its writes in order.
 pub(crate) fn composed(job: &Steps, torn: Option<Torn>, target: &Target) -> Row {
     let survives = target.survives(Survives::of_write(job.is_durable(), false));
     let asked = settings(job);
@@ -86,7 +86,8 @@ pub(crate) fn composed(job: &Steps, torn: Option<Torn>, target: &Target) -> Row 
     }
 }
 
-/// Returns the settings of a job of steps, as far as one operation can describe them.
+/// Returns the settings of a job of steps, as far as the settings of one operation can describe
+/// them.
 fn settings(job: &Steps) -> Settings {
     let is = |file: fn(&FileSpec) -> bool| job.files.iter().any(file);
     let flushes = |step: fn(&Step) -> bool| job.each.iter().any(step);

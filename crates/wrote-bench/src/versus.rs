@@ -1,5 +1,5 @@
-//! Compares two settings by interleaved runs (ABBA). It is a separate file because it is the only
-//! user of two requests.
+//! Compares two settings by interleaved runs (ABBA). It is a separate file because nothing else
+//! uses two requests.
 
 use crate::bench::Bench;
 use crate::plan::RUNS;
@@ -11,16 +11,16 @@ use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
-/// Measures `old` and `new` in turn, and compares the results.
+/// Measures `old` and `new` in turn, and compares their results.
 ///
-/// The rows of both take turns: A B in one round, B A in the next, so that a steady
-/// drift affects both alike (M8). There are as many rounds as `old` requests runs, five by default.
-/// The comparison contains both results.
+/// The rows of both take turns: A B in one round, B A in the next, so that a steady drift affects
+/// both alike (M8). The number of rounds is the number of runs that `old` requests, five by
+/// default. The comparison contains both results.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if either request is invalid, before anything is measured; else as
-/// [`Bench::run`], and [`Error::Failed`] if the two have no row in common.
+/// [`Error::Usage`] if either request is invalid, before anything is measured; [`Error::Failed`] if
+/// the two have no row in common; otherwise like [`Bench::run`].
 pub fn versus(
     old: &Request,
     new: &Request,
@@ -32,10 +32,10 @@ pub fn versus(
     let [first, second] = [old, new].map(|request| one_of_two(request, rounds));
     let bench = Bench::new(&first).beside(&second).ranks(peers);
     let mut results = bench.run_all(stop, observer)?;
-    // An incomplete side can't be compared.
+    // A comparison needs both sides to be complete.
     stop.check()?;
     for Document { advice, answers, .. } in &mut results {
-        // The comparison says which of the two to take.
+        // The comparison says which of the two settings is better.
         (*advice, *answers) = (Vec::new(), None);
     }
     let mut comparison = compare_allowing(&results[0], &results[1], &Allowed::Everything)?;
@@ -43,7 +43,7 @@ pub fn versus(
     Ok(comparison)
 }
 
-/// Returns the request of a side, which writes half of the usual bytes.
+/// Returns the request of one side, which writes half of the usual bytes.
 fn one_of_two(request: &Request, rounds: u32) -> Request {
     let usual = Common { runs: None, ..request.common.clone() };
     let wear = request.common.wear.or((!usual.has_amount()).then_some(Wear::Normal));

@@ -1,4 +1,4 @@
-//! Other work on the disk while a pattern runs.
+//! Background load on the disk while a pattern runs.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,22 +11,23 @@ use wrote_jobs::spec::{Fallocate, JobSpec, READ};
 use wrote_jobs::steps::{Running, Steps};
 use wrote_result::{Error, Stop};
 
-/// The size of a neighbour's files.
+/// The size of the file of a background load.
 const FILE_BYTES: u64 = 256 << 20;
 /// The number of one-byte files to remove.
 const REMOVED_FILES: u32 = if cfg!(test) { 100 } else { 100_000 };
 const BLOCK_BYTES: u64 = 4096;
-/// A neighbour's head start, so that its first bytes reach the disk.
+/// The head start of a background load, so that its first bytes reach the disk before the pattern
+/// runs.
 const AHEAD: Duration = Duration::from_millis(300);
-/// The time limit of a neighbour that is not stopped.
+/// The time limit of a background load that is not stopped.
 const RUNTIME: Duration = Duration::from_secs(3600);
-/// The I/O priority class of `ioprio_set(2)` that waits for all other I/O.
+/// The I/O priority class (`ioprio_set(2)`) whose requests wait for all other I/O.
 const IDLE_CLASS: libc::c_long = 3 << 13;
 
-/// A kind of other work.
+/// A kind of background load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// Writes through the page cache, flushing every 256 MiB like a copy.
+    /// Writes through the page cache and flushes every 256 MiB, as a copy does.
     Copy,
     /// A copy with idle I/O priority.
     CopyIdle,
@@ -45,7 +46,8 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// All neighbours: name on the command line and in rows, and description.
+    /// All background loads, each with its name on the command line and in rows, and its
+    /// description.
     pub const ALL: [(&str, &str, Neighbour); 8] = [
         ("copy", "1 MiB writes through the page cache, flushed each 256 MiB", Neighbour::Copy),
         ("copy-idle", "a copy with the idle class of I/O priority (ionice)", Neighbour::CopyIdle),
@@ -57,12 +59,12 @@ impl Neighbour {
         ("reads", "1 MiB direct reads, 8 in flight", Neighbour::Reads),
     ];
 
-    /// Returns its name on the command line and in rows.
+    /// Returns the load's name on the command line and in rows.
     pub fn as_str(self) -> &'static str {
         Neighbour::ALL.iter().find(|(_, _, of)| *of == self).map_or("", |(name, ..)| name)
     }
 
-    /// Returns the maximum number of bytes that its files take.
+    /// Returns the maximum number of bytes that the load's files occupy.
     pub(super) fn space_bytes(self) -> u64 {
         match self {
             Neighbour::Unlink => u64::from(REMOVED_FILES) * BLOCK_BYTES,
@@ -96,7 +98,7 @@ impl Neighbour {
         Some(toml::from_str(&text).expect("a neighbour is a job of steps"))
     }
 
-    /// Works until stopped. `files` maps file numbers to paths.
+    /// Runs the load until it is stopped. `files` maps file numbers to paths.
     fn work(
         self,
         files: &dyn Fn(u32) -> PathBuf,
@@ -127,7 +129,7 @@ impl Neighbour {
             .map(|_| ())
     }
 
-    /// Runs `work` while the neighbour works on `files`, which are removed afterwards.
+    /// Runs `work` under this background load, whose `files` are removed afterwards.
     pub(super) fn beside<T>(
         self,
         files: &(dyn Fn(u32) -> PathBuf + Sync),
@@ -152,8 +154,8 @@ impl Neighbour {
     }
 }
 
-/// Creates files in a separate folder and removes them as fast as possible, whether or not it is
-/// stopped.
+/// Creates files in a new folder, then removes them as fast as possible. Even if it is stopped, it
+/// removes all the files that it created.
 fn unlink(folder: &Path, stop: &Stop, begun: &Sender<()>) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("{}: {error}", folder.display()));
     fs::create_dir(folder).map_err(failed)?;
@@ -177,7 +179,7 @@ fn remove(file: &Path) -> Result<(), Error> {
     fs::remove_file(file).map_err(|error| Error::Failed(format!("{}: {error}", file.display())))
 }
 
-/// Signals that the neighbour's file is ready.
+/// Signals that the file of the background load is ready.
 struct Begins(Sender<()>);
 
 impl Watcher for Begins {

@@ -1,4 +1,4 @@
-//! Programs as data: how each writes, and what its makers and operators require of a disk.
+//! Programs as data: how each program writes, and what its makers and operators require of a disk.
 
 use crate::names;
 use include_dir::{Dir, File, include_dir};
@@ -9,35 +9,36 @@ use wrote_jobs::steps::Steps;
 use wrote_result::document::{FitRule, Torn};
 use wrote_result::{Error, quoted};
 
-/// A file for each program. To add one, add its file, and its row in `docs/fit-programs.md`.
+/// The embedded folder with a file for each program. To add a program, add its file, and its row in
+/// `docs/fit-programs.md`.
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/programs");
 
-/// Returns the name and the text of each program, in order of name.
+/// Returns the text of each program's file, by the program's name.
 fn files() -> BTreeMap<&'static str, &'static str> {
     let named =
         |file: &'static File| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?));
     FILES.files().filter_map(named).collect()
 }
 
-/// A program.
+/// A program, with its write patterns and the rules for its disk.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its name for the command line: lower-case letters, digits and hyphens.
+    /// The program's name on the command line: lower-case letters, digits and hyphens.
     pub name: String,
     /// The version that the patterns are based on.
     pub version: String,
     /// A short description.
     pub about: String,
-    /// The client whose CPU time rates include.
+    /// The client, if rates include its CPU time.
     pub client: Option<String>,
-    /// How the program writes.
+    /// The patterns in which the program writes.
     #[serde(rename = "pattern")]
     pub patterns: Vec<Pattern>,
     /// The rules for its disk.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
-    /// The file's text.
+    /// The text of the program's file.
     #[serde(skip)]
     pub text: String,
 }
@@ -46,15 +47,15 @@ pub struct Program {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    /// Its name in rows: lower-case letters, digits and hyphens.
+    /// The pattern's name in rows: lower-case letters, digits and hyphens.
     pub name: String,
-    /// Its name in tables: `WAL commit`.
+    /// The pattern's name in tables: `WAL commit`.
     pub label: String,
     /// The source of each part: a file and function of the program, or a trace.
     pub source: Vec<String>,
-    /// Whether a power loss may tear a page that it writes, for patterns of pages.
+    /// Whether a power loss may tear a page. Only for patterns that write pages.
     pub torn: Option<Torn>,
-    /// The calls.
+    /// The system calls of the pattern.
     pub job: Steps,
 }
 
@@ -62,7 +63,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The pattern to judge.
+    /// The name of the pattern to judge.
     pub pattern: String,
     /// A short description: `WAL fdatasync P99 < 10 ms`.
     pub name: String,
@@ -72,18 +73,18 @@ pub struct Rule {
     pub most: Option<f64>,
     /// The lower limit.
     pub least: Option<f64>,
-    /// Multiplies the limit by the number of CPUs.
+    /// Whether to multiply the limit by the number of CPUs.
     #[serde(default)]
     pub per_cpu: bool,
-    /// The publisher, with a version.
+    /// The publisher of the rule, with a version.
     pub says: String,
-    /// Its address.
+    /// The address of the source.
     pub source: String,
-    /// `official`, by the program's makers, or `operator`.
+    /// `official` if the program's makers publish the rule, or `operator`.
     pub kind: Option<String>,
     /// When the source was read: `2026-11`.
     pub date: Option<String>,
-    /// The load that it is for, if it is not the normal one: `heavy load`.
+    /// The load that the rule is for, unless it is the normal one: `heavy load`.
     pub load: Option<String>,
 }
 
@@ -118,11 +119,12 @@ pub fn all() -> Vec<Program> {
     files().into_iter().map(parsed).collect()
 }
 
-/// Returns the program of this name, or from a file if the name contains `/` or ends in `.toml`.
+/// Returns the program of this name, or reads it from a file if the name contains `/` or ends in
+/// `.toml`.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] with the most similar name, or the fault in the file.
+/// [`Error::Usage`] with the most similar name, or with the fault in the file.
 pub fn find(name: &str) -> Result<Program, Error> {
     let known = files();
     if let Some(text) = known.get(name) {
@@ -143,11 +145,11 @@ pub fn find(name: &str) -> Result<Program, Error> {
     Err(Error::Usage(format!("{name:?}: there is no such program; {hint}")))
 }
 
-/// Reads a user's program.
+/// Reads a program from a user's file.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] names the file and its fault.
+/// [`Error::Usage`], which names the file and its fault.
 fn read(path: &Path) -> Result<Program, Error> {
     let shown = path.display();
     let text =

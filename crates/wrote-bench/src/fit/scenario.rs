@@ -1,4 +1,4 @@
-//! The scenario of `wrote fit`: a row for each pattern, alone and with each neighbour.
+//! The scenario of `wrote fit`: a row for each pattern, alone and under each background load.
 
 use super::FitRequest;
 use super::neighbour::Neighbour;
@@ -27,18 +27,19 @@ use wrote_result::document::{Finding, Row};
 
 const NAME: &str = "fit";
 const QUESTION: &str = "Does this disk suit the program?";
-/// The shortest and the longest run.
+/// The minimum and the maximum time of a run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-/// The part of the time for the slices of runs. The rest is for their files and the end.
+/// The share of the time that the runs get. The rest is for preparing their files and for the end.
 const RUNS_PART: f64 = 0.9;
-/// The length of a run, as a multiple of the interval of concurrent steps.
+/// The minimum length of a run, as a multiple of the longest interval between concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
-/// The size of the file that uses up a burst before each run.
+/// The size of the file that is written before each run to use up a burst.
 const DRAIN_BYTES: u64 = 1 << 30;
 
 pub(super) struct Suits(pub FitRequest);
 
-/// Returns the name of a pattern's row, alone or with a neighbour: `etcd/wal`, `etcd/wal+copy`.
+/// Returns the name of a pattern's row, alone or under a background load: `etcd/wal`,
+/// `etcd/wal+copy`.
 pub(super) fn row_name(
     program: &Program,
     pattern: &Pattern,
@@ -83,19 +84,19 @@ impl Scenario for Suits {
     }
 }
 
-/// Makes the runs.
+/// The runs of a request.
 struct Runs {
     request: FitRequest,
-    /// The time of a run.
+    /// The time of one run.
     run: Duration,
-    /// The time of all runs, unless their number was asked for.
+    /// The time of all runs, if the user did not ask for a number of runs.
     time: Duration,
-    /// Each row's program, pattern and neighbour.
+    /// The program, the pattern and the background load of each row.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
     /// The runs so far, and the bytes that they wrote.
     past: Vec<Past>,
     written_bytes: u64,
-    /// The neighbours' folder, if they write to another folder than the program.
+    /// The folder of the background load, if it is not the program's folder.
     elsewhere: Option<Scratch>,
 }
 
@@ -104,7 +105,7 @@ impl Runs {
         let mut rows = Vec::new();
         for (program, of) in request.programs.iter().enumerate() {
             for pattern in 0..of.patterns.len() {
-                // Alone and with a neighbour in turn (M8).
+                // Runs alone and runs under a background load take turns (M8).
                 rows.push((program, pattern, None));
                 let beside = request.neighbours.iter();
                 rows.extend(beside.map(|neighbour| (program, pattern, Some(*neighbour))));
@@ -113,7 +114,7 @@ impl Runs {
         let time = request.time.unwrap_or_else(|| request.usual_time());
         let of_each = |time: Duration| {
             let runs = request.runs.unwrap_or(FitRequest::RUNS) * rows.len() as u32;
-            // As long as a run, the burst is used up before it.
+            // Using up the burst before a run takes as long as the run.
             let runs = if request.sustained.is_some() { 2 * runs } else { runs };
             let beside = calibration::beside(None, true) + SAMPLE;
             (time.mul_f64(RUNS_PART) / runs).saturating_sub(beside)
@@ -130,8 +131,8 @@ impl Runs {
         }
     }
 
-    /// Returns the plan of the rows. A time that was asked for is kept. Without one, each row gets
-    /// the fewest runs in any time.
+    /// Returns the plan of the rows. The plan keeps to a requested time. Without one, each row gets
+    /// the minimum number of runs, however long they take.
     fn plan(self, target: &Target) -> Plan<'static> {
         let asked = self.time + self.request.sustained.unwrap_or_default();
         let within = Within::new(asked, Duration::ZERO, self.request.time.is_some());
@@ -146,12 +147,12 @@ impl Runs {
         }
     }
 
-    /// Composes a row.
+    /// Returns the specification of row `number`.
     fn spec(&self, number: usize, target: &Target) -> RowSpec {
         let (program, pattern) = (self.program(number), self.pattern(number));
         let (job, neighbour) = (&pattern.job, self.rows[number].2);
         let beside = neighbour.map_or(String::new(), |of| format!(", beside {}", of.as_str()));
-        // One table can contain many programs.
+        // One table may contain many programs.
         let (workload, of_program) = match self.request.programs.len() {
             1 => (program.name.clone(), String::new()),
             _ => ("programs".into(), format!("{}: ", program.name)),
@@ -162,7 +163,8 @@ impl Runs {
             way: format!("{of_program}{}{beside}", pattern.label),
             ..transactions::composed(job, pattern.torn, target)
         };
-        // Rows alone are the most important, then those with the first neighbour.
+        // Rows without a background load are the most important, followed by rows under the first
+        // load.
         let place = self.request.neighbours.iter().position(|of| Some(*of) == neighbour);
         RowSpec {
             row,
@@ -170,7 +172,7 @@ impl Runs {
             time: self.time_of(number)
                 + self.request.sustained.map_or(Duration::ZERO, |_| self.run),
             beside: SAMPLE,
-            // Only its time ends a run, so the amount depends on the disk.
+            // Only its time limit ends a run, so the number of bytes depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,
             has_neighbour: neighbour.is_some(),
@@ -189,12 +191,13 @@ impl Runs {
         self.request.runs.unwrap_or(FitRequest::RUNS)
     }
 
-    /// Returns the maximum number of bytes that a neighbour's files take.
+    /// Returns the maximum number of bytes that the files of a background load occupy.
     fn beside_bytes(&self) -> u64 {
         self.request.neighbours.iter().map(|of| of.space_bytes()).max().unwrap_or(0)
     }
 
-    /// Refuses a requested time that is too short for an interval of each row. `before` has passed.
+    /// Refuses a requested time that is too short to give each row an interval. `before` is the
+    /// time that has passed already.
     fn check_time(&self, before: Duration) -> Result<(), Error> {
         let each = RUN[0] + calibration::beside(None, true) + SAMPLE;
         let runs = RUNS_MIN * self.rows.len() as u32;
@@ -220,15 +223,15 @@ impl Runs {
         (0..self.rows.len()).map(|row| &self.pattern(row).job)
     }
 
-    /// Returns the time of a row's run, in which concurrent steps occur at least twice.
+    /// Returns the length of a row's run. Concurrent steps occur at least twice in it.
     fn time_of(&self, row: usize) -> Duration {
         let beside = self.pattern(row).job.beside.iter().filter_map(|every| every.interval_s);
         let least_s = beside.fold(0.0, f64::max) * BESIDE_TIMES;
         self.run.max(Duration::from_secs_f64(least_s))
     }
 
-    /// Writes right before a run for as long as the run takes, to keep a drive's cache and a
-    /// volume's credit used up. Returns the bytes written.
+    /// Writes for as long as a run takes, right before the run, to keep a drive's cache and a
+    /// volume's credit used up. Returns the number of bytes written.
     fn drain(&self, site: &Site) -> Result<u64, Error> {
         if self.request.sustained.is_none() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Parses and checks a program's report of its run: one line of JSON.
+//! Parses and checks a program's report of its run, which is one line of JSON.
 
 use super::workload::{Table, Task};
 use crate::child::shown;
@@ -8,18 +8,18 @@ use wrote_result::units;
 /// The maximum number of characters shown of an invalid line.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
 /// A program's clock may run faster than ours by this fraction: clocks are adjusted by at most 0.05
-/// % (adjtimex(2)), and a program may use an unadjusted one.
+/// % (adjtimex(2)), and a program may read one that is not adjusted.
 const CLOCK_SHARE_MAX: f64 = 0.01;
-/// A program's clock may also be ahead by this time, if it is coarse.
+/// A program's clock may also be ahead by this time if its resolution is coarse.
 const CLOCK_S_MAX: f64 = 0.001;
 /// A memory copy rate that no core reaches.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
-    /// Each timing, by the program's monotonic clock: COUNT of them, or one for lines.
+    /// The timings, by the program's monotonic clock: COUNT timings, or one for lines.
     pub elapsed_ns: Vec<u64>,
-    /// The file bytes of one timing.
+    /// The number of file bytes processed in one timing.
     pub bytes: u64,
     /// The sum of all bytes read in one timing, for `bytes-read` only.
     pub sum: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) fn bytes_max(table: &Table) -> usize {
     4096 + 24 * usize::try_from(table.timings()).unwrap_or(usize::MAX / 32)
 }
 
-/// Parses a program's output; the error is one line.
+/// Parses a program's output. The error is one line.
 pub(super) fn parse(stdout: &str) -> Result<Answer, String> {
     let mut lines = stdout.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().ok_or("printed no answer")?;
@@ -49,7 +49,7 @@ fn no_answer(line: &str) -> String {
     format!("printed something that is not an answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
-/// Checks the answer of a process that ran for `process_s`; the error is one line.
+/// Checks the answer of a process that ran for `process_s` seconds. The error is one line.
 pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<(), String> {
     let timings = answer.elapsed_ns.len() as u64;
     if timings != table.timings() {
@@ -75,7 +75,7 @@ fn judge_sum(said: Option<u64>, expected: Option<u64>) -> Result<(), String> {
 }
 
 fn judge_times(answer: &Answer, process_s: f64) -> Result<(), String> {
-    // Floating point cannot overflow here.
+    // A sum of floating-point numbers cannot overflow.
     let elapsed_s = answer.elapsed_s();
     if elapsed_s > process_s * (1.0 + CLOCK_SHARE_MAX) + CLOCK_S_MAX {
         return Err(format!(

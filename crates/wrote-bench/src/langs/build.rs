@@ -1,4 +1,4 @@
-//! Builds programs into the cache folder, once per version of source and compiler.
+//! Builds programs into the cache folder, once for each version of the source and of the compiler.
 
 mod shelf;
 
@@ -16,22 +16,22 @@ use wrote_result::document::{Language, State};
 use wrote_result::{Error, Stop};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The source folder within a build's folder.
+/// The source folder in the folder of a build.
 const SOURCE: &str = "source";
 const BUILD: &str = "build";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BuiltProgram {
-    /// The command with placeholders filled in, to be followed by the workload's arguments.
+    /// The command with its placeholders filled in. The workload's arguments follow it.
     pub run: Vec<String>,
-    /// Arguments after the workload's.
+    /// The arguments that follow the workload's.
     pub arguments: Vec<String>,
     /// The folder of the build.
     pub folder: PathBuf,
 }
 
-/// Builds the programs. A language whose build fails has no program. The programs stay while the
-/// shelf is open.
+/// Builds the programs. A language whose build fails has no program. While the shelf is open, no
+/// other process removes the programs.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub(super) fn build_all(
     Ok((shelf, all))
 }
 
-/// Opens the shelf of these programs.
+/// Opens the shelf for these programs.
 fn open(chosen: &[Candidate], cache: &Path) -> Result<Shelf, Error> {
     let wanted: Vec<(&str, u64)> =
         chosen.iter().map(|of| (of.entry.id.as_str(), hash(of))).collect();
@@ -70,7 +70,7 @@ fn open(chosen: &[Candidate], cache: &Path) -> Result<Shelf, Error> {
 /// Builds the program on the shelf, or reuses an earlier build of the same source by the same
 /// toolchain. `Ok(Err(..))` is the compiler's failure, in one line.
 ///
-/// A killed build leaves only a draft, which later runs ignore.
+/// A build that is killed leaves only a draft, which later runs ignore.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ fn build(
         let command = filled(&chosen.tools.build, draft.path())?;
         if let Err(because) = compile(&command, &draft.path().join(BUILD), COMPILER_TIMEOUT, stop)?
         {
-            // The output refers to the draft's path, which is gone when the user reads it.
+            // The output contains the draft's path, which no longer exists when the user reads it.
             let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
             return Ok(Err(because.replace(&source, "")));
         }
@@ -106,11 +106,11 @@ fn built(chosen: &Candidate, folder: PathBuf) -> Result<BuiltProgram, Error> {
     Ok(BuiltProgram { run, arguments, folder })
 }
 
-/// Hashes all inputs of a build: file names and contents (including the manifest), the command with
-/// the compiler's path, the compiler's version.
+/// Hashes all inputs of a build: the names and contents of the files (including the manifest), the
+/// command with the compiler's path, and the compiler's version.
 fn hash(chosen: &Candidate) -> u64 {
     let mut hash = Xxh3::new();
-    // The length separates adjacent parts.
+    // The length of each part keeps adjacent parts apart.
     let mut take = |part: &[u8]| {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
@@ -133,14 +133,14 @@ fn unpack(chosen: &Candidate, draft: &Path) -> io::Result<()> {
     for (path, text) in &chosen.entry.files {
         let path = source.join(path);
         fs::create_dir_all(path.parent().expect("a file in the folder"))?;
-        // Embedded files have no permissions; scripts begin with `#!`.
+        // Embedded files have no permissions. Scripts begin with `#!`.
         let mode = if text.starts_with(b"#!") { 0o700 } else { 0o600 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text)?;
     }
     Ok(())
 }
 
-/// Replaces the placeholders of a command by subfolders of `folder`.
+/// Replaces the placeholders in a command with subfolders of `folder`.
 fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
     let source = utf8(&folder.join(SOURCE))?;
     let build = utf8(&folder.join(BUILD))?;
@@ -153,11 +153,11 @@ fn utf8(path: &Path) -> Result<String, Error> {
     text.ok_or_else(|| Error::Failed(format!("{}: is not a UTF-8 path", path.display())))
 }
 
-/// The time limit: enough for a program of a hundred lines on the slowest machine.
+/// The time limit of a build, enough for a program of a hundred lines on the slowest machine.
 const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const WORDS_CHARS: usize = 200;
 
-/// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, in one line.
+/// Runs a compiler in `folder`. `Ok(Err(..))` is the compiler's failure, in one line.
 fn compile(
     command: &[String],
     folder: &Path,
@@ -180,8 +180,8 @@ fn compile(
     Ok(Err(format!("{program} {failure}{words}")))
 }
 
-/// Returns the first line that reports an error, since later ones are often consequences; otherwise
-/// the last line.
+/// Returns the first line that reports an error, because later errors are often consequences of the
+/// first; without such a line, the last line.
 fn meaningful_line(outcome: &Outcome) -> Option<String> {
     let texts = [&outcome.stderr, &outcome.stdout].map(|output| String::from_utf8_lossy(output));
     let cut = |text| str::lines(text).map(|line| shown(line, WORDS_CHARS));

@@ -1,4 +1,4 @@
-//! The catalogue of languages: embedded ones, and those added by the user.
+//! The catalogue of languages: the embedded ones, and those that the user adds.
 
 use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
 use super::toolchain::Tools;
@@ -16,10 +16,10 @@ use wrote_jobs::machine::target::unexamined;
 use wrote_result::document::{Language, State};
 use wrote_result::{Error, Stop};
 
-/// The repository's languages, one folder each.
+/// The repository's languages, each in a folder.
 static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/langs");
 
-/// The last part of the names of the drive's rows, which no language may have.
+/// The last part of the names of the drive's rows. No language may have this name.
 pub(super) const DRIVE: &str = "drive";
 
 /// All languages, embedded or added.
@@ -28,14 +28,14 @@ pub struct Catalogue {
     pub(super) entries: Vec<Entry>,
 }
 
-/// A language: its folder's name, manifest and source.
+/// A language: the name of its folder, its manifest and its source.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The folder's name: `go`.
+    /// The name of the folder: `go`.
     pub id: String,
     pub manifest: Manifest,
-    /// All files of the folder, including the manifest, sorted by relative path, without hidden
-    /// files and Python's caches.
+    /// All files of the folder, including the manifest, sorted by relative path. Hidden files and
+    /// Python's caches are left out.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Candidate {
     pub tools: Tools,
 }
 
-/// Returns the embedded languages, sorted by folder name, and then the ones in `add`.
+/// Returns the embedded languages, sorted by folder name, followed by the languages in `add`.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], one line, if a folder of `add` contains no language, or its ID is taken.
+/// [`Error::Usage`], of one line, if a folder of `add` contains no language, or its ID is taken.
 pub fn catalogue(add: &[PathBuf]) -> Result<Catalogue, Error> {
     let mut catalogue = Catalogue { entries: embedded()? };
     for folder in add {
@@ -74,7 +74,7 @@ fn embedded() -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// Collects the files of an embedded folder, by path relative to `root`.
+/// Collects the files of an embedded folder, with their paths relative to `root`.
 fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for file in folder.files().filter(|file| !is_left_out(file.path())) {
         let path = file.path().strip_prefix(root).expect("a file within");
@@ -85,14 +85,14 @@ fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// Returns whether a path is not part of a program: hidden (`.git`) or a Python cache.
+/// Returns whether a path does not belong to a program: a hidden file (`.git`) or a Python cache.
 fn is_left_out(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name == "__pycache__"
 }
 
 impl Entry {
-    /// Creates a language from these files; errors refer to the manifest as `origin`.
+    /// Returns the language that consists of these files. Errors refer to the manifest as `origin`.
     fn new(id: String, mut files: Vec<(PathBuf, Vec<u8>)>, origin: &str) -> Result<Entry, Error> {
         files.sort();
         let manifest = files.iter().find(|(path, _)| path == Path::new(FILE_NAME));
@@ -112,8 +112,8 @@ impl Entry {
         iter::once(self.id.clone()).chain(programs).unique().collect()
     }
 
-    /// Returns whether `only` selects this program or its whole language; an empty `only` selects
-    /// all.
+    /// Returns whether `only` selects this program or its whole language. An empty `only` selects
+    /// every program.
     fn is_called_for(&self, program: &Variant, only: &[String]) -> bool {
         only.is_empty() || only.iter().any(|name| *name == program.id || *name == self.id)
     }
@@ -125,12 +125,12 @@ impl Catalogue {
         self.entries.iter().flat_map(Entry::programs).map(|program| program.id).collect()
     }
 
-    /// Finds the toolchain of each language that `only` names, or of all, without building. Without
-    /// `wrote`, its own rows are omitted.
+    /// Finds the toolchain of each language that `only` names, or of every language, without
+    /// building. If `wrote` is `None`, the rows of `wrote` itself are omitted.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] for an unknown ID in `only`; [`Error::Interrupted`] if `stop` is raised: a
+    /// [`Error::Usage`] for an unknown ID in `only`; [`Error::Interrupted`] if `stop` is raised. A
     /// toolchain may take up to 20 s to print its version.
     pub fn find(
         &self,
@@ -144,12 +144,12 @@ impl Catalogue {
     }
 
     /// Returns the requested programs whose toolchains are installed, and a report on all requested
-    /// ones, in catalogue order.
+    /// programs, in catalogue order.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] for an unknown ID in `only`, listing the known ones; [`Error::Interrupted`]
-    /// if `stop` is raised.
+    /// [`Error::Usage`] for an unknown ID in `only`, with the list of known IDs;
+    /// [`Error::Interrupted`] if `stop` is raised.
     pub(super) fn choose(
         &self,
         request: &Request,
@@ -169,13 +169,14 @@ impl Catalogue {
         for entry in &self.entries {
             let mut programs = entry.programs();
             programs.retain(|program| entry.is_called_for(program, only));
-            // Report it as missing only if the user named it.
+            // `wrote` is reported as missing only if the user named it.
             let is_out = only.is_empty() && wrote.is_none() && toolchain::is_wrote(&entry.manifest);
             if !programs.is_empty() && !is_out {
                 asked.push((entry, programs));
             }
         }
-        // In parallel: some take seconds to print their version.
+        // The searches run in parallel, because some toolchains take seconds to print their
+        // version.
         let found = std::thread::scope(|scope| {
             let look = |entry: &Entry| toolchain::find(&entry.manifest, wrote, stop);
             let looking: Vec<_> =
@@ -247,7 +248,7 @@ impl Candidate {
         is_named || (tasks.is_empty() && task != Task::Log)
     }
 
-    /// Returns how the language does a task.
+    /// Returns the words for the method with which the language does a task.
     pub(super) fn way_of(&self, task: Task) -> &str {
         let own = match task {
             Task::BytesRead => &self.variant.reads,
@@ -258,15 +259,15 @@ impl Candidate {
     }
 }
 
-/// A larger folder was probably named by mistake.
+/// The maximum size of a language's folder. A larger folder was probably named by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads the language in `folder`, whose name is its ID.
+/// Reads the language in `folder`. The folder's name is the language's ID.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], one line, if it contains no language or an unsuitable file; [`Error::Failed`]
-/// if it can't be read.
+/// [`Error::Usage`], of one line, if `folder` contains no language or an unsuitable file;
+/// [`Error::Failed`] if it can't be read.
 fn read_added(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unexamined(folder, &error))?;
     if !real.is_dir() {
@@ -290,7 +291,7 @@ fn read_added(folder: &Path) -> Result<Entry, Error> {
     Entry::new(id.to_owned(), files, &manifest.display().to_string())
 }
 
-/// Collects the files of a user's folder, by path relative to `root`.
+/// Collects the files of a user's folder, with their paths relative to `root`.
 fn collect_added(
     root: &Path,
     within: &Path,
@@ -310,7 +311,7 @@ fn collect_added(
             continue;
         }
         if !kind.is_file() {
-            // A link may lead anywhere, outside the folder that is copied.
+            // A symbolic link may lead anywhere outside the folder that is copied.
             let because = "is not a regular file; a language's folder holds no others";
             return Err(refused(&shown, because));
         }

@@ -1,4 +1,4 @@
-//! Checks the file that a program left.
+//! Checks the file that a program has left.
 
 use super::workload::{Content, PIECE_BYTES};
 use rustix::fs::{Mode, OFlags, open};
@@ -10,7 +10,7 @@ use wrote_result::{Error, Stop};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The initial text is missing or changed.
+    /// The initial text is missing or has changed.
     Head,
     Byte {
         at: u64,
@@ -23,12 +23,13 @@ enum Fault {
     },
 }
 
-/// Compares every byte of the file at `path`. `Ok(Err(..))` is the first error, in one line.
-/// `said_whole` means that the program reported the complete file.
+/// Compares every byte of the file at `path` with `expected`. `Ok(Err(..))` is the first error, in
+/// one line. `said_whole` means that the program reported that it wrote the whole file.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`]; [`Error::Failed`] if the file exists and can't be read.
+/// [`Error::Interrupted`] if `stop` is raised; [`Error::Failed`] if the file exists and can't be
+/// read.
 pub(super) fn check(
     path: &Path,
     expected: &Content,
@@ -45,7 +46,7 @@ pub(super) fn check(
     Ok(wrong.map_or(Ok(()), |wrong| Err(told(&wrong, said_whole))))
 }
 
-/// Compares a file of this length with its expected content piece by piece, in constant memory.
+/// Compares a file of this length with its expected content, piece by piece, in constant memory.
 fn compare(
     file: &mut dyn Read,
     length: u64,
@@ -57,7 +58,7 @@ fn compare(
     let (mut whole, head) = (expected.reader(), expected.head.len() as u64);
     let (mut found, mut wanted) = (Vec::new(), Vec::new());
     let mut at = 0;
-    // Excess bytes are reported as a wrong length.
+    // Excess bytes are reported as a wrong length, after this loop.
     while at < expected.len() {
         stop.check()?;
         wanted.clear();
@@ -81,8 +82,8 @@ fn compare(
     Ok((length != expected.len()).then_some(wrong))
 }
 
-/// Opens a regular file at `path`, without following symbolic links, and without blocking on a
-/// FIFO. `Ok(Err(..))`: there is no such file.
+/// Opens a regular file at `path` without following symbolic links, and without blocking on a FIFO.
+/// `Ok(Err(..))` explains why there is no such file.
 fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
     const ELSE: &str = "left something else in place of the file";
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -94,9 +95,9 @@ fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
         },
         Err(Errno::NOENT) => "there is no file",
         Err(Errno::LOOP) => "left a symbolic link in place of the file",
-        // A socket, or a device without a driver.
+        // The path is a socket, or a device without a driver.
         Err(Errno::NXIO | Errno::NODEV) => ELSE,
-        // The file was readable; the program removed the permission.
+        // The file was readable when it was created, so the program has removed the permission.
         Err(Errno::ACCESS) => "left a file that may not be read",
         Err(errno) => return Err(errno.into()),
     }))
@@ -199,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Checks the file that `make` creates.
+    /// Returns the error in the file that `make` creates.
     fn left(content: &Content, make: impl FnOnce(&Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -1,4 +1,4 @@
-//! The file that programs write and read: prepared before each run, checked and removed after it.
+//! The file that programs write and read. It is prepared before each run, then checked and removed.
 
 use super::check;
 use super::workload::{Content, PIECE_BYTES, Table, Task};
@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 use wrote_jobs::page_cache;
 use wrote_result::Error;
 
-/// A file for programs.
+/// The file that programs work on.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
     number: u32,
     /// Whether the file is complete and ready for the next program.
     is_ready: bool,
-    /// Why the page cache did not hold the whole file for a cached read.
+    /// The reason why the page cache did not hold the whole file for a cached read.
     spilled: Option<String>,
 }
 
 impl Subject {
-    /// Creates a file with this number in its name, or a greater one if a folder has that name.
+    /// Creates a subject whose file has this number in its name, or a higher number if a folder has
+    /// that name.
     pub(super) fn new(number: u32) -> Subject {
         Subject { number, ..Subject::default() }
     }
@@ -29,7 +30,8 @@ impl Subject {
         site.file("data", self.number)
     }
 
-    /// Prepares the file for a program. `Ok(Err(..))`: it can't be dropped from the page cache.
+    /// Prepares the file for a program. `Ok(Err(..))` explains why it can't be dropped from the
+    /// page cache.
     pub(super) fn make_ready(
         &mut self,
         table: &Table,
@@ -49,8 +51,8 @@ impl Subject {
         let (found, fallback) = page_cache::prepare(&self.path(site), wanted, site.stop)?;
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),
-            // If the cache is too small for the file, every program finds the same share of it
-            // cached.
+            // If the cache is too small for the file, every program finds the same share of the
+            // file cached.
             Some(fallback) => {
                 self.spilled = Some(fallback.because);
                 Ok(())
@@ -59,12 +61,12 @@ impl Subject {
         })
     }
 
-    /// Returns why a program had to read part of a cached file from the drive.
+    /// Returns the reason why a program had to read part of a cached file from the drive.
     pub(super) fn spilled(&self) -> Option<&str> {
         self.spilled.as_deref()
     }
 
-    /// Checks every byte that a program left. `Ok(Err(..))` is the first error.
+    /// Checks every byte that a program has left. `Ok(Err(..))` is the first error.
     pub(super) fn check(
         &self,
         table: &Table,
@@ -74,7 +76,7 @@ impl Subject {
         check::check(&self.path(site), &table.content(), said_whole, site.stop)
     }
 
-    /// Ends a run. A file for reads is kept for the next run, unless it is damaged.
+    /// Ends a run. Keeps an undamaged file of a read for the next run, and removes any other file.
     pub(super) fn is_done(
         &mut self,
         table: &Table,
@@ -84,8 +86,8 @@ impl Subject {
         if table.task == Task::BytesRead && is_whole { Ok(()) } else { self.clear(site) }
     }
 
-    /// Removes the file, or whatever replaced it: a link, but never its target. A folder stays, and
-    /// the next file gets another name.
+    /// Removes the file, or a link that has replaced it, but never the link's target. A folder is
+    /// kept, and the next file gets another name.
     pub(super) fn clear(&mut self, site: &Site) -> Result<(), Error> {
         self.is_ready = false;
         let path = self.path(site);
@@ -97,7 +99,7 @@ impl Subject {
     }
 }
 
-/// Creates a file, durably, with its name.
+/// Creates a file, and makes it and its name durable.
 fn make(path: &Path, content: &Content, site: &Site) -> Result<(), Error> {
     let failed = |what: &str, error: io::Error| {
         Error::Failed(format!("{}: {what}: {error}", path.display()))
@@ -111,7 +113,7 @@ fn make(path: &Path, content: &Content, site: &Site) -> Result<(), Error> {
         copied = io::copy(&mut piece, &mut file).map_err(|error| failed("write", error))?;
     }
     file.sync_all().map_err(|error| failed("fsync", error))?;
-    // Some FUSE folders can't be flushed.
+    // Folders on some FUSE file systems can't be flushed.
     let _ = File::open(site.scratch.path()).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -165,7 +167,7 @@ mod tests {
             in_place(task, |subject, table, site| {
                 subject.make_ready(table, site).unwrap().unwrap();
                 assert!(subject.path(site).metadata().unwrap().len() > 0);
-                // The program has not written it yet.
+                // No program has written the file.
                 assert!(subject.check(table, true, site).unwrap().is_err());
             });
         }
@@ -187,7 +189,7 @@ mod tests {
             subject.is_done(table, false, site).unwrap();
             subject.make_ready(table, site).unwrap().unwrap();
             assert_eq!(subject.check(table, true, site).unwrap(), Ok(()));
-            // While the first file is open, no other file has its inode.
+            // While the first file is open, no other file can have its inode number.
             assert_ne!(inode(subject), also.metadata().unwrap().ino());
         });
     }

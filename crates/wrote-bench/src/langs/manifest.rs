@@ -1,4 +1,4 @@
-//! A language's `manifest.toml`: its name, its toolchains, its variants.
+//! A language's `manifest.toml`: its name, its toolchains and its variants.
 
 mod checked;
 
@@ -18,7 +18,7 @@ pub(crate) struct Manifest {
     /// The display name: `Go`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// How the program writes bytes, without variants: `BufWriter, 8 KiB`.
+    /// How the program writes bytes, for a language without variants: `BufWriter, 8 KiB`.
     #[serde(default, deserialize_with = "checked::text")]
     pub way: String,
     /// How the program reads bytes, if different from `way`.
@@ -30,11 +30,12 @@ pub(crate) struct Manifest {
     /// The command that installs the language, or a hint; one line.
     #[serde(deserialize_with = "checked::text")]
     pub install: String,
-    /// Ways to run it in order of preference; the first with all programs installed is used.
+    /// The toolchains in order of preference. The first one whose programs are all installed is
+    /// used.
     #[serde(rename = "toolchain", deserialize_with = "checked::some")]
     pub toolchains: Vec<Toolchain>,
-    /// Programs of this language that work in different ways; without any, the language has one
-    /// program.
+    /// The variants: programs of this language that use different methods. Without variants, the
+    /// language has one program.
     #[serde(default, rename = "variant", deserialize_with = "checked::variants")]
     pub variants: Vec<Variant>,
 }
@@ -44,25 +45,25 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Toolchain {
-    /// Prints the version; exits with 0 if the toolchain is installed.
+    /// The command that prints the version. It exits with 0 if the toolchain is installed.
     #[serde(deserialize_with = "checked::some")]
     pub version: Vec<String>,
-    /// Other programs that the language needs: `java` in addition to `javac`.
+    /// Other programs that the language needs, such as `java` in addition to `javac`.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Builds the program; empty if there is no build.
+    /// The command that builds the program; empty if there is no build.
     #[serde(default)]
     pub build: Vec<String>,
-    /// Runs the program; the workload's arguments follow.
+    /// The command that runs the program. The workload's arguments follow it.
     #[serde(deserialize_with = "checked::some")]
     pub run: Vec<String>,
 }
 
-/// One of several programs of a language.
+/// One of the programs of a language that has several.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variant {
-    /// Unique among all languages: `cpp-get-put`.
+    /// The ID, unique among all languages: `cpp-get-put`.
     #[serde(deserialize_with = "checked::id")]
     pub id: String,
     /// The display name: `C++ get/put`.
@@ -77,33 +78,34 @@ pub(crate) struct Variant {
     /// How the program appends lines, if different from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// Arguments after the workload's that select this variant.
+    /// The arguments that select this variant. They follow the workload's arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The tasks that it supports, by first argument; if empty, all but `log`.
+    /// The tasks that the program supports, by their first argument; if empty, all tasks but `log`.
     #[serde(default, deserialize_with = "checked::tasks")]
     pub tasks: Vec<String>,
 }
 
 impl Manifest {
-    /// Parses a manifest; errors name `origin`.
+    /// Parses a manifest. Errors name `origin`.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`], one line with the error and its line in the file.
+    /// [`Error::Usage`], of one line, with the error and its line in the file.
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
             // Some messages of the parser span several lines.
             let because = error.message().split_whitespace().join(" ");
             let start = error.span().map_or(0, |span| span.start);
-            // A key missing in the whole file has no line.
+            // The error for a key that is missing in the whole file has no line.
             let is_of_file = start == 0 && because.starts_with("missing");
             let place = place(text, start).filter(|_| !is_of_file).unwrap_or_default();
             Error::Usage(format!("{origin}: {place}{because}"))
         })
     }
 
-    /// Returns its programs; without variants, the language itself.
+    /// Returns the programs of the language; without variants, a single one named after the
+    /// language.
     pub(super) fn programs(&self, id: &str) -> Vec<Variant> {
         if !self.variants.is_empty() {
             return self.variants.clone();
@@ -121,13 +123,14 @@ impl Manifest {
 }
 
 impl Toolchain {
-    /// Returns all its commands; the build may be empty.
+    /// Returns the commands for the version, the build and the run. The build may be empty.
     pub(super) fn commands(&self) -> [&Vec<String>; 3] {
         [&self.version, &self.build, &self.run]
     }
 }
 
-/// Describes the line of the byte at `offset`: `line 3: build = "cc": `; `None` for a blank line.
+/// Describes the line that contains the byte at `offset`: `line 3: build = "cc": `; `None` for a
+/// blank line.
 fn place(text: &str, offset: usize) -> Option<String> {
     let before = text.get(..offset)?;
     let line = text[before.rfind('\n').map_or(0, |end| end + 1)..].lines().next()?.trim();
@@ -175,7 +178,7 @@ mod tests {
         tasks = ["bytes-write", "bytes-read"]
     "#;
 
-    /// Parses `WHOLE` with `from` replaced by `to`, and returns the error.
+    /// Parses `WHOLE`, with `from` replaced by `to`, and returns the error.
     fn refused(from: &str, to: &str) -> String {
         assert!(WHOLE.contains(from), "{from}");
         let error = Manifest::parse(&WHOLE.replacen(from, to, 1), "zig/manifest.toml").unwrap_err();

@@ -1,4 +1,4 @@
-//! Runs a program once: starts, watches, and kills it if it hangs or the user stops the run.
+//! Runs a program once: starts it, watches it, and kills it if it hangs or the user stops the run.
 
 use super::answer;
 use super::build::BuiltProgram;
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop, units};
 
-/// The bytes of standard error to keep, from its end.
+/// The number of bytes of standard error to keep, from its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// How much a faulty program's file may exceed its size. Runtimes write small files too.
+/// The number of bytes by which a file may exceed its size. Runtimes write small files, too.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
-/// The output of a program that exited successfully, and measurements that its clock does not
-/// cover.
+/// The output of a program that exited successfully, and the measurements that the program can't
+/// make itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProgramOutput {
     pub stdout: String,
-    /// The time from its start to its end.
+    /// The time from the program's start to its end.
     pub process_s: f64,
     pub max_rss_bytes: Option<u64>,
 }
@@ -32,17 +32,17 @@ pub(super) struct Call<'a> {
     pub table: &'a Table,
     /// The file that the program writes or reads.
     pub path: &'a Path,
-    /// Its working folder, where runtimes leave crash reports.
+    /// The working folder of the program, where runtimes leave crash reports.
     pub folder: &'a Path,
     pub timeout: Duration,
 }
 
-/// Runs a program. `Ok(Err(..))` is its failure, in one line: exit code, signal, message on
-/// standard error, or time limit. No process of its group outlives this call.
+/// Runs a program. `Ok(Err(..))` is the program's failure, in one line: exit code, signal, message
+/// on standard error, or time limit. No process of its group outlives this call.
 ///
-/// It inherits our environment, which is needed to find toolchains, except for the locale. With
-/// `C.UTF-8`, texts and numbers are the same on every machine, and every language treats text as
-/// UTF-8.
+/// The program inherits our environment, in which it finds its toolchain, except for the locale.
+/// With `C.UTF-8`, texts and numbers are the same on every machine, and every language treats text
+/// as UTF-8.
 pub(super) fn run(
     built: &BuiltProgram,
     call: Call,
@@ -71,17 +71,17 @@ pub(super) fn run(
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // It has just started, so its memory usage is not yet its own.
+            // The program has just started, so its memory usage may still be that of our process.
             limit_files(process, file_bytes_max);
         } else {
-            // The peak only rises, so the last reading counts.
+            // The peak never falls, so the last reading decides.
             let bytes = usage::peak_memory_bytes_of(process);
             peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
         }
         looks += 1;
     };
     let outcome = match supervise(&mut command, limits, stop, &mut look) {
-        // Only this program can't be started.
+        // This program can't be started. Others may be.
         Err(Error::Failed(because)) => return Ok(Err(because)),
         other => other?,
     };
@@ -96,7 +96,7 @@ pub(super) fn run(
 }
 
 /// Limits the size of the program's files (`RLIMIT_FSIZE`, prlimit(2)), so that endless output does
-/// not fill the disk. Does not affect processes that it has already started.
+/// not fill the disk. Processes that the program has already started are not affected.
 fn limit_files(process: u32, bytes_max: u64) {
     let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return };
     let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
@@ -104,8 +104,8 @@ fn limit_files(process: u32, bytes_max: u64) {
     let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
 }
 
-/// Returns the memory peak if it was read in the second half of the program's life. An early
-/// reading misses the peak of a short-lived program.
+/// Returns the memory peak if it was read in the second half of the program's life. An earlier
+/// reading could miss the peak of a short-lived program.
 fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
     (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::langs::workload::Task;
 
-    /// Longer than any terminating program here runs on the busiest machine.
+    /// Longer than any of the terminating programs of these tests runs on the busiest machine.
     const LONG: Duration = Duration::from_secs(100);
 
     fn shell(script: &str) -> BuiltProgram {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_file_that_becomes_far_too_long_is_the_programs_end() {
-        // It waits until the limit is set. Its file is a hole except for one byte.
+        // The program waits until the limit is set. Its file is a hole except for one byte.
         let limited = "trap : XFSZ; while test $(ulimit -f) = unlimited; do sleep 0.01; done; ";
         let script = "dd if=/dev/zero of=long bs=1 count=1 seek=200000000 2>/dev/null || exit 9";
         let because = fails(&format!("{limited}{script}"));

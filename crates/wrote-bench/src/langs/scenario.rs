@@ -1,5 +1,5 @@
 //! The scenario of `wrote langs`: a row for each program in each of its workloads, and one for the
-//! drive to compare with.
+//! drive as a yardstick.
 
 use super::answer::{self, Answer};
 use super::build::{BuiltProgram, Shelf, build_all};
@@ -35,30 +35,32 @@ use wrote_result::{Error, units};
 
 pub(super) const NAME: &str = "langs";
 const QUESTION: &str = "What does each language's own file I/O cost?";
-/// The block size and depth at which most drives stream fastest.
+/// The block size and the queue depth at which most drives stream fastest.
 const DRIVE_BS_BYTES: u64 = 512 << 10;
 const DRIVE_IODEPTH: u32 = 64;
-/// The drive's file is as long as the languages', but at least long enough to keep the drive busy
-/// at this depth, and at most as long as a rate requires: it is written once before the first run.
+/// The minimum and the maximum length of the drive's file, which is otherwise as long as the
+/// languages' file. The minimum keeps the drive busy at this depth. The maximum is as long as a
+/// rate requires, because the file is written once before the first run.
 const DRIVE_BYTES: [u64; 2] = [64 << 20, 128 << 20];
-/// The time to start a program, prepare its file and check it, with the sample after its run.
+/// The time to start a program, to prepare its file and check it, and to take the sample after its
+/// run.
 const BESIDE: Duration = Duration::from_millis(100).saturating_add(SAMPLE);
 const SLICE_MIN: Duration = Duration::from_millis(50);
-/// A trial shorter than this part of a slice is not representative; a longer one follows.
+/// A trial shorter than this part of a slice is not representative, so a longer trial follows.
 const TRIAL_PART: f64 = 0.25;
-/// A further trial processes at least this many times the amount of the one before.
+/// Each further trial processes at least this many times the amount of the previous trial.
 const TRIAL_GROWTH_MIN: u64 = 4;
-/// The trials of a row process less than twice its greatest amount together.
+/// All trials of a row together process less than this many times the row's maximum amount.
 const TRIALS: u64 = 2;
 /// A slice may be exceeded by this part, so that the amount is a round number.
 const EXCESS: f64 = 0.1;
-/// Files to read have round lengths. The largest of 1, 2 and 5 times each power of ten are together
-/// less than three times the longest file.
+/// The lengths of the files to read are 1, 2 or 5 times a power of ten. All of them together are
+/// less than this many times as long as the longest file.
 const READ_FILES: u64 = 3;
-/// Alternative names for a file, if a program leaves folders in its place.
+/// The number of alternative names for a file, in case a program leaves folders in its place.
 const FILE_NUMBERS: u32 = 1000;
 
-/// The comparison of the programs of a request.
+/// The comparison of a request's programs.
 #[derive(Clone)]
 pub(super) struct Comparison {
     pub request: Request,
@@ -85,7 +87,7 @@ impl Scenario for Comparison {
     }
 }
 
-/// The workloads that are answered, each with its question.
+/// The workloads that have an answer, each with its question.
 const ANSWERED: [(&str, &str); 5] = [
     ("langs/bytes-write", "Writes byte by byte"),
     ("langs/bytes-read", "Reads byte by byte"),
@@ -94,7 +96,8 @@ const ANSWERED: [(&str, &str); 5] = [
     ("langs/log", "Durable lines"),
 ];
 
-/// Answers by the fastest language, its part of the drive's rate, and the lag of the slowest.
+/// Answers with the fastest language, its share of the drive's rate, and its lead over the slowest
+/// language.
 fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<document::Answer> {
     let rows = evidence.rows.iter().filter(|row| row.workload == workload);
     let (drive, mut rows): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.short_name() == DRIVE);
@@ -112,45 +115,46 @@ fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<docum
     Some(document::Answer { question, row, how, ..document::Answer::default() })
 }
 
-/// Makes the runs of the programs.
+/// The runs of the programs.
 struct Programs {
     of: Comparison,
-    /// Each program of `chosen`, once it is built.
+    /// The build of each program in `chosen`, once it is built.
     built: Vec<Option<BuiltProgram>>,
-    /// Keeps their folders from being removed.
+    /// The open shelf, which keeps the programs' folders from being removed.
     shelf: Option<Shelf>,
     rows: Vec<LanguageRow>,
-    /// The time of a run with all that belongs to it, and with its part of the row's trials.
+    /// The time of a run with everything that belongs to it, and with its share of the row's
+    /// trials.
     each: Duration,
-    /// The length of the drive's file; 0 without rows of the drive.
+    /// The length of the drive's file; 0 if there are no rows of the drive.
     drive_bytes: u64,
-    /// The files of programs: to be read, by length, and at 0 the one that is written.
+    /// The programs' files: the files to read, by length, and the file to write, at 0.
     files: BTreeMap<u64, Subject>,
     /// The working folder of programs, where runtimes leave crash reports.
     folder: Option<TempDir>,
-    /// Bytes that trials wrote.
+    /// The number of bytes that trials wrote.
     trial_bytes: u64,
 }
 
 struct LanguageRow {
     table: Table,
-    /// The program, by its number in `chosen`; `None` is the drive.
+    /// The index of the program in `chosen`; `None` for the drive.
     program: Option<usize>,
-    /// The amount of each run, once trials have found it, or why they failed.
+    /// The amount of each run, once the trials have found it, or the reason why they failed.
     amount: Outcome<u64>,
 }
 
-/// The checked report of a program, and our own measurements of it.
+/// A program's report, which has been checked, and our measurements of the program.
 struct ProgramRun {
     answer: Answer,
     cost: Run,
 }
 
-/// The result of a program, or its failure in one line.
+/// The result of a program, or the reason for its failure, in one line.
 type Outcome<T> = Result<T, String>;
 
 impl Programs {
-    /// Refuses a disk without room for the files.
+    /// Returns the runs of the comparison. Refuses a disk without enough space for the files.
     fn new(comparison: &Comparison, target: &Target) -> Result<Programs, Error> {
         let chosen = &comparison.chosen;
         let tables = tables(&comparison.request);
@@ -181,11 +185,11 @@ impl Programs {
         Ok(all)
     }
 
-    /// Returns the plan of the rows. Where amounts are fixed, nothing limits the time.
+    /// Returns the plan of the rows. If amounts are fixed, the time is not limited.
     fn plan(self, target: &Target) -> Plan<'static> {
         let is_fixed = self.rows.iter().any(|row| !row.table.in_time);
         let [read, written] = self.file_bytes();
-        // The memory is given back before a file is written.
+        // The held memory is given back before a file is written.
         let others = written.max(held_memory::most_bytes(written));
         let of_programs = self.rows.iter().filter(|row| row.program.is_some());
         let trials = of_programs.map(|row| row.table.written_bytes_max().saturating_mul(TRIALS));
@@ -203,7 +207,7 @@ impl Programs {
         }
     }
 
-    /// Composes the rows.
+    /// Returns the specifications of the rows.
     fn specs(&self, target: &Target) -> Vec<RowSpec> {
         let spec = |(number, LanguageRow { table, program, .. }): (usize, &LanguageRow)| {
             let drive =
@@ -236,7 +240,7 @@ impl Programs {
         self.rows.iter().enumerate().map(spec).collect()
     }
 
-    /// Divides the time that is left at `now` between the runs.
+    /// Divides the time that is left at `now` among the runs.
     fn divide(&mut self, now: Duration) {
         let runs = self.of.request.runs * self.rows.len() as u32;
         let until = self.within().until.saturating_sub(now);
@@ -248,13 +252,13 @@ impl Programs {
         Within::new(asked, Duration::ZERO, true)
     }
 
-    /// Returns the time of a run without its part of the row's trials.
+    /// Returns the time of a run without its share of the row's trials.
     fn run_time(&self) -> Duration {
         let runs = self.of.request.runs;
         self.each * runs / (runs + 1)
     }
 
-    /// Returns the time of a run by the program's own clock.
+    /// Returns the time of a run by the program's clock.
     fn slice(&self) -> Duration {
         let each = self.run_time();
         each.saturating_sub(BESIDE).max(each / 2).max(SLICE_MIN)
@@ -264,7 +268,8 @@ impl Programs {
         self.rows[row].program.map_or(DRIVE, |number| &self.of.chosen[number].variant.id)
     }
 
-    /// Returns the maximum number of bytes of files that programs read, and of the others, at once.
+    /// Returns the maximum number of bytes that the files to read, and all other files, occupy at
+    /// once.
     fn file_bytes(&self) -> [u64; 2] {
         let longest = |is_read: bool| {
             let of = self.rows.iter().map(|row| row.table);
@@ -274,8 +279,9 @@ impl Programs {
         [longest(true).saturating_mul(READ_FILES), longest(false)]
     }
 
-    /// Runs a program for growing amounts until a run takes a good part of a slice, and returns the
-    /// amount of a whole one. These runs do not count: they also warm up.
+    /// Runs a program with growing amounts until a run takes a good part of a slice, and returns
+    /// the amount for a whole slice. These runs are not part of the result, and they also warm up
+    /// the program.
     fn find_amount(&mut self, row: usize, site: &Site) -> Result<Outcome<u64>, Error> {
         let table = self.rows[row].table;
         let (most, slice_s) = (table.amount(), self.slice().as_secs_f64());
@@ -301,7 +307,7 @@ impl Programs {
     }
 
     /// Prepares the file, and runs a program once between two readings of the device's counters
-    /// (M7). Checks the file and then the program's report, and cleans up.
+    /// (M7). Then checks the file and the program's report, and cleans up.
     fn run_once(
         &mut self,
         row: usize,
@@ -343,27 +349,28 @@ impl Programs {
         Ok(ran)
     }
 
-    /// Does what a row needs once, so that each of its turns takes about the same time: finds a
-    /// program's amount, or lays out the drive's file.
+    /// Does what a row needs only once, so that each of its turns takes about the same time: finds
+    /// a program's amount, or lays out the drive's file.
     fn try_row(&mut self, row: &Row, number: usize, site: &Site) -> Result<(), Error> {
         let found = match self.rows[number].program {
             Some(_) => self.find_amount(number, site),
             None => self.run_drive(row, SLICE_MIN, site).map(|run| {
                 self.trial_bytes += run.written_bytes;
-                // Its bytes may not leave the page cache.
+                // Without direct I/O, the bytes may stay in the page cache.
                 let because = || "there is no direct I/O here".to_owned();
                 run.rows.first().map(|_| 0).ok_or_else(because)
             }),
         };
         self.rows[number].amount = match found {
-            // The disk may be full. The row's first turn reports it, and the others are measured.
+            // The disk may be full. The row's first turn reports this, and the other rows are
+            // measured.
             Err(Error::Failed(because) | Error::Usage(because)) => Err(because),
             found => found?,
         };
         Ok(())
     }
 
-    /// Runs a program for its amount, and returns the row of the run. For saves, each timing is a
+    /// Runs a program with its amount, and returns the row of the run. For saves, each timing is a
     /// latency.
     fn run_program(
         &mut self,
@@ -403,8 +410,8 @@ impl Programs {
         Ok(Ok(all))
     }
 
-    /// Streams by direct I/O, as fast as the drive can. Without direct I/O there is no row, because
-    /// its bytes may not leave the page cache.
+    /// Streams with direct I/O, as fast as the drive can. Without direct I/O the result has no row,
+    /// because the bytes may not leave the page cache.
     fn run_drive(&self, row: &Row, runtime: Duration, site: &Site) -> Result<Repeated, Error> {
         let read = row.direction == Direction::Read;
         let files = vec![site.file(DRIVE, 0)];
@@ -413,7 +420,7 @@ impl Programs {
         (job.files.overwrite, job.io.iodepth) = (true, DRIVE_IODEPTH);
         job.pace.runtime = Some(runtime);
         (job.latencies, job.samples) = (false, false);
-        // The file belongs to the run.
+        // The run created the file, so it may overwrite it.
         let permissions = Permissions { overwrite: true, ..Permissions::default() };
         let group = site.run_jobs(&[job], permissions, &mut ())?;
         let of = |_, settings| Row { settings, ..row.clone() };
@@ -424,7 +431,7 @@ impl Programs {
 }
 
 impl Work for Programs {
-    /// Builds the programs. One that can't be built has no rows.
+    /// Builds the programs. A program that can't be built has no rows.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
         let mut languages = self.of.languages.borrow_mut();
         let of = &self.of;
@@ -448,8 +455,8 @@ impl Work for Programs {
         Ok(Prepared { written_bytes: self.trial_bytes, left_out })
     }
 
-    /// A program that fails has no row. What we can't do (the disk may be full) ends the row, and
-    /// its earlier runs stand.
+    /// Makes a run. The run of a program that fails has no row. A failure of ours (the disk may be
+    /// full) ends the row, which keeps its earlier runs.
     fn run(
         &mut self,
         row: &Row,
@@ -503,8 +510,8 @@ fn check_room(rows: &Programs, target: &Target) -> Result<(), Error> {
     }
 }
 
-/// Returns the length of the drive's file; 0 where the file system is in memory or lacks the room,
-/// or there is nothing to compare the drive with.
+/// Returns the length of the drive's file; 0 if the file system is in memory or has too little
+/// space, or if there is nothing to compare the drive with.
 fn drive_bytes(tables: &[Table], target: &Target) -> u64 {
     let longest = tables.iter().filter(|table| table.is_of_drive()).map(Table::run_bytes).max();
     let [least, most] = DRIVE_BYTES;
@@ -513,8 +520,8 @@ fn drive_bytes(tables: &[Table], target: &Target) -> u64 {
     if is_measured { bytes / DRIVE_BS_BYTES * DRIVE_BS_BYTES } else { 0 }
 }
 
-/// Returns the time of an average language for a fixed amount. Nothing else is known of it before
-/// it runs.
+/// Returns the time that an average language needs for a fixed amount. Nothing more is known of a
+/// language before it runs.
 fn usual(table: &Table) -> Duration {
     let each_ns: u64 = match table.task {
         Task::BytesWrite | Task::BytesRead => 15,
@@ -526,8 +533,8 @@ fn usual(table: &Table) -> Duration {
     BESIDE + Duration::from_nanos(each_ns.saturating_mul(table.amount()))
 }
 
-/// Returns 1, 2 or 5 times a power of ten: the greatest that exceeds `amount` by at most
-/// [`EXCESS`], and at least 1.
+/// Returns the largest of the numbers 1, 2 and 5 times a power of ten that exceeds `amount` by at
+/// most [`EXCESS`]; at least 1.
 fn step(amount: f64) -> u64 {
     let most = (amount * (1.0 + EXCESS)).clamp(1.0, 1e18);
     let power = 10_f64.powf(most.log10().floor());

@@ -9,27 +9,27 @@ use std::process::Command;
 use std::time::Duration;
 use wrote_result::{Error, Stop};
 
-/// The time limit for printing a version: a JVM on a busy machine takes seconds.
+/// The time limit for printing a version. A JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION_CHARS: usize = 80;
-/// The maximum number of bytes kept of either output. A compiler's first error may be far from the
-/// end.
+/// The maximum number of bytes kept of each output. A compiler's first error may be far from the
+/// end of its output.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
-    /// Its version, one line.
+    /// The toolchain's version, in one line.
     pub version: String,
-    /// The build command with the program's path and the placeholders `{source}` and `{build}`.
-    /// Empty if there is no build.
+    /// The build command, with the compiler's path and the placeholders `{source}` and `{build}`;
+    /// empty if there is no build.
     pub build: Vec<String>,
-    /// The run command.
+    /// The command that runs the program.
     pub run: Vec<String>,
 }
 
-/// Returns the manifest's first installed toolchain, or why there is none, in one line. Programs
-/// are searched in `PATH` and then in `~/.local/bin`, which many shells omit. Without `wrote`,
-/// toolchains that are `wrote` itself are missing.
+/// Returns the first installed toolchain of the manifest, or the reason why there is none, in one
+/// line. Programs are searched for in `PATH` and then in `~/.local/bin`, which many shells omit. If
+/// `wrote` is `None`, toolchains that consist of `wrote` itself are missing.
 ///
 /// # Errors
 ///
@@ -64,7 +64,8 @@ fn find_within(
     Ok(Err(because.iter().unique().join("; ")))
 }
 
-/// Returns the toolchain with its programs' paths, if all exist and it prints its version.
+/// Returns the toolchain with the paths of its programs, if all of them exist and it prints its
+/// version.
 fn look_for(
     toolchain: &Toolchain,
     wrote: Option<&Path>,
@@ -82,7 +83,7 @@ fn look_for(
         words.collect::<Vec<String>>()
     });
     let mut missing = Vec::new();
-    // A built or embedded program exists only at run time.
+    // A program that is built or embedded exists only at run time.
     let programs = commands.iter_mut().filter_map(|words| words.first_mut());
     for program in programs.filter(|program| !program.starts_with('{')) {
         match search.find(program) {
@@ -104,14 +105,14 @@ fn needs_wrote(toolchain: &Toolchain) -> bool {
     toolchain.commands().into_iter().flatten().any(|word| word.contains("{wrote}"))
 }
 
-/// Returns the version printed by `command`; errors refer to it as `asked`.
+/// Returns the version that `command` prints. Errors refer to the command as `asked`.
 fn ask_version(
     asked: &str,
     command: &[String],
     timeout: Duration,
     stop: &Stop,
 ) -> Result<Result<String, String>, Error> {
-    // There, no file selects another version (as for rustup, pyenv and go).
+    // In the root folder, no file selects another version (as files do for rustup, pyenv and go).
     let outcome = match run_tool(command, Path::new("/"), timeout, stop)? {
         Ok(outcome) => outcome,
         Err(because) => return Ok(Err(because)),
@@ -129,7 +130,8 @@ fn ask_version(
     Ok(version.ok_or_else(|| format!("{asked}: says nothing")))
 }
 
-/// Runs a command of a toolchain to its end, in English. `Ok(Err(..))`: it can't be started.
+/// Runs a command of a toolchain to its end, in English. `Ok(Err(..))` explains why it can't be
+/// started.
 ///
 /// # Errors
 ///
@@ -154,7 +156,7 @@ pub(super) fn run_tool(
     }
 }
 
-/// Returns the first line of the version, without Kotlin's prefix.
+/// Returns the first line of the version, without the prefix that Kotlin prints.
 fn version_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let lines = text.lines().filter(|line| !is_aside(line));
@@ -163,21 +165,21 @@ fn version_line(output: &[u8]) -> Option<String> {
     shown.find(|line| !line.is_empty())
 }
 
-/// Returns whether a line is not part of the version: a JVM first prints options from the
-/// environment and warnings.
+/// Returns whether a line does not belong to the version. A JVM first prints warnings and the
+/// options that it found in the environment.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
 }
 
-/// The folders in which programs are searched, in order.
+/// The folders in which programs are searched for, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     folders: Vec<PathBuf>,
 }
 
 impl Search {
-    /// Returns the folders of `PATH`, then `~/.local/bin`, where pip and many installers put
-    /// programs. Omits relative folders, whose programs depend on the working folder.
+    /// Returns the folders of `PATH`, followed by `~/.local/bin`, where pip and many installers put
+    /// programs. Omits relative folders, in which the program found depends on the working folder.
     pub(super) fn of_environment() -> Search {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -190,7 +192,8 @@ impl Search {
         Search { folders }
     }
 
-    /// Returns the program's path, or `name` itself if it is one. `None` if not found or not UTF-8.
+    /// Returns the program's path, or `name` itself if it is a path; `None` if there is no such
+    /// program or its path is not UTF-8.
     pub(super) fn find(&self, name: &str) -> Option<String> {
         let paths = self.folders.iter().map(|folder| folder.join(name));
         let alone = name.contains('/').then(|| PathBuf::from(name));
@@ -199,7 +202,7 @@ impl Search {
     }
 }
 
-/// Returns whether a path is a file that we may run.
+/// Returns whether a path is a file that this process may execute.
 fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }

@@ -1,20 +1,21 @@
-//! The work of a program: its arguments, and the file that it must leave.
+//! The work of a program: its arguments, and the file that it must leave behind.
 
 use super::Request;
 use std::io::{self, Read};
 use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Settings, SourceCache};
 use wrote_result::words;
 
-/// A workload that a user can request.
+/// A workload that a user may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Bytes written one at a time, and read one at a time.
+    /// Bytes that are written, and then read, one at a time.
     Bytes,
-    /// A short text saved repeatedly, with and without sync.
+    /// A short text that is saved repeatedly, with and without a sync.
     Save,
-    /// Short lines appended.
+    /// Short lines that are appended.
     Lines,
-    /// Short lines appended by tasks, each line durable before its task's next.
+    /// Short lines that tasks append. Each task waits until its line is durable before it appends
+    /// the next.
     Log,
 }
 
@@ -23,43 +24,44 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Bytes, Kind::Save, Kind::Lines, Kind::Log];
 }
 
-/// The length of a line including its line feed.
+/// The length of a line, including its line feed.
 pub(crate) const LINE_BYTES: u64 = 64;
 /// The sizes of the saved texts, in single-byte characters.
 pub(crate) const SAVE_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
-/// The content of the file before lines are appended.
+/// The content of the file to which lines are appended.
 const FIRST_LINE: &[u8] = b"this line was there before\n";
 
 words! {
-    /// The kind of a call: a program's first argument.
+    /// The kind of a call, which is a program's first argument.
     pub(crate) enum Task {
         /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes (0 to 255, repeated) one at a time into
         /// a new file, COUNT times.
         BytesWrite = "bytes-write",
-        /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and returns the sum of
-        /// its bytes.
+        /// `bytes-read PATH SIZE COUNT`: reads such a file one byte at a time, and returns the sum
+        /// of its bytes.
         BytesRead = "bytes-read",
         /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
         Save = "save",
-        /// `save-sync PATH SIZE COUNT`: like `save`, with the language's own sync before closing
+        /// `save-sync PATH SIZE COUNT`: like `save`, but calls the language's sync before closing
         /// the file.
         SaveSync = "save-sync",
         /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
         Lines = "lines",
-        /// `log PATH SIZE COUNT`: COUNT lines of SIZE bytes in a new file, by 64 tasks that each
-        /// wait until a line is durable before the next. Only by programs that name it.
+        /// `log PATH SIZE COUNT`: 64 tasks write COUNT lines of SIZE bytes to a new file. Each task
+        /// waits until its line is durable before it writes the next. Only for programs that name
+        /// this task.
         Log = "log",
     }
 }
 
 impl Task {
-    /// Returns whether it saves texts, with one timing each.
+    /// Returns whether the task saves texts, each with a timing.
     pub(super) fn is_save(self) -> bool {
         matches!(self, Task::Save | Task::SaveSync)
     }
 }
 
-/// A workload of the result: a task with its numbers.
+/// A workload of the result: a task with its amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub task: Task,
@@ -69,8 +71,8 @@ pub(super) struct Table {
     pub count: u64,
     /// Whether the file is dropped from the page cache before a program reads it.
     pub cold: bool,
-    /// Whether each program processes as much as it can in its slice of the time. The table's
-    /// amount is then the maximum.
+    /// Whether each program processes as much as it can in its slice of the time. The amount in the
+    /// table is then the maximum.
     pub in_time: bool,
 }
 
@@ -79,7 +81,7 @@ pub(super) struct Table {
 pub(super) struct Content {
     pub head: Vec<u8>,
     pub pattern: Vec<u8>,
-    /// The length of the repeated pattern, whose last repetition may be incomplete.
+    /// The total length of the repeated pattern. Its last repetition may be incomplete.
     pub body_bytes: u64,
 }
 
@@ -88,7 +90,7 @@ impl Content {
         self.head.len() as u64 + self.body_bytes
     }
 
-    /// Reads the content from its start.
+    /// Returns a reader of the content, from its start.
     pub(super) fn reader(&self) -> impl Read {
         let times = PIECE_BYTES.div_ceil(self.pattern.len().max(1));
         let body = Cycle { bytes: self.pattern.repeat(times), at: 0 };
@@ -96,7 +98,7 @@ impl Content {
     }
 }
 
-/// Bytes that repeat without end.
+/// Bytes that are repeated endlessly.
 struct Cycle {
     bytes: Vec<u8>,
     at: usize,
@@ -111,12 +113,12 @@ impl Read for Cycle {
     }
 }
 
-/// A file is made and compared in pieces of this length.
+/// The length of the pieces in which a file is created and compared.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
-/// The minimum space of a file on most file systems.
+/// The minimum space that a file occupies on most file systems.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Returns the space of a file with this content.
+/// Returns the space that a file with this content occupies.
 pub(super) fn in_blocks(content: &Content) -> u64 {
     content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
@@ -164,12 +166,12 @@ impl Table {
         }
     }
 
-    /// Returns the number that depends on the slice of the time: bytes, saves or lines.
+    /// Returns the amount that depends on the slice of the time: bytes, saves or lines.
     pub(super) fn amount(&self) -> u64 {
         if self.is_of_bytes() { self.size } else { self.count }
     }
 
-    /// Returns the amount of the first trial, which takes seconds for the slowest program.
+    /// Returns the amount of the first trial. It takes the slowest program a few seconds.
     pub(super) fn first_amount(&self) -> u64 {
         match self.task {
             Task::BytesWrite | Task::BytesRead => 1_000_000,
@@ -191,7 +193,7 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::BytesRead)
     }
 
-    /// Returns the number of timings in an answer; lines are timed once.
+    /// Returns the number of timings in an answer. All lines together have one timing.
     pub(super) fn timings(&self) -> u64 {
         if self.is_of_lines() { 1 } else { self.count }
     }
@@ -208,7 +210,7 @@ impl Table {
         self.timing_bytes().saturating_mul(self.timings())
     }
 
-    /// Returns the expected content after a run; for reads, also before it.
+    /// Returns the expected content of the file after a run; for reads, before it, too.
     pub(super) fn content(&self) -> Content {
         let letters = |count: u64, first: u8| (0..count).map(move |k| first + (k % 26) as u8);
         let (head, pattern) = match self.task {
@@ -223,8 +225,8 @@ impl Table {
         Content { head, pattern, body_bytes: self.timing_bytes() }
     }
 
-    /// Returns the content before a run; `None` if there is no file. Before a save, the text has
-    /// the new one's length and other letters, so that a missing save is detected.
+    /// Returns the content of the file before a run; `None` if there is no file. Before a save, the
+    /// file holds a text of the same length with other letters, so that a missing save is detected.
     pub(super) fn before(&self) -> Option<Content> {
         match self.task {
             Task::BytesWrite | Task::Log => None,
@@ -243,18 +245,18 @@ impl Table {
         (self.task == Task::BytesRead).then_some(of_all)
     }
 
-    /// Returns whether a run writes much through the page cache and needs memory for it.
+    /// Returns whether a run writes so much through the page cache that it needs memory.
     pub(super) fn fills_page_cache(&self) -> bool {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Returns whether the drive's own rate is a baseline, as it is of a stream.
+    /// Returns whether the drive's rate is a yardstick, as it is for a stream.
     pub(super) fn is_of_drive(&self) -> bool {
         self.is_of_bytes() || self.task == Task::Lines
     }
 
     /// Returns whether the bytes are synced when the clock stops (M3). A save replaces a text whose
-    /// name is durable already, so syncing the file is enough; a log syncs its name itself.
+    /// name is already durable, so syncing the file is enough; a log syncs its name, too.
     pub(super) fn is_synced(&self) -> bool {
         matches!(self.task, Task::SaveSync | Task::Log)
     }
@@ -263,13 +265,13 @@ impl Table {
         if self.task == Task::BytesRead { Direction::Read } else { Direction::Write }
     }
 
-    /// Returns where a file to read lies when the clock starts.
+    /// Returns whether the file to read is in the page cache when the clock starts.
     pub(super) fn source_cache(&self) -> SourceCache {
         if self.cold { SourceCache::Dropped } else { SourceCache::Warm }
     }
 
-    /// Returns the maximum number of bytes that a run writes, with the file before it. A file to
-    /// read is written once for all runs, unless a program damages it.
+    /// Returns the maximum number of bytes that a run writes, including the initial file. A file to
+    /// read does not count: it is written once for all runs, unless a program damages it.
     pub(super) fn written_bytes_max(&self) -> u64 {
         let before = self.before().map_or(0, |before| in_blocks(&before));
         let times = if self.task.is_save() { self.count } else { 1 };
@@ -277,7 +279,7 @@ impl Table {
         if self.task == Task::BytesRead { 0 } else { run }
     }
 
-    /// Returns the settings of a run in a language, as far as they are known from outside.
+    /// Returns the settings of a run in a language, as far as `wrote` knows them.
     pub(super) fn settings(&self, language: &str) -> Settings {
         Settings {
             rw: self.direction().to_string(),
@@ -343,7 +345,7 @@ mod tests {
             let by_hand = (0..size).map(|k| k % 256).sum();
             assert_eq!(table(Task::BytesRead, size, 1).sum(), Some(by_hand));
         }
-        // The protocol's example.
+        // This is the example of the protocol.
         assert_eq!(table(Task::BytesRead, 256_000_000, 1).sum(), Some(32_640_000_000));
         assert_eq!(table(Task::BytesWrite, 1000, 1).sum(), None);
     }

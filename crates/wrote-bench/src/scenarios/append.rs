@@ -26,49 +26,50 @@ pub(crate) const NAME: &str = "append";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A loop that writes message after message to a tokio file.
+    /// A loop that writes one message after the other to a tokio file.
     Loop,
-    /// A task per message, sharing a tokio file behind a lock.
+    /// A task for each message. The tasks share a tokio file behind a lock.
     Mutex,
-    /// A task per message and a bounded tokio channel; one task writes.
+    /// A task for each message, and a bounded tokio channel to one task that writes.
     Mpsc,
-    /// A task per message and an unbounded channel; one thread writes through a `BufWriter`.
+    /// A task for each message, and an unbounded channel to one thread that writes through a
+    /// `BufWriter`.
     FlumeBufWriter,
-    /// A task per message and an unbounded channel; ten threads write, through one shared file or
-    /// each through its own.
+    /// A task for each message, and an unbounded channel to ten threads that write, through one
+    /// shared file or each through a file that it opened.
     FlumeWriters(Opened),
-    /// A task per message and a rendezvous channel; one thread writes and answers.
+    /// A task for each message, and a rendezvous channel to one thread that writes and answers.
     Rendezvous,
     Log(Promise),
 }
 
-/// How several writers opened the file.
+/// How several writers have opened the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Opened {
-    /// Clones of one handle, which share a file position.
+    /// The writers use clones of one handle, which share a file position.
     Once,
-    /// Each thread opened the file and has its own position, starting at 0.
+    /// Each thread has opened the file, and has a separate position, which starts at 0.
     Each,
 }
 
-/// The event that a producer waits for.
+/// What an acknowledgement promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     pub sync: SyncPolicy,
-    /// Whether a producer waits for each message's ticket before the next.
+    /// Whether a producer waits for each message's ticket before it sends the next message.
     pub waits: bool,
 }
 
-/// A named way of appending.
+/// A named method of appending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strategy {
-    /// `append/mutex`. For our own ways, the number of producers follows in a row's name:
-    /// `append/log-no/4`.
+    /// The name: `append/mutex`. For methods with a log, the number of producers follows in the
+    /// name of a row: `append/log-no/4`.
     pub name: &'static str,
     /// A description of at most 26 columns.
     pub words: &'static str,
     pub kind: Kind,
-    /// The level that an acknowledged message survives on a disk that flushes reach (M3).
+    /// The worst event that an acknowledged message survives, on a disk that flushes reach (M3).
     pub survives: Survives,
 }
 
@@ -90,9 +91,10 @@ const fn promise(sync: SyncPolicy, waits: bool) -> Kind {
     Log(Promise { sync, waits })
 }
 
-/// Every way: first the ways of the load test that the scenario reproduces, in its order, then
-/// ours. What a tokio file acknowledges survives nothing: it has only buffered the bytes, and the
-/// thread that writes them may not even have started (tokio::fs::File, "flush").
+/// All methods: first the methods of the load test that the scenario reproduces, in the order of
+/// that test, then the methods with a log. A message that a tokio file has acknowledged survives
+/// nothing: the file has only buffered the bytes, and the thread that writes them may not even have
+/// started (tokio::fs::File, "flush").
 #[rustfmt::skip]
 pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/loop", "loop, tokio File", Loop, Nothing),
@@ -109,7 +111,7 @@ pub(crate) const STRATEGIES: &[Strategy] = &[
     strategy("append/log-always", "Log, wait until durable", promise(Always, true), PowerLoss),
 ];
 
-/// One row: a strategy, and for our own the number of producers.
+/// One row: a strategy, and for a log the number of producers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub strategy: Strategy,
@@ -166,14 +168,14 @@ impl Scenario for Append {
 }
 
 impl Kind {
-    /// Returns whether each message has its own task, which holds it until written.
+    /// Returns whether each message has a task, which holds the message until it is written.
     fn has_task_a_message(self) -> bool {
         !matches!(self, Loop | Log(_))
     }
 }
 
 impl Way {
-    /// Returns the name, such as `append/mutex`, `append/log-no/64`.
+    /// Returns the name of the row, such as `append/mutex` or `append/log-no/64`.
     pub(crate) fn name(&self) -> String {
         match self.producers {
             Some(producers) => format!("{}/{producers}", self.strategy.name),
@@ -181,13 +183,13 @@ impl Way {
         }
     }
 
-    /// Composes the row on this disk.
+    /// Returns the row, for this disk.
     fn composed(&self, target: &Target) -> Row {
         let producers = self.producers.map(|producers| format!(", {producers}"));
         Row {
             name: self.name(),
             workload: NAME.into(),
-            // `Log, never synced, 64`
+            // For example: `Log, never synced, 64`.
             way: self.strategy.words.to_owned() + &producers.unwrap_or_default(),
             view: Some(View::Messages),
             survives: Some(target.survives(self.strategy.survives)),
@@ -195,8 +197,8 @@ impl Way {
         }
     }
 
-    /// Returns the promise of a log; `None` for a usual way, whose bytes don't go to the disk while
-    /// the clock runs.
+    /// Returns the promise of a log; `None` for the usual methods, whose bytes don't reach the disk
+    /// while the clock runs.
     fn promise(&self) -> Option<Promise> {
         match self.strategy.kind {
             Log(promise) => Some(promise),
@@ -204,7 +206,7 @@ impl Way {
         }
     }
 
-    /// Returns the number of concurrent producers, each of which keeps its own order.
+    /// Returns the number of concurrent producers. The messages of each producer stay in order.
     fn producers(&self) -> u32 {
         self.producers.unwrap_or(1)
     }

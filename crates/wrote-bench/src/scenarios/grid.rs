@@ -1,4 +1,4 @@
-//! Scenarios that are a grid of jobs: their cells and sizes.
+//! Scenarios that consist of a grid of jobs, with their cells and sizes.
 
 use crate::calibration::{Calibration, Wanted};
 use crate::plan::{Call, Plan, Prepared, RUNS, RowSpec, Turn, Work};
@@ -19,45 +19,45 @@ use wrote_jobs::spec::{JobSpec, READ, Rw};
 use wrote_result::document::{Cell, Direction, Row, View};
 use wrote_result::{Error, units};
 
-/// The maximum size of the file that cells read and write.
+/// The maximum size of the file that the cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// The file is at most this fraction of all bytes that may be written.
+/// The file takes at most one part in this many of all bytes that may be written.
 const FILE_PART: u64 = 4;
 
-/// A scenario whose rows are cells of a grid.
+/// A scenario whose rows are the cells of a grid.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
-    /// `peak`, `rand`.
+    /// The scenario's name: `peak`, `rand`.
     pub name: &'static str,
     pub question: &'static str,
     pub cells: Vec<GridCell>,
     pub runs: u32,
-    /// The time limit of a cell's run.
+    /// The time limit of a run of a cell.
     pub time: Duration,
     pub file_bytes: u64,
     pub numjobs: u32,
-    /// The combined rate of all jobs of a run.
+    /// The total rate of all jobs of a run.
     pub rate: Option<Rate>,
 }
 
 /// One cell: a job that each thread of a run executes.
 #[derive(Clone, Debug)]
 pub(crate) struct GridCell {
-    /// Unique in the result: `peak/write/512k-64-registered`.
+    /// A name that is unique in the result: `peak/write/512k-64-registered`.
     pub name: String,
-    /// The group of cells that are compared: `peak/write`.
+    /// The group of cells that are compared with each other: `peak/write`.
     pub workload: &'static str,
-    /// Its row, with a description of at most 25 columns.
+    /// The row of the cell, with a description of at most 25 columns.
     row: Row,
-    /// The job; its files are chosen for each run.
+    /// The job. Its files are chosen for each run.
     pub spec: JobSpec,
 }
 
 /// A workload of a grid that a request may name.
 pub(crate) struct GridWorkload {
-    /// `peak`, `rand`.
+    /// The scenario's name: `peak`, `rand`.
     pub scenario: &'static str,
-    /// `peak/read`.
+    /// The workload's name: `peak/read`.
     pub workload: &'static str,
     pub words: &'static str,
     pub writes: bool,
@@ -83,8 +83,8 @@ impl GridWorkload {
     }
 }
 
-/// Returns the requested cells of a grid, if any. Grids are measured only on request, because the
-/// ladder alone takes a minute.
+/// Returns the grid with its requested cells; `None` if no cell is requested. Grids are measured
+/// only on request, because the ladder alone takes a minute.
 pub(super) fn called(
     workloads: &[GridWorkload],
     call: &Call,
@@ -142,8 +142,8 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Shortens writing runs if they would write more than `bytes` together. The file is written
-    /// once, and keeps its size.
+    /// Shortens the runs that write, if together they would write more than `bytes`. The file is
+    /// written once, and keeps its size.
     fn keep_to_wear(&mut self, bytes: u64) {
         let left = bytes.saturating_sub(self.space_bytes());
         let runs = u64::from(self.runs) * u64::from(self.numjobs);
@@ -180,12 +180,12 @@ impl Grid {
         }
     }
 
-    /// Returns the job that lays out one file: it reads one block.
+    /// Returns a job that lays out one file, and reads one block of it.
     pub(crate) fn layout_job(&self) -> JobSpec {
         self.spec(READ, 4096, 1).with(|job| job.pace.io_bytes = Some(4096))
     }
 
-    /// Returns a job on preallocated, written blocks: direct, through io_uring with everything
+    /// Returns a job on preallocated, written blocks: direct I/O, through io_uring with everything
     /// registered.
     pub(super) fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
         JobSpec::new("", rw, bs_bytes).with(|job| {
@@ -219,7 +219,7 @@ pub(super) fn short(bytes: u64) -> String {
     }
 }
 
-/// The files belong to the run.
+/// The permissions of a run, which may overwrite the files because it created them.
 const OVERWRITE: Permissions = Permissions {
     overwrite: true,
     read_unwritten: false,
@@ -244,16 +244,16 @@ impl Grid {
         }
     }
 
-    /// Composes the row of a cell.
+    /// Returns the specification of a cell's row.
     fn row(&self, cell: &GridCell, speed: Option<&Calibration>) -> RowSpec {
-        // A mix may consist entirely of writes.
+        // A mix of reads and writes may happen to consist of writes only.
         let all = cell.spec.pace.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs);
         let bytes_max = match self.rate {
             _ if !cell.spec.order.rw.write => 0,
             Some(rate) => cell.due_bytes_max(rate, self.time),
             None => all,
         };
-        // Random operations are far slower than a stream, so their time ends them.
+        // Random operations are far slower than a stream, so their time limit ends them.
         let whole = speed.filter(|_| self.rate.is_none() && !cell.spec.order.rw.random);
         let time = whole.map_or(self.time, |speed| {
             let in_flight =
@@ -303,7 +303,8 @@ impl Work for Grid {
     }
 }
 
-/// Ignores the counter of the other direction, whose bytes are not foreign to the run (M7).
+/// Ignores the device's counter of the other direction, whose bytes are not foreign to the run
+/// (M7).
 fn ignore_other_half(row: &mut Row) {
     let read = row.direction == Direction::Read;
     for run in &mut row.runs {
@@ -439,7 +440,7 @@ mod tests {
                 _ => (0, 1000),
             };
             assert_eq!((reads, writes), expected, "{}", cell.name);
-            // Only its time ends it.
+            // Only its time limit ends the job.
             assert!(jobs.iter().all(|job| job.pace.time_based && job.pace.io_bytes.is_none()));
         }
     }

@@ -1,4 +1,4 @@
-//! The scenario `ladder`: sequential writes at every level of durability, in every common way.
+//! The scenario `ladder`: sequential writes at every level of durability, by every common method.
 
 mod advice;
 mod answers;
@@ -64,24 +64,24 @@ impl Scenario for Ladder {
 }
 
 words! {
-    /// A group of ways compared with each other.
+    /// A group of methods that are compared with each other.
     pub(crate) enum Workload {
         /// Large writes, as fast as possible.
         Stream = "stream",
-        /// Small writes, like log records and saves.
+        /// Small writes, such as log records and saves.
         Small = "small",
     }
 }
 
-/// A way of writing, without its sizes.
+/// A method of writing, without its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
-    /// Its rank, 0 being the highest: if time is short, the last ones are left out first. The first
-    /// half contains a choice for each piece of advice.
+    /// The rank of the method; 0 is the most important. If time is short, the least important
+    /// methods are left out first. The first half contains a choice for each piece of advice.
     importance: usize,
     pub name: &'static str,
     pub workload: Workload,
-    /// A description of at most 25 columns, to fit on one line of the table.
+    /// A description of at most 25 columns, which fits on one line of the table.
     pub words: &'static str,
     ioengine: Ioengine,
     pub direct: bool,
@@ -110,9 +110,9 @@ const fn way(
     Way { importance, name, workload, words, ioengine, direct, flush, blocks }
 }
 
-/// All rows, from least to most durable. Direct rows write into preallocated blocks, as fio does by
-/// default; cached rows into a new, growing file, as programs do. "In place" overwrites blocks that
-/// were written and flushed before.
+/// All rows, from the least to the most durable. Direct rows write into preallocated blocks, as fio
+/// does by default. Cached rows write to a new file that grows, as programs do. Rows "in place"
+/// overwrite blocks that were written and flushed beforehand.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
     way( 4, "stream/cached",
@@ -152,18 +152,18 @@ pub(crate) const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// Returns whether each small write is flushed before the next. Such a way is far slower than a
-    /// stream, and not affected by byte limits.
+    /// Returns whether each small write is flushed before the next one. Such a method is far slower
+    /// than a stream, and limits of bytes don't affect it.
     fn is_of_flushes(&self) -> bool {
         self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
     }
 
-    /// Returns whether each small write waits for the device before the next.
+    /// Returns whether each small write waits for the device before the next one.
     fn waits_each(&self) -> bool {
         self.is_of_flushes() || self.workload == Small && self.direct && self.ioengine == Psync
     }
 
-    /// Returns the job of each thread of a run, which ends after `time`.
+    /// Returns the job of each thread of a run. The job ends after `time`.
     pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
         let each = self.flush == FdatasyncEach;
         sizes.job(self.name).with(|job| {
@@ -181,8 +181,8 @@ impl Way {
         })
     }
 
-    /// Returns the settings as stated in the way's row: the time is only a limit, and no row
-    /// requests polling.
+    /// Returns the settings as the row states them. The time is only a limit, and no row requests
+    /// polling.
     pub(crate) fn stated(&self, settings: SettingsPair) -> SettingsPair {
         settings.each(|of| Settings {
             runtime_s: None,
@@ -193,13 +193,14 @@ impl Way {
         })
     }
 
-    /// Returns what a write survives without fallbacks.
+    /// Returns the worst event that a write survives if there are no fallbacks.
     pub(crate) fn survives_at_best(&self) -> Survives {
         Survives::of_write(self.flush != Flush::None, self.direct && self.blocks == Written)
     }
 }
 
-/// Removes a run's files, or flushes them if they stay, as unwritten pages would slow later runs.
+/// Removes the files of a run. If they `stay`, flushes them instead, because unwritten pages would
+/// slow down later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
         return site.clear(files);

@@ -1,4 +1,4 @@
-//! The scenario `latency`: saves a small text repeatedly in each way, with and without sync.
+//! The scenario `latency`: saves a small text repeatedly by each method, with and without a sync.
 
 mod advice;
 mod plan;
@@ -24,42 +24,42 @@ pub(crate) const NAME: &str = "latency";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     FsWrite,
-    /// The same calls, and `fsync` before closing; the directory is not flushed.
+    /// The calls of `FsWrite`, and `fsync` before closing. The folder is not flushed.
     FsWriteFsync,
-    /// One write over the existing content, without truncating first; `fdatasync`.
+    /// One write over the existing content, without truncating it first, and `fdatasync`.
     WriteFdatasync,
-    /// The same with `O_DSYNC` instead of `fdatasync`.
+    /// Like `WriteFdatasync`, with `O_DSYNC` instead of `fdatasync`.
     ODsync,
-    /// A temporary file that is renamed when written.
+    /// A temporary file that is renamed once it is written.
     Rename,
-    /// The same, flushing the content before and the name after the rename.
+    /// Like `Rename`, with a flush of the content before the rename and of the name after it.
     RenameFsync,
     WroteWrite,
     /// One write at the end of the file.
     Append,
-    /// The same, and `fdatasync`.
+    /// Like `Append`, with `fdatasync`.
     AppendFdatasync,
 }
 
 words! {
-    /// The file's state when a save begins.
+    /// The state of the file when a save begins.
     pub(crate) enum State {
-        /// Absent: each save creates a file.
+        /// The file does not exist. Each save creates a file.
         New = "new",
-        /// A text as long as the new one; each save overwrites the same file.
+        /// The file holds a text as long as the new one. Each save overwrites the same file.
         Existing = "existing",
     }
 }
 
-/// A named way of saving.
+/// A named method of saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// `fs-write`: the last part of a row's name.
+    /// The last part of a row's name: `fs-write`.
     pub name: &'static str,
     pub kind: Kind,
-    /// Names without a size, for a new file and for an existing one.
+    /// The names without a size, for a new file and for an existing one.
     listed: [&'static str; 2],
-    /// Descriptions, for a new file and for an existing one.
+    /// The descriptions, for a new file and for an existing one.
     words: [&'static str; 2],
 }
 
@@ -79,8 +79,8 @@ macro_rules! way {
     };
 }
 
-/// All ways, from the most common to the rarest. If the description ends in `folder`, the folder is
-/// flushed too, for the name's sake.
+/// All methods, from the most common to the rarest. If the description ends in `folder`, the folder
+/// is flushed, too, so that the name survives.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
     way!("fs-write",         FsWrite,         "fs::write",                 "fs::write"),
@@ -111,7 +111,8 @@ impl Scenario for Latency {
         State::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// Texts may have any size, so rows with any size exist.
+    /// Returns whether `name` refers to a row. Texts may have any size, so a name with any size is
+    /// known.
     fn knows(&self, name: &str) -> bool {
         let sizes_bytes = [named_size(name).unwrap_or(1)];
         rows(&sizes_bytes).any(|row| row.is_called(name))
@@ -131,7 +132,7 @@ impl Scenario for Latency {
     }
 }
 
-/// One row: a way of saving a text of this size to such a file.
+/// One row: a method of saving a text of this size to a file in this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaveRow {
     pub way: &'static Way,
@@ -139,14 +140,14 @@ pub(crate) struct SaveRow {
     pub size_bytes: u64,
 }
 
-/// Returns every row with a text of these sizes.
+/// Returns every row for texts of these sizes.
 fn rows(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
     let files = |size: &u64| State::ALL.map(|state| (*size, state));
     let rows = |(size_bytes, state)| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes });
     sizes_bytes.iter().flat_map(files).flat_map(rows)
 }
 
-/// Returns the size in a row's name: 500 of `latency/new-500/fs-write`.
+/// Returns the size in a row's name: 500 in `latency/new-500/fs-write`.
 fn named_size(name: &str) -> Option<u64> {
     name.split('/').nth(1)?.split_once('-')?.1.parse().ok()
 }
@@ -161,8 +162,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether the way flushes the folder, so that the file's name survives. For an
-    /// existing file only a rename requires that.
+    /// Returns whether the method flushes the folder so that the file's name survives. For an
+    /// existing file, only a rename requires such a flush.
     fn syncs_folder(self, state: State) -> bool {
         match self {
             FsWrite | FsWriteFsync | Rename | Append => false,
@@ -171,21 +172,20 @@ impl Kind {
         }
     }
 
-    /// Returns the promise of a text that its way reported as saved. Where the folder of a new file
-    /// is not flushed, its content may survive and its name need not (fsync(2)). The disk is one
-    /// that flushes reach.
+    /// Returns the event that an acknowledged save survives, on a disk that flushes reach. If the
+    /// folder of a new file is not flushed, the content may survive without its name (fsync(2)).
     fn acknowledged(self, state: State) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
         Survives::of_write(self.sync() != Flush::None && name_is_there, false)
     }
 
-    /// Returns the states that a crash during a save may leave: all that no manual page or standard
-    /// rules out. Some file systems are safer (`docs/methodology.md`).
+    /// Returns the worst state that a crash during a save may leave, of all states that no manual
+    /// page or standard rules out. Some file systems are safer (`docs/methodology.md`).
     pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
-            // The content is flushed before it gets the name.
+            // The content is flushed before it gets its name.
             (RenameFsync | WroteWrite, _) => CrashLeaves::OldOrNew,
-            // The name may be there before the content.
+            // The name may reach the disk before the content.
             (_, State::New) | (FsWrite | FsWriteFsync | Rename, _) => CrashLeaves::Empty,
             (WriteFdatasync | ODsync, State::Existing) => CrashLeaves::Torn,
             (Append | AppendFdatasync, State::Existing) => CrashLeaves::OldAndPart,
@@ -205,12 +205,12 @@ impl Kind {
 }
 
 impl SaveRow {
-    /// Returns the name, such as `latency/new-500`.
+    /// Returns the name of the workload, such as `latency/new-500`.
     pub(crate) fn workload(&self) -> String {
         format!("{NAME}/{}-{}", self.state, self.size_bytes)
     }
 
-    /// Returns the name, such as `latency/new-500/fs-write`.
+    /// Returns the name of the row, such as `latency/new-500/fs-write`.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.workload(), self.way.name)
     }
@@ -219,8 +219,8 @@ impl SaveRow {
         self.way.words[self.state as usize]
     }
 
-    /// Returns whether a request that names this asks for the row: `latency`, `latency/new`,
-    /// `latency/new-500`, each alone or with `/fs-write`.
+    /// Returns whether a requested `name` selects the row: `latency`, `latency/new` or
+    /// `latency/new-500`, each alone or followed by `/fs-write`.
     fn is_called(&self, name: &str) -> bool {
         let of = [NAME.to_owned(), format!("{NAME}/{}", self.state), self.workload()];
         of.iter().any(|of| name == of || name == format!("{of}/{}", self.way.name))
@@ -245,7 +245,7 @@ impl SaveRow {
         }
     }
 
-    /// Composes the row on this disk.
+    /// Returns the row, for this disk.
     fn composed(&self, target: &Target) -> Row {
         Row {
             name: self.name(),
@@ -258,13 +258,13 @@ impl SaveRow {
         }
     }
 
-    /// Returns what a saved text survives (M3).
+    /// Returns the worst event that a saved text survives (M3).
     pub(crate) fn survives(&self, target: &Target) -> Survives {
         target.survives(self.way.kind.acknowledged(self.state))
     }
 }
 
-/// Returns the way of a scenario's row, and the file that it saves to.
+/// Returns the method of a row of this scenario, and the state of the file that it saves to.
 pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
     let (state, _) = row.workload.strip_prefix(NAME)?.strip_prefix('/')?.split_once('-')?;
     let state = state.parse().ok()?;

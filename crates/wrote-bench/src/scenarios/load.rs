@@ -1,4 +1,4 @@
-//! The scenario `load`: one workload at rising rates, and its latency at each.
+//! The scenario `load`: one workload at rising rates, and its latency at each rate.
 
 mod curve;
 mod knee;
@@ -16,10 +16,10 @@ use wrote_result::document::Process;
 pub(crate) const NAME: &str = "load";
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
 const MIX: &str = "rand/mix";
-/// Operations in flight: enough to make the device the limit instead of the queue.
+/// The number of operations in flight: enough for the device, and not the queue, to be the limit.
 const IODEPTH: u32 = 64;
 
-/// The workloads of a grid, and the function that makes the grid.
+/// The workloads of a grid, and the function that returns the grid.
 type NamedGrid = (&'static [GridWorkload], fn(&Call) -> Result<Grid, Error>);
 
 /// The grids, in the order of measurement.
@@ -34,12 +34,12 @@ pub struct Load {
     #[cfg_attr(feature = "cli", arg(long, group = "open_loop"))]
     pub load_curve: bool,
 
-    /// When operations are due; by default at random intervals.
+    /// How the operations are spread over time; by default at random intervals.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub process: Option<Process>,
 }
 
-/// It runs rows of other scenarios at rising rates, and has none of its own.
+/// The scenario runs rows of other scenarios at rising rates, and has no rows itself.
 impl Scenario for Load {
     fn name(&self) -> &'static str {
         NAME
@@ -72,7 +72,7 @@ impl Load {
         Ok(curves.into_iter().unique_by(|curve| curve.name).collect())
     }
 
-    /// Returns the curves of a name: of workloads of a grid, or of rows of the ladder.
+    /// Returns the curves that a name selects: of workloads of a grid, or of rows of the ladder.
     fn curves_of(&self, name: &str, call: &Call) -> Result<Vec<Curve>, Error> {
         let mut curves = Vec::new();
         for (workloads, make) in GRIDS {

@@ -19,7 +19,7 @@ use wrote_result::document::{
 use wrote_result::{Error, words};
 
 pub(crate) const NAME: &str = "meta";
-/// The file size of IO500's mdtest.
+/// The size of a file in IO500's mdtest.
 pub(crate) const FILE_BYTES: u64 = 3901;
 
 /// The settings of the scenario `meta`.
@@ -38,7 +38,7 @@ pub struct Meta {
 const FILES_MAX: u32 = 1_000_000;
 
 words! {
-    /// An operation on one file. The word stands in a row's settings.
+    /// An operation on one file. Its word appears in the settings of a row.
     pub(crate) enum Kind {
         Create = "create",
         Stat = "stat",
@@ -51,14 +51,14 @@ words! {
 
 use Kind::{Create, Open, Read, Rename, Stat, Unlink};
 
-/// A row: an operation, in one folder shared by all ranks or in private ones.
+/// A row: an operation, in one folder that all ranks share or in private ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// `meta/own/create`.
+    /// The name of the row: `meta/own/create`.
     pub name: &'static str,
     pub workload: &'static str,
     pub kind: Kind,
-    /// Whether all ranks use one folder.
+    /// Whether all ranks share one folder.
     pub is_shared: bool,
     pub words: &'static str,
 }
@@ -87,7 +87,7 @@ const WAYS: [Way; 12] = [
 ];
 
 impl Kind {
-    /// Returns whether it changes nothing.
+    /// Returns whether the operation changes nothing.
     fn is_read(self) -> bool {
         matches!(self, Stat | Open | Read)
     }
@@ -96,19 +96,20 @@ impl Kind {
         if self.is_read() { Direction::Read } else { Direction::Write }
     }
 
-    /// The folder is not flushed: the change is in the memory of the kernel or a server.
+    /// Returns the worst event that a change survives; `None` for reads. The folder is not flushed,
+    /// so the change is only in the memory of the kernel or of a server.
     fn survives(self) -> Option<Survives> {
         (!self.is_read()).then_some(Survives::ProcessCrash)
     }
 
-    /// Returns the file bytes of one operation.
+    /// Returns the number of file bytes that one operation reads.
     fn bytes(self) -> u64 {
         if self == Read { FILE_BYTES } else { 0 }
     }
 }
 
 impl Way {
-    /// Composes the row.
+    /// Returns the row.
     fn composed(&self) -> Row {
         Row {
             name: self.name.into(),
@@ -121,7 +122,7 @@ impl Way {
         }
     }
 
-    /// Returns the settings of a run of this many files.
+    /// Returns the settings of a run with this many files.
     fn settings(&self, files: u32, cache: Option<SourceCache>) -> Settings {
         Settings {
             rw: self.kind.as_str().into(),

@@ -1,5 +1,5 @@
-//! The scenario `pages`: durable pages of a database at random places, plain and by the ways that a
-//! power loss never tears.
+//! The scenario `pages`: durable pages of a database at random offsets, written plainly and by the
+//! methods with which a power loss never tears a page.
 
 #[cfg(test)]
 mod tests;
@@ -27,10 +27,10 @@ use wrote_result::{Error, units};
 
 const NAME: &str = "pages";
 const QUESTION: &str = "How fast are durable pages, and which way is never torn by a power loss?";
-/// The sizes of a page, the most common one of databases first.
+/// The sizes of a page, the most common one in databases first.
 const SIZES_BYTES: [u64; 4] = [16 << 10, 4 << 10, 8 << 10, 64 << 10];
 const CLIENTS: [u32; 2] = [1, 16];
-/// The time of a run. With `--within`, it is this part of a run's share.
+/// The time of a run. With `--within`, a run gets this part of its share.
 const TIME: Duration = Duration::from_millis(200);
 const TIME_PART: f64 = 0.75;
 
@@ -39,16 +39,16 @@ const TIME_PART: f64 = 0.75;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Pages {}
 
-/// A way of writing a page.
+/// A method of writing a page.
 #[derive(Deserialize)]
 struct Way {
-    /// `pages/doublewrite`: the beginning of its rows' names.
+    /// The beginning of the method's names of rows: `pages/doublewrite`.
     name: String,
-    /// The word in tables.
+    /// The word for the method in tables.
     head: String,
     words: String,
     torn: Torn,
-    /// The calls for a page of any size.
+    /// The system calls for a page of any size.
     job: Steps,
 }
 
@@ -58,7 +58,7 @@ static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     lists.remove("way").expect("a test reads it")
 });
 
-/// A row.
+/// A row: a method, a page size and a number of clients.
 struct Page {
     way: &'static Way,
     bytes: u64,
@@ -111,17 +111,17 @@ impl Scenario for Pages {
 }
 
 impl Page {
-    /// Returns the name: `pages/doublewrite-16k-16`, a page of 16 KiB by 16 clients.
+    /// Returns the name of the row: `pages/doublewrite-16k-16` for a page of 16 KiB and 16 clients.
     fn name(&self) -> String {
         format!("{}-{}k-{}", self.way.name, self.bytes >> 10, self.clients)
     }
 
-    /// Returns whether a request that names this asks for the row.
+    /// Returns whether a requested `name` selects the row.
     fn is_called(&self, name: &str) -> bool {
         name == NAME || name == self.way.name || name == self.name()
     }
 
-    /// Returns the calls of each client, on files of its own.
+    /// Returns the calls of each client. The clients share no files.
     fn job(&self) -> Steps {
         let mut job = Steps { clients: self.clients, apart: true, ..self.way.job.clone() };
         for file in &mut job.files {
@@ -135,7 +135,7 @@ impl Page {
         job
     }
 
-    /// Composes the row on this disk.
+    /// Returns the row, for this disk.
     fn composed(&self, target: &Target) -> Row {
         let (size, head) = (units::block_size(self.bytes), self.way.head.clone());
         let side = format!("{size} x {}", self.clients);
@@ -148,25 +148,26 @@ impl Page {
     }
 }
 
-/// Plans these rows. Each has its own files, which it writes once, before all runs.
+/// Returns the plan of these rows. Each row has separate files, which are written once, before all
+/// runs.
 fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     let jobs: Vec<Steps> = pages.iter().map(Page::job).collect();
     let sum = |bytes: fn(&Steps) -> u64| jobs.iter().map(bytes).sum::<u64>();
     let space_bytes = sum(Steps::space_bytes);
-    // No size can be asked for.
+    // There is no option that sets the size of the files.
     target::check_room(space_bytes, 0, call.target)?;
     let runs = call.common.runs.unwrap_or(RUNS);
     let share = |within: Duration| within.mul_f64(TIME_PART) / (runs * pages.len() as u32);
     let time = call.common.time.or(call.within.map(share)).unwrap_or(TIME);
     let bytes_max = call.common.written_bytes_max(call.target);
-    // As many transactions of each row.
+    // Each row gets the same number of transactions.
     let most = match bytes_max.saturating_sub(space_bytes) / u64::from(runs) {
         _ if bytes_max == u64::MAX => u64::MAX,
         round_bytes => round_bytes / sum(Steps::transaction_bytes),
     };
     let row = |(number, (page, job)): (usize, (&Page, &Steps))| RowSpec {
         row: page.composed(call.target),
-        // A size has all its rows before the next one has any.
+        // All rows of a page size are measured before any row of the next size.
         importance: SIZES_BYTES.iter().position(|of| *of == page.bytes).unwrap_or(0) * pages.len()
             + number,
         time,
@@ -179,12 +180,12 @@ fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     Ok(Plan { runs, within, space_bytes, prepared_bytes: space_bytes, ..plan })
 }
 
-/// Returns the number of a row's first set of files.
+/// Returns the number of the first set of files of a row.
 fn first(row: usize) -> u32 {
     row as u32 * CLIENTS[1]
 }
 
-/// Makes the runs.
+/// The runs of the rows.
 struct Runs {
     jobs: Vec<Steps>,
     time: Duration,
@@ -209,7 +210,8 @@ impl Work for Runs {
         let ready = transactions::ready(job, first(at.row), site)?;
         let work = || ready.run(self.time, most, site.stop);
         let timed = clocked(&site.timer()?, Usage::now, work)?;
-        // A page counts once, however often it is written: rows are compared by their pages.
+        // A page is counted once, however often it is written, because rows are compared by their
+        // pages.
         let bytes = timed.0.transactions * row.settings.asked.bs_bytes;
         Ok(transactions::row_of(row, timed, bytes))
     }
@@ -221,7 +223,7 @@ impl Work for Runs {
     }
 }
 
-/// Returns the fastest way that is never torn, and its cost beside a plain write.
+/// Returns the fastest method that is never torn, compared with a plain write.
 fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let measured = |way: &'static Way| {
         let name = Page { way, bytes, clients }.name();
@@ -232,7 +234,7 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let safe = rows.iter().filter(|(_, row)| row.torn == Some(Torn::Never));
     let best = fastest(safe.clone().map(|(_, row)| *row))?;
     let is_best = |row: &Row| row.name == best.name || row.is_tied_with(best);
-    // By their effort.
+    // The methods are listed by their effort.
     let mut level = safe.filter(|(_, row)| is_best(row));
     let (way, row) = level.next()?;
     let others = level.map(|(way, _)| &way.words).join(", ");
@@ -249,7 +251,7 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
         let (beside, figure) = (beside(row, plain), &figure[0]);
         format!("{beside} a plain write ({figure} {unit}), which a power loss may tear")
     });
-    // Where both are as fast as the fastest, that was said.
+    // If both are as fast as the fastest method, the answer says so already.
     let both = of("RWF_ATOMIC").zip(of("doublewrite"));
     let atomic = both.filter(|(atomic, double)| !is_best(atomic) || !is_best(double));
     let atomic = atomic

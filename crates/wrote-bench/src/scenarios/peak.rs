@@ -19,14 +19,14 @@ pub(super) const WORKLOADS: &[GridWorkload] = &[
     GridWorkload::new(NAME, "peak/write", "writes: bs x iodepth x way", true),
 ];
 
-/// Block sizes: below, around and above what most devices take as one command.
+/// The block sizes: below, around and above what most devices accept as one command.
 const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
-/// A few in flight, and enough for a fast device.
+/// The queue depths: a few operations in flight, and enough for a fast device.
 const IODEPTHS: [u32; 2] = [8, 64];
 const RUN_BYTES_MAX: u64 = 256 << 20;
 const TIME: Duration = Duration::from_millis(250);
 
-/// An io_uring variant: options on top of direct I/O.
+/// A variant of io_uring: options in addition to direct I/O.
 type Way = (&'static str, fn(&mut JobSpec));
 
 const WAYS: [Way; 4] = [
@@ -63,7 +63,7 @@ impl Scenario for Peak {
     }
 }
 
-/// Returns the cells; polled ones only if the device has poll queues.
+/// Returns the grid. It has polled cells only if the device has poll queues.
 pub(super) fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);

@@ -1,5 +1,5 @@
-//! The scenario `rand`: small random reads, writes and a mix, by queue depth. It is a separate
-//! file, as each scenario is; what it shares with others is the grid.
+//! The scenario `rand`: small random reads, writes and a mix, by queue depth. Each scenario is a
+//! separate file; the grid is shared with other scenarios.
 
 use super::grid::{Grid, GridWorkload, called};
 use crate::choice::best;
@@ -21,12 +21,12 @@ pub(super) const WORKLOADS: &[GridWorkload] = &[
     GridWorkload::new(NAME, "rand/mix", "70 % reads, 30 % writes", true),
 ];
 
-/// A typical database page, and the unit in which drives state IOPS.
+/// The size of a typical database page, for which drives state their IOPS.
 const BS_BYTES: u64 = 4 << 10;
-/// From one operation at a time to more than most devices serve at once.
+/// The queue depths: from one operation at a time to more than most devices serve at once.
 const IODEPTHS: [u32; 4] = [1, 4, 16, 64];
 const TIME: Duration = Duration::from_millis(400);
-/// The maximum number of bytes of one run: more than most devices transfer in its time.
+/// The maximum number of bytes of one run, which is more than most devices transfer in its time.
 const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 

@@ -1,5 +1,5 @@
-//! The scenario `read`: a stream of reads and small random reads, which the default run measures
-//! next to the writes. It is a separate file, as each scenario is.
+//! The scenario `read`: a stream of reads and small random reads, which the default run measures in
+//! addition to the writes. Each scenario is a separate file.
 
 use super::grid::{Grid, GridWorkload};
 use crate::choice::best;
@@ -21,13 +21,13 @@ const WORKLOADS: [GridWorkload; 2] = [
     GridWorkload::new(NAME, "read/random", "direct io_uring, random", false),
 ];
 
-/// The block sizes and depths of a stream and of random reads.
+/// The block sizes and queue depths of the stream and of the random reads.
 const STREAM_BS_BYTES: u64 = 1 << 20;
 const STREAM_IODEPTH: u32 = 8;
 const RANDOM_BS_BYTES: u64 = 4 << 10;
 const RANDOM_IODEPTH: u32 = 32;
 const TIME: Duration = Duration::from_millis(100);
-/// The run writes the file first, in about this time.
+/// The time in which the run writes the file, before it reads it.
 const FILE_TIME_S: f64 = 0.2;
 const FILE_BYTES: [u64; 2] = [16 << 20, 256 << 20];
 
@@ -53,7 +53,7 @@ impl Scenario for Reads {
         }
         let mut grid = grid(call)?;
         grid.cells.retain(|cell| is_called(&cell.name));
-        // The writers of one log come next.
+        // Time is kept for the writers of one log, which are measured next.
         let kept = |within: Duration| if is_default { within / PART } else { Duration::ZERO };
         let within = call.within.map(|within| Within::new(within, kept(within), true));
         Ok(vec![Plan { within, ..grid.plan(call.speed) }])
@@ -64,7 +64,7 @@ impl Scenario for Reads {
     }
 }
 
-/// Returns the maximum length of the file that is written and read, unless the request has one.
+/// Returns the maximum length of the file that is written and read, unless the request sets it.
 pub(super) fn file_bytes_max(call: &Call) -> u64 {
     let bytes = call.speed.map_or(f64::INFINITY, |speed| speed.bytes_per_s * FILE_TIME_S);
     let part = call.common.written_bytes_max(call.target) / u64::from(PART);

@@ -1,4 +1,5 @@
-//! The scenario `sustained`: one long stream of writes, and where and how often it slows down.
+//! The scenario `sustained`: one long stream of writes, which shows where and how often the disk
+//! slows down.
 
 mod change;
 mod findings;
@@ -24,7 +25,7 @@ use wrote_jobs::spec::{JobSpec, WRITE};
 use wrote_result::document::{Answer, Finding, Row, View};
 use wrote_result::{Error, units};
 
-/// This fraction of the usable space is left for the file's metadata.
+/// One part in this many of the usable space is left for the file's metadata.
 const SPARE_PART: u64 = 100;
 pub(crate) const NAME: &str = "sustained";
 const ROW: &str = "sustained/direct-io_uring";
@@ -33,23 +34,24 @@ const WORDS: &str = "direct io_uring, nonstop";
 const QUESTION: &str = "How fast does this disk take writes for long, and after how many bytes \
     does it slow down?";
 const TIME: Duration = Duration::from_secs(60);
-/// The maximum rate without a size: no drive on four lanes of PCIe 4.0 is faster.
+/// The maximum rate that is assumed without a size. No drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file size if the file system does not report its free space.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
-/// Writes in flight: 8 MiB, enough for a fast drive. A calibration to choose it would use up some
-/// of the burst.
+/// The number of writes in flight: 8 MiB, which is enough for a fast drive. A calibration to choose
+/// it would use up part of the burst.
 const IODEPTH: u32 = 16;
 /// The rest before the device is measured again.
 const IDLE: Duration = Duration::from_secs(10);
 /// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// The fraction of the bytes that a measurement may write which is left for the second one.
+/// One part in this many of the bytes that a measurement may write is left for the second
+/// measurement.
 const RECOVERED_PART: u64 = 5;
-/// The assumed speed if neither a limit nor a calibration is known.
+/// The assumed speed if no limit and no calibration is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
-/// A shorter run is not preceded by a calibration, which would use up a part of the burst that the
-/// run is to find.
+/// The minimum number of bytes of a run that a calibration precedes. Before a shorter run, a
+/// calibration would use up a considerable part of the burst that the run is to find.
 const CALIBRATED_BYTES_MIN: u64 = 8 << 30;
 
 /// The settings of the scenario `sustained`.
@@ -98,15 +100,16 @@ pub(crate) struct Run {
     iodepth: u32,
     /// The maximum number of bytes written before the pause.
     size_bytes: u64,
-    /// The size of the file, which is overwritten from its start when full.
+    /// The size of the file. A full file is overwritten from its start.
     file_bytes: u64,
-    /// The end of the run, unless its bytes are written before.
+    /// The time after which the run ends, unless its bytes are written sooner.
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,
-    /// The maximum number of bytes of both measurements; `u64::MAX` without a limit.
+    /// The maximum number of bytes of both measurements together; `u64::MAX` without a limit.
     wear_bytes: u64,
-    /// The rate that was asked for, to which a control group limits the disk, or of a calibration.
+    /// The lowest speed known: the requested rate, the limit of a control group, or the calibrated
+    /// speed.
     known_bytes_per_s: Option<f64>,
 }
 
@@ -141,7 +144,7 @@ impl Run {
             0 => FILE_BYTES_UNKNOWN,
             capacity => target::budget(capacity, target.free_bytes),
         };
-        // The file's metadata uses the same space.
+        // The file's metadata takes space as well.
         let spare_bytes = budget_bytes / SPARE_PART;
         let file_bytes = size_bytes.min(budget_bytes - spare_bytes) / bs_bytes * bs_bytes;
         if file_bytes == 0 {
@@ -196,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Returns the stream, without a file.
+    /// Returns the job of the stream, without its file.
     fn spec(&self) -> JobSpec {
         JobSpec::new(ROW, WRITE, self.bs_bytes).with(|job| {
             job.io.iodepth = self.iodepth;
@@ -208,13 +211,14 @@ impl Run {
         })
     }
 
-    /// Returns the time after which the writing before the pause ends, or without one an estimate.
+    /// Returns the time limit of the writes before the pause, or an estimate of their time if there
+    /// is no limit.
     fn writing(&self) -> Duration {
         let by_size = self.size_bytes as f64 / self.known_bytes_per_s.unwrap_or(USUAL_BYTES_PER_S);
         self.time.unwrap_or(Duration::from_secs_f64(by_size))
     }
 
-    /// Returns the time of the pause and the second measurement.
+    /// Returns the maximum time of the pause and the second measurement.
     fn afterwards_max(&self) -> Duration {
         match self.idle.is_zero() {
             true => Duration::ZERO,

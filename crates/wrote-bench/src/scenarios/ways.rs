@@ -1,4 +1,5 @@
-//! The scenario `ways`: writes one file completely, in each way that programs use, and in ours.
+//! The scenario `ways`: writes one file completely, by each method that programs use and by the
+//! methods of this library.
 
 mod advice;
 mod dd;
@@ -33,21 +34,21 @@ const DD_BS_BYTES: u64 = MIB;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     FsWrite,
-    /// One `write_all` of everything, then `sync_all`.
+    /// One `write_all` of all bytes, followed by `sync_all`.
     WriteAll,
-    /// Pieces of this size into a `BufWriter`, then `sync_all`.
+    /// Pieces of this size into a `BufWriter`, followed by `sync_all`.
     BufWriter(u64),
-    /// Pieces of this size directly to the file, then `sync_all`.
+    /// Pieces of this size directly to the file, followed by `sync_all`.
     Chunks(u64),
-    /// A loop of `read` and `write_all` through one buffer of this size, then `sync_all`.
+    /// A loop of `read` and `write_all` through one buffer of this size, followed by `sync_all`.
     Stream(u64, SourceCache),
-    /// The same block of this size repeatedly, then `sync_all`.
+    /// The same block of this size again and again, followed by `sync_all`.
     Constant(u64),
-    /// `dd` of zeros with `conv=fdatasync`, or with `oflag=direct` and no flush.
+    /// `dd` of zeros, with `conv=fdatasync` or with `oflag=direct` and no flush.
     Dd {
         direct: bool,
     },
-    /// `wrote::Writer`, given pieces of this size.
+    /// `wrote::Writer`, which receives pieces of this size.
     Writer(u64),
     /// `wrote::copy`, durable, without reflinks.
     CopyFile(SourceCache),
@@ -57,7 +58,7 @@ pub(crate) enum Kind {
 pub(crate) struct Way {
     pub name: &'static str,
     pub workload: &'static str,
-    /// A description of at most 26 columns; for chunks the size, a comma, and the way.
+    /// A description of at most 26 columns. For chunks, it is the size, a comma, and the method.
     pub words: &'static str,
     pub kind: Kind,
 }
@@ -69,7 +70,7 @@ const fn way(workload: &'static str, name: &'static str, words: &'static str, ki
     Way { name, workload, words, kind }
 }
 
-/// All rows, from the most common way to the rarest.
+/// All rows, from the most common method to the rarest.
 pub(crate) const WAYS: &[Way] = &[
     way(FILE, "ways/file/fs-write", "fs::write", FsWrite),
     way(FILE, "ways/file/write_all", "write_all, sync_all", WriteAll),
@@ -142,7 +143,8 @@ impl Kind {
         matches!(self, FsWrite | WriteAll | BufWriter(_) | Chunks(_) | Writer(_))
     }
 
-    /// Returns the required cache state, if the way reads the source while the clock runs.
+    /// Returns the required state of the page cache, if the method reads the source while the clock
+    /// runs.
     fn cache(self) -> Option<SourceCache> {
         match self {
             Stream(_, cache) | CopyFile(cache) => Some(cache),
@@ -155,7 +157,7 @@ impl Kind {
         self.holds_input() || self.cache().is_some()
     }
 
-    /// Returns the bytes of one write, as the program passes them.
+    /// Returns the number of bytes of one write, as the program passes them.
     fn bs_bytes(self, size_bytes: u64) -> u64 {
         let bs_bytes = match self {
             FsWrite | WriteAll => size_bytes,
@@ -179,7 +181,7 @@ impl Kind {
 }
 
 impl Way {
-    /// Returns the settings for the result. `Writer` and `copy` run with their defaults.
+    /// Returns the settings for the result. `Writer` and `copy` run with their default settings.
     pub(crate) fn asked(&self, size_bytes: u64) -> Settings {
         let ours = matches!(self.kind, Writer(_) | CopyFile(_));
         let data = match self.kind {
@@ -205,7 +207,7 @@ impl Way {
         }
     }
 
-    /// Returns the position in the grid of chunks: piece size and way.
+    /// Returns the cell of a row in the grid of chunks: the size of a piece, and the method.
     pub(crate) fn cell(&self) -> Option<Cell> {
         let (bytes, head) = match self.kind {
             Chunks(bytes) => (bytes, "write_all"),
@@ -216,10 +218,10 @@ impl Way {
         (self.workload == CHUNK).then(|| Cell { title, side, head: head.into() })
     }
 
-    /// Returns the level that the file survives once its way returns, on a disk that flushes reach
-    /// (M3).
+    /// Returns the worst event that the file survives once its method has returned, on a disk that
+    /// flushes reach (M3).
     pub(crate) fn acknowledged(&self) -> Survives {
-        // Every way creates a new file, so its blocks are not settled.
+        // Every method creates a new file, so the file's blocks are not settled.
         Survives::of_write(self.kind.sync() != Flush::None, false)
     }
 }

@@ -1,4 +1,4 @@
-//! Folders left behind by killed runs.
+//! Folders that killed runs left behind.
 
 use super::{Leftover, PREFIX, lock, remove, staged};
 use lock::State;
@@ -11,41 +11,42 @@ use wrote_result::Error;
 /// The result of [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The removed files and folders.
+    /// The files and folders that were removed.
     pub removed: Vec<Leftover>,
-    /// Files and folders of live runs, which stay.
+    /// The files and folders of live runs, which are kept.
     pub alive: Vec<Leftover>,
-    /// Files of killed runs under names that the user gave them. They stay, because the user may
-    /// have written into them since.
+    /// The files of killed runs that have names given by the user. They are kept, because the user
+    /// may have written to them after the run was killed.
     pub found: Vec<Leftover>,
-    /// One line for each folder that stays for another reason.
+    /// One line for each folder that was kept for another reason.
     pub refused: Vec<String>,
 }
 
-/// An opened folder that looks like a run's.
+/// An open folder that looks like the folder of a run.
 struct Candidate {
     leftover: Leftover,
     folder: remove::Open,
     contents: remove::Contents,
-    /// Holds a dead run's lock, so that no other process removes its folder.
+    /// The state of the run. It holds the lock of a dead run, so that no other process removes the
+    /// folder.
     state: State,
 }
 
-/// Returns the existing folders in `parent` that the current user's runs created, by name.
+/// Returns the existing folders in `parent` that the current user's runs created, sorted by name.
 ///
-/// A run's folder is named `.wrote-` plus six letters or digits. It holds a lock file with a run's
-/// first line, or is empty if the run was killed while creating or removing it. An unreadable
-/// parent has none.
+/// The name of a run's folder is `.wrote-` and six letters or digits. The folder contains a lock
+/// file with the first line of a run, or is empty if the run was killed while creating or removing
+/// it. An unreadable `parent` has no such folders.
 pub fn leftovers(parent: &Path) -> Vec<Leftover> {
     candidates(parent).into_iter().map(|candidate| candidate.leftover).collect()
 }
 
-/// Removes folders in `parent` left behind by the current user's runs, and files and folders of
-/// killed copies and saves. Finds the files of killed runs of jobs.
+/// Removes the folders in `parent` that the current user's runs left behind, and the files and
+/// folders that killed copies and saves left behind. Finds the files of killed runs of jobs.
 ///
-/// A folder stays if its run is alive, or if it contains anything that a run does not create. With
-/// `dry_run` all stay, and those to be removed are named as removed. [`Error::Usage`] if `parent`
-/// is not a folder.
+/// A folder is kept if its run is alive, or if it contains anything that a run does not create.
+/// With `dry_run`, every folder is kept, and the folders that would be removed are reported as
+/// removed. [`Error::Usage`] if `parent` is not a folder.
 pub fn clean(parent: &Path, dry_run: bool) -> Result<Cleaned, Error> {
     super::check_folder(parent)?;
     let mut cleaned = Cleaned::default();
@@ -104,7 +105,7 @@ fn candidates(parent: &Path) -> Vec<Candidate> {
     paths.into_iter().filter_map(candidate).collect()
 }
 
-/// Returns the folder at `path`, if it belongs to one of the current user's runs.
+/// Returns the folder at `path` if it belongs to one of the current user's runs.
 fn candidate(path: PathBuf) -> Option<Candidate> {
     let open = remove::Open::at(&path).ok()?;
     let folder = &open.folder;
@@ -134,7 +135,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// Creates a folder like one that a killed run leaves.
+    /// Creates a folder like the ones that killed runs leave behind.
     fn dead(parent: &Path, name: &str) -> PathBuf {
         let path = parent.join(name);
         fs::create_dir(&path).unwrap();

@@ -10,28 +10,31 @@ use wrote_jobs::jobs::mark::start_time;
 
 pub(super) const NAME: &str = "lock";
 
-/// The first line of every lock file. A folder without it is never considered a run's.
+/// The first line of every lock file. A folder without this line is never taken for a run's folder.
 const MAGIC: &str = "wrote scratch folder 1";
 
-/// A longer lock file is not ours.
+/// The maximum length of a lock file. A longer file is not ours.
 const LENGTH_BYTES_MAX: u64 = 4096;
 
-/// The state of a lock file's run.
+/// The state of the run that a lock file belongs to.
 #[derive(Debug)]
 pub(super) enum State {
     Alive,
-    /// Its run is dead. We hold the lock while this value exists.
+    /// The run is dead. This process holds the run's lock while this value exists.
     Dead(#[allow(dead_code, reason = "held, not read")] Option<File>),
-    /// It is not a run's lock file.
+    /// The file is not the lock file of a run.
     Foreign,
 }
 
-/// Creates the lock file in `folder`, records its owner, and locks it (`flock(2)`) until dropped.
+/// Creates the lock file in `folder`, records its owner in it, and locks it (`flock(2)`) until the
+/// returned file is dropped.
 ///
-/// If the file system has no locks (some FUSE), the recorded process serves instead.
+/// If the file system has no locks (as some FUSE file systems), the recorded process shows whether
+/// the run is alive.
 pub(super) fn make(folder: &Path) -> io::Result<File> {
     let mut file = File::create_new(folder.join(NAME))?;
-    // Locked before its first line is written, as readers ignore a lock file without that line.
+    // The file is locked before its first line is written, because its readers ignore a lock file
+    // without that line.
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
         Err(errno) => return Err(errno.into()),
@@ -46,7 +49,7 @@ pub(super) fn make(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads the lock file in `folder`; `None` if there is no readable one.
+/// Returns the state of the lock file in `folder`; `None` if there is no readable lock file.
 pub(super) fn state(folder: impl AsFd) -> Option<State> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, NAME, flags, Mode::empty()).ok()?);
@@ -57,7 +60,8 @@ pub(super) fn state(folder: impl AsFd) -> Option<State> {
     if (&file).take(LENGTH_BYTES_MAX).read_to_string(&mut text).is_err() {
         return Some(State::Foreign);
     }
-    // Empty: its run was killed between creating and writing it, or is about to write.
+    // If the file is empty, its run was killed between creating and writing it, or is about to
+    // write to it.
     if !text.is_empty() && text.lines().next() != Some(MAGIC) {
         return Some(State::Foreign);
     }
@@ -71,7 +75,7 @@ pub(super) fn state(folder: impl AsFd) -> Option<State> {
     })
 }
 
-/// Returns whether the recorded process is alive: the same PID and start time.
+/// Returns whether the recorded process is alive: a process with the same ID and start time.
 fn names_a_living_process(text: &str) -> bool {
     let figure = |key: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -107,7 +111,8 @@ mod tests {
         let lock = make(folder.path()).unwrap();
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
         drop(lock);
-        // The lock is released, but the recorded process lives. Without locks, that decides.
+        // The lock is released, but the recorded process lives, which decides if there are no
+        // locks.
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
     }
 

@@ -15,25 +15,25 @@ use std::path::{Path, PathBuf};
 use wrote::save::on_its_way;
 use wrote_result::Error;
 
-/// Opens a folder without following symbolic links.
+/// The flags for opening a folder without following symbolic links.
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// The run's files, without the lock.
+    /// The run's files, except for the lock file.
     pub(super) ours: Vec<OsString>,
-    /// The run's log folders (containing only a log's files), and folders of the run's files.
+    /// The run's log folders (which contain only files of a log), and its folders of files.
     pub(super) logs: Vec<OsString>,
     pub(super) lock: bool,
     /// Everything else.
     pub(super) foreign: Vec<OsString>,
-    /// The space used by the run's files, in bytes.
+    /// The space that the run's files occupy, in bytes.
     pub(super) size_bytes: u64,
 }
 
-/// A run's folder and its parent, both open, so that they are found even if they, or a folder
-/// above, are moved.
+/// A run's folder and its parent, both open, so that both are found even if they, or a folder above
+/// them, are moved.
 #[derive(Debug)]
 pub(super) struct Open {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Opens a folder, which must not be a symbolic link.
+    /// Opens a folder. The path must not be a symbolic link.
     pub(super) fn at(path: &Path) -> io::Result<Open> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = openat(
@@ -56,15 +56,15 @@ impl Open {
         Ok(Open { path: path.to_owned(), parent, folder })
     }
 
-    /// Removes the run's files in the folder, then the folder. If anything else is in it, that and
-    /// the folder stay, and the error names it. `lock` keeps other processes from removing the
-    /// folder concurrently.
+    /// Removes the run's files in the folder, and then the folder. If the folder contains anything
+    /// else, the folder and these contents are kept, and the error names them. `lock` keeps other
+    /// processes from removing the folder concurrently.
     pub(super) fn remove(&self, lock: impl Sized) -> Result<(), Error> {
         let failed = |error: io::Error| {
             Error::Failed(format!("{}: can't be removed: {error}", self.path.display()))
         };
         let contents = match contents(&self.folder) {
-            // Another rank has removed it.
+            // Another rank has removed the folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(failed)?,
         };
@@ -74,7 +74,8 @@ impl Open {
         for name in &contents.logs {
             remove_log(&self.folder, name).map_err(failed)?;
         }
-        // Last, so that a run killed here leaves a recognizable folder.
+        // The lock file is removed last, so that a run that is killed before this point leaves a
+        // recognizable folder.
         if contents.lock {
             unlink(&self.folder, lock::NAME.as_ref()).map_err(failed)?;
         }
@@ -85,8 +86,8 @@ impl Open {
                 listed(&contents.foreign)
             )));
         }
-        // NFS keeps a name for a removed file that is open. Without its lock file, other processes
-        // don't consider the folder a run's.
+        // NFS keeps a name for an open file that is removed. Without its lock file, other processes
+        // don't take the folder for a run's folder.
         drop(lock);
         let name = self.path.file_name().unwrap_or_default();
         match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {
@@ -115,8 +116,8 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// Returns the names in an open folder, with the space of regular files. Opens no descriptor, as
-/// the process may have none left.
+/// Returns the names in an open folder, with the space that each regular file occupies. Opens no
+/// descriptor, because the process may have none left.
 fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
     let mut entries = Vec::new();
     seek(&folder, SeekFrom::Start(0))?;
@@ -133,14 +134,14 @@ fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
             other => other?,
         };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        // Allocated space in units of 512 bytes (stat(3type)), not the length.
+        // The space is the allocated one, in units of 512 bytes (stat(3type)), and not the length.
         let bytes = is_file.then(|| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
         entries.push((OsString::from_vec(name.to_bytes().to_vec()), bytes));
     }
     Ok(entries)
 }
 
-/// Returns the files in a run's folder of a log or of the run's files; `None` if it contains
+/// Returns the files in a log folder or a file folder of a run; `None` if the folder contains
 /// anything else.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
     let is_known = match (is_a_runs_log(name), is_a_runs_tree(name)) {
@@ -167,12 +168,12 @@ struct LogFiles {
     size_bytes: u64,
 }
 
-/// Returns whether a run names a log folder like this: `append-log-0.data`.
+/// Returns whether a name has the form of a run's log folder: `append-log-0.data`.
 fn is_a_runs_log(name: &OsStr) -> bool {
     last_word(name) == Some("log")
 }
 
-/// Returns whether a run names a folder of its files like this: `meta-tree-0.data`.
+/// Returns whether a name has the form of a run's file folder: `meta-tree-0.data`.
 fn is_a_runs_tree(name: &OsStr) -> bool {
     last_word(name) == Some("tree")
 }
@@ -181,8 +182,8 @@ fn last_word(name: &OsStr) -> Option<&str> {
     name.to_str().and_then(words_of)?.rsplit('-').next()
 }
 
-/// Returns whether a log names its files like this: its lock, or a segment's number of 20 digits
-/// and a kind.
+/// Returns whether a name has the form of a log's file: the lock, or a segment's number of 20
+/// digits and a kind.
 fn is_a_logs(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let segment = name.split_once('.').is_some_and(|(number, rest)| {
@@ -194,7 +195,8 @@ fn is_a_logs(name: &OsStr) -> bool {
     name == lock::NAME || segment
 }
 
-/// Removes the log's folder, if there is one. Foreign entries stay, and the error names them.
+/// Removes the folder of a log, if there is one. Foreign entries are kept, and the error names
+/// them.
 pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         return Ok(());
@@ -208,8 +210,8 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     unlink_as(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Returns whether a run names its files like this: hyphenated lower-case words, a number, `.data`.
-/// A temporary copy of such a file is named `.NAME.wrote-PROCESS-NUMBER`.
+/// Returns whether a name has the form of a run's file: hyphenated lower-case words, a number,
+/// `.data`. A temporary copy of such a file is named `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
     match on_its_way(name) {
         Some((place, _)) => words_of(&place).is_some(),
@@ -234,7 +236,7 @@ fn words_of(name: &str) -> Option<&str> {
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
-/// Lists names on one line; if there are many, only the first few.
+/// Lists names on one line. Of many names, it lists only the first few.
 pub(super) fn listed(names: &[OsString]) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|name| format!("{name:?}")).collect();
     match names.len().saturating_sub(shown.len()) {

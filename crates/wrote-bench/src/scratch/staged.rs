@@ -1,4 +1,5 @@
-//! Temporary files and folders left by killed copies and saves: `.NAME.wrote-PROCESS-NUMBER`.
+//! Temporary files and folders that killed copies and saves left behind:
+//! `.NAME.wrote-PROCESS-NUMBER`.
 
 use super::Leftover;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
@@ -11,27 +12,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wrote::save::on_its_way;
 
-/// Permissions of group and others. A temporary folder has none of them.
+/// The permissions of group and others. A temporary folder has none of them.
 const MODE_OTHERS: u32 = 0o077;
 
-/// An opened file or folder that looks temporary.
+/// An open file or folder that looks temporary.
 pub(super) struct Candidate {
     pub(super) leftover: Leftover,
     is_folder: bool,
-    /// Holds a dead copy's lock, so that no other process removes it concurrently.
+    /// The descriptor, which holds the lock of a dead copy, so that no other process removes the
+    /// file or folder concurrently.
     _open: OwnedFd,
 }
 
 impl Candidate {
-    /// Removes it. Only the copy can have written into a folder, because no other user may enter
-    /// it.
+    /// Removes the file or folder. Only the copy can have written into a folder, because no other
+    /// user may enter it.
     pub(super) fn remove(&self) -> io::Result<()> {
         let path = &self.leftover.path;
         if self.is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }
     }
 }
 
-/// Returns the temporary files and folders in `parent`, by name.
+/// Returns the temporary files and folders in `parent`, sorted by name.
 pub(super) fn candidates(parent: &Path) -> Vec<Candidate> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut named: Vec<(PathBuf, u32)> = entries
@@ -53,24 +55,26 @@ fn candidate(path: PathBuf, process: u32) -> Option<Candidate> {
     if stat.st_uid != geteuid().as_raw() {
         return None;
     }
-    // The lock also covers a process in another container, whose ID means nothing here.
+    // The lock also covers a process in another container, where the process ID has another
+    // meaning.
     let locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     let alive = locked || lives(process);
     let size_bytes = size_bytes(&path);
     Some(Candidate { leftover: Leftover { path, size_bytes, alive }, is_folder, _open: file })
 }
 
-/// Returns whether a process with this ID exists, even another user's (`EPERM`).
+/// Returns whether a process with this ID exists, even if it is another user's (`EPERM`).
 fn lives(process: u32) -> bool {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Returns the space of a file, or of all files in a folder. Ignores files that can't be read.
+/// Returns the space that a file, or all files in a folder, occupy. Ignores files that can't be
+/// read.
 fn size_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {
-        // In units of 512 bytes, independent of the file system's block size (`stat(2)`).
+        // The blocks are units of 512 bytes, whatever the file system's block size is (`stat(2)`).
         return metadata.blocks() * 512;
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -87,7 +91,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use wrote::save::temporary_name;
 
-    /// Above every process ID (`/proc/sys/kernel/pid_max` is at most 2^22).
+    /// A number above every process ID (`/proc/sys/kernel/pid_max` is at most 2^22).
     const DEAD: u32 = 4_194_305;
 
     fn temporary(name: &str, process: u32) -> String {
@@ -122,7 +126,7 @@ mod tests {
         symlink("precious", path(&link)).unwrap();
         fs::create_dir(path(&open)).unwrap();
         fs::set_permissions(path(&open), fs::Permissions::from_mode(0o755)).unwrap();
-        // Names of other programs that look like temporary ones have no mark, or another's.
+        // Names of other programs that look like temporary names have no mark, or a different one.
         let moved = file.replace("file", "other");
         let others = [
             ".x.wrote-1",

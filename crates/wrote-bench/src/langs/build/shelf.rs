@@ -1,9 +1,10 @@
-//! The cache of built programs: one folder each, complete when it appears, removed when another
-//! build of its language is wanted.
+//! The cache of built programs. Each program has a folder, which is complete when it appears, and
+//! is removed when another build of its language is wanted.
 //!
-//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` next to it and renames it
-//! at the end. A process that uses the cache holds a shared lock on it (flock(2)); only one that is
-//! alone removes something. On a file system without locks nothing is removed.
+//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` next to it, and renames
+//! this folder at the end. Each process that uses the cache holds a shared lock on it (flock(2)). A
+//! process removes builds only while no other process holds the lock. On a file system without
+//! locks, nothing is removed.
 
 use crate::scratch::not_made;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, syncfs};
@@ -19,27 +20,27 @@ use wrote_result::Error;
 
 const NAME: &str = "langs";
 const DRAFT: &str = ".draft-";
-/// The number of random characters after the prefix.
+/// The number of random characters that follow the prefix.
 const DRAFT_RANDOM: usize = 6;
 
-/// The cache. While it is open, no process removes a program.
+/// The cache. While it is open, no other process removes a program.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     path: PathBuf,
-    /// Holds the lock.
+    /// The open folder, which holds the lock.
     _folder: OwnedFd,
 }
 
 impl Shelf {
-    /// Opens the folder, or creates it with access for its owner only. If no other process has it
-    /// open, removes what killed builds left, and other builds of the languages of `wanted`, whose
-    /// IDs and hashes these are.
+    /// Opens the cache folder, or creates it with access for its owner only. `wanted` lists the IDs
+    /// and hashes of the wanted builds. If no other process has the cache open, removes what killed
+    /// builds left, and any other builds of the wanted languages.
     pub(super) fn open(cache: &Path, wanted: &[(&str, u64)]) -> Result<Shelf, Error> {
         let cache = std::path::absolute(cache).map_err(|error| unusable(cache, &error))?;
         let path = cache.join(NAME);
         let failed = |error| unusable(&path, &error);
         DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
-        // The owner of the parent folder can replace it.
+        // The owner of the parent folder can replace the cache folder.
         for folder in [&cache, &path] {
             let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
             refuse_others(folder, &metadata, geteuid().as_raw())?;
@@ -48,34 +49,34 @@ impl Shelf {
         if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             remove_old(&path, wanted);
         }
-        // Until then another process may remove something too, but nothing has been taken yet.
+        // Until the lock is shared, another process may remove builds, but none has been used yet.
         // Without locks, no process removes anything.
         let _ = retry_on_intr(|| flock(&folder, FlockOperation::LockShared));
         Ok(Shelf { path, _folder: folder })
     }
 
-    /// Returns the folder of a program that was built before.
+    /// Returns the folder of a program that was built before; `None` if there is none.
     pub(super) fn take(&self, id: &str, hash: u64) -> Option<PathBuf> {
         let path = self.path.join(name(id, hash));
         path.symlink_metadata().is_ok_and(|found| found.is_dir()).then_some(path)
     }
 
-    /// Returns a folder to fill. Removed on drop unless it was moved to its place.
+    /// Returns a new folder for a build. It is removed on drop unless [`Shelf::put`] has moved it.
     pub(super) fn draft(&self) -> Result<TempDir, Error> {
         new_folder(&self.path).map_err(|error| unusable(&self.path, &error))
     }
 
-    /// Moves a draft to its place, durably. If another process has put the same build there, uses
-    /// that.
+    /// Moves a draft to its final path, durably. If another process has put the same build there,
+    /// keeps that build.
     pub(super) fn put(&self, draft: TempDir, id: &str, hash: u64) -> Result<PathBuf, Error> {
         let place = self.path.join(name(id, hash));
         let failed =
             |error| Error::Failed(format!("{}: can't be written: {error}", place.display()));
         sync_all(draft.path()).map_err(failed)?;
         match fs::rename(draft.path(), &place) {
-            // The rename has moved it from its temporary name.
+            // The rename has moved the folder away from its temporary name.
             Ok(()) => drop(draft.keep()),
-            // rename(2) has two such errors.
+            // rename(2) can return either error for an existing folder.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -95,13 +96,13 @@ fn remove_old(shelf: &Path, wanted: &[(&str, u64)]) {
         let found = found.to_string_lossy();
         let is_old = |(id, hash): &(&str, u64)| is_build_of(id, &found) && found != name(id, *hash);
         let is_removed = is_draft(&found) || wanted.iter().any(is_old);
-        // A link to a folder is not a folder.
+        // A symbolic link to a folder is not a folder.
         if is_removed
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && let Ok(away) = new_folder(shelf)
         {
-            // Moved away first, so that no part of it counts as a build. The drop removes it with
-            // its contents.
+            // The folder is moved away first, so that a partly removed folder is never taken for a
+            // build. The drop of `away` removes it with its contents.
             let _ = fs::rename(entry.path(), away.path().join("old"));
         }
     }
@@ -117,7 +118,7 @@ fn name(id: &str, hash: u64) -> String {
     format!("{id}-{hash:016x}")
 }
 
-/// Returns whether a folder is named like a build of `id`: `go-0123456789abcdef`.
+/// Returns whether a folder is named as a build of `id` is: `go-0123456789abcdef`.
 fn is_build_of(id: &str, name: &str) -> bool {
     let hash = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -138,14 +139,14 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Flushes the file system of the folder (syncfs(2), which reports errors since Linux 5.8), so that
-/// no file is empty after a power loss. Some compilers produce hundreds of files, which one call
-/// covers.
+/// no file is empty after a power loss. One call covers the hundreds of files that some compilers
+/// produce.
 fn sync_all(folder: &Path) -> io::Result<()> {
     Ok(syncfs(open_folder(folder)?)?)
 }
 
-/// Refuses a folder in which another user may put a program, because its programs are run. sudo(8)
-/// may leave another user's home in the environment.
+/// Refuses a folder into which another user may put a program, because programs in it are run.
+/// sudo(8) may leave another user's home in the environment.
 fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Error> {
     let (shown, owner) = (folder.display(), metadata.uid());
     let refused = |because: String| Err(Error::Failed(format!("{shown}: {because}")));
@@ -163,7 +164,7 @@ fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Returns the error that the cache folder can't be used.
+/// Returns the error for a cache folder that can't be used.
 fn unusable(path: &Path, error: &io::Error) -> Error {
     Error::Failed(format!("{}; programs are built in it", not_made(path, error)))
 }

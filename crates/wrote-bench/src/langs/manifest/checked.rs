@@ -1,12 +1,13 @@
-//! Validates manifest values while parsing, so that errors refer to their line. It is a separate
-//! file because serde calls it by name, and the manifest is plain data without it.
+//! Validates a manifest's values while it is parsed, so that errors refer to their lines. The
+//! functions are in a separate file because serde calls them by name; without them, the manifest is
+//! plain data.
 
 use super::{Variant, is_id};
 use crate::langs::workload::Task;
 use itertools::Itertools;
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// Accepts one line that is not blank.
+/// Accepts a single line that is not blank.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     if text.trim().is_empty() {

@@ -1,5 +1,5 @@
 //! Advice on how many threads or tasks should append short messages to one file, and findings on
-//! messages that a way lost or reordered.
+//! messages that a method lost or reordered.
 
 #[cfg(test)]
 mod examples;
@@ -13,8 +13,9 @@ use wrote_result::units::nanoseconds;
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// Rows that may be advised: the first part of the name, the advice, and the function whose body is
-/// shown. The other ways are slower forms of these, and a loop serves only one producer.
+/// The rows that may be recommended: the first part of the name, the advice, and the function whose
+/// body is shown. The other methods are slower variants of these, and a loop serves only one
+/// producer.
 const WAYS: [(&str, &str, &str); 6] = [
     ("append/log-no", "Append to a wrote::Log, and sync as often as durability requires", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
@@ -28,8 +29,8 @@ const WAYS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Advises the fastest way that kept every message and survives most, with its lead over the usual
-/// ones, and the gain of messages that may be lost.
+/// Recommends the fastest of the methods that kept every message and survive the worst event, with
+/// its lead over the usual methods, and states how much faster messages are that may be lost.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable =
         |row: &&Row| row.view() == View::Messages && row.has_all_records() && way(row).is_some();
@@ -74,7 +75,7 @@ fn messages_per_s(row: &Row) -> String {
     format!("{} messages/s", per_s(row))
 }
 
-/// Describes a row's speed and latency.
+/// Describes the speed and the latency of a row.
 fn told(row: &Row) -> String {
     let speed = messages_per_s(row);
     match row.latency_ns.and_then(|of| of.known_p99()) {
@@ -83,10 +84,10 @@ fn told(row: &Row) -> String {
     }
 }
 
-/// The way whose writers overwrite each other's messages: an example not to follow.
+/// The method whose writers overwrite each other's messages: an example not to follow.
 const LOSES: &str = "append/flume-10-files";
 
-/// Finds losses, and messages in another order than sent.
+/// Finds lost messages, and messages whose order has changed.
 pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
     [records_lost(evidence, false), records_lost(evidence, true), records_out_of_order(evidence)]
 }
@@ -96,7 +97,7 @@ fn total(rows: &[&Row]) -> Records {
     runs.fold(Records::default(), Add::add)
 }
 
-/// Finds rows that lost messages, `as_expected` or not.
+/// Finds the rows that lost messages: those expected to if `as_expected`, otherwise all others.
 fn records_lost(evidence: &Evidence, as_expected: bool) -> Option<Finding> {
     let is_one = |row: &Row| !row.has_all_records() && is_below(&row.name, LOSES) == as_expected;
     let rows = evidence.rows_where(is_one)?;
@@ -172,7 +173,7 @@ mod tests {
         assert!(safe.because.starts_with("append/log-always/64 (survives power-loss)"), "{safe:?}");
         assert!(safe.because.contains("may be lost: append/log-no/4: 2000000"), "{safe:?}");
         assert!(safe.code.contains("log.append(message)?"), "{safe:?}");
-        // Without a durable row, the level stands in the reason.
+        // Without a durable row, the reason names the level.
         let unsafe_one = advice(&rows[..3]).unwrap();
         assert!(unsafe_one.because.contains("(survives nothing)"), "{unsafe_one:?}");
         assert!(unsafe_one.because.contains("5.00 times append/flume-bufwriter"), "{unsafe_one:?}");
@@ -253,7 +254,7 @@ mod findings_tests {
         assert_eq!(finding.evidence["lost"], json!(3 * 600));
         assert!(finding.text.contains("1800 of 3000 messages"), "{}", finding.text);
         assert!(!finding.text.contains("twice") && finding.severity == Severity::Critical);
-        // With records lost, their order is not reported.
+        // If records are lost, their order is not reported.
         assert!(found(&rows, "records-out-of-order").is_none());
         assert!(found(&rows[..1], "records-lost").is_none());
         let twice = Records { doubled: 1, ..WHOLE };

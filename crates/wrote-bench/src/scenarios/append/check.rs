@@ -1,4 +1,4 @@
-//! Checks that a file has every message intact, once, and in its producer's order.
+//! Checks that a file contains every message intact, once, and in its producer's order.
 
 use super::message::{MAGIC, Messages, Stamp};
 use std::io;
@@ -12,13 +12,13 @@ pub(super) struct Check {
     records: Records,
 }
 
-/// The messages found of one producer.
+/// The messages found that one producer sent.
 #[derive(Clone, Debug)]
 struct Producer {
     count: u64,
     /// One bit per message.
     seen: Vec<u64>,
-    /// One more than the greatest number seen.
+    /// One more than the highest message number seen.
     next: u64,
 }
 
@@ -33,7 +33,7 @@ impl Check {
         Check { producers, records: Records::default() }
     }
 
-    /// Checks a record from a file that delimits its records.
+    /// Checks a record of a file that delimits its records.
     pub(super) fn record(&mut self, bytes: &[u8]) {
         match Stamp::read(bytes).filter(|stamp| stamp.len == bytes.len()) {
             Some(stamp) => self.whole(stamp),
@@ -44,7 +44,7 @@ impl Check {
     pub(super) fn whole(&mut self, stamp: Stamp) {
         let known = self.producers.get_mut(stamp.producer as usize);
         let Some(producer) = known.filter(|producer| stamp.number < producer.count) else {
-            // Not a valid producer.
+            // No producer sent this message.
             return self.torn();
         };
         let (word, bit) = ((stamp.number / 64) as usize, 1 << (stamp.number % 64));
@@ -60,12 +60,12 @@ impl Check {
         producer.next = producer.next.max(stamp.number + 1);
     }
 
-    /// Counts damaged bytes between two intact messages.
+    /// Counts a stretch of damaged bytes between two intact messages.
     pub(super) fn torn(&mut self) {
         self.records.torn += 1;
     }
 
-    /// Returns the totals over all producers, which sent this many messages.
+    /// Returns the totals over all producers, which sent `sent` messages.
     pub(super) fn finish(self, sent: u64) -> Records {
         Records { sent, lost: sent.saturating_sub(self.records.whole), ..self.records }
     }
@@ -81,7 +81,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Returns the remaining bytes: at least `least`, unless the file ends before.
+    /// Returns the remaining bytes: at least `least`, unless the file ends earlier.
     fn at_least(&mut self, least: usize) -> io::Result<&[u8]> {
         while self.bytes.len() - self.begin < least && !self.is_at_end {
             self.bytes.drain(..self.begin);
@@ -94,8 +94,8 @@ impl Window<'_> {
     }
 }
 
-/// Counts the messages in `file`, each at most `max_bytes` long. Invalid bytes up to the next
-/// message count as one torn message.
+/// Counts the messages in `file`, each of which is at most `max_bytes` long. Invalid bytes before
+/// the next message are counted as one torn message.
 pub(super) fn walk(
     file: &mut dyn Read,
     max_bytes: usize,
@@ -128,7 +128,7 @@ pub(super) fn walk(
 /// Returns the distance to the next possible message.
 fn to_next(bytes: &[u8]) -> usize {
     let next = bytes.windows(MAGIC.len()).skip(1).position(|pair| pair == MAGIC);
-    // The last byte may be the first of a magic number.
+    // The last byte may be the first byte of a magic number.
     next.map_or(bytes.len().saturating_sub(MAGIC.len() - 1).max(1), |before| before + 1)
 }
 
@@ -151,7 +151,7 @@ mod tests {
         (sent, bytes)
     }
 
-    /// Checks the same records both ways.
+    /// Checks the same records by both methods.
     fn checked(sent: &[Messages], records: &[Vec<u8>]) -> Records {
         let mut by_record = Check::new(sent);
         records.iter().for_each(|record| by_record.record(record));
@@ -229,7 +229,8 @@ mod tests {
     fn bytes_that_nobody_sent_are_no_record() {
         let (sent, _) = all(1, 10);
         let (_, more) = all(2, 22);
-        // Messages are recognized by their stamps: the first ten of the first producer are ours.
+        // Messages are recognized by their stamps. The first ten of the first producer are among
+        // the messages sent.
         let found = checked(&sent, &more);
         assert_eq!((found.whole, found.lost), (10, 0));
         assert_eq!(found.torn, 12);

@@ -1,4 +1,4 @@
-//! The library's own way: `wrote::Log`, from threads.
+//! The library's method: `wrote::Log`, used by threads.
 
 use super::Promise;
 use super::message::Messages;
@@ -14,7 +14,7 @@ use wrote_jobs::machine::usage::Usage;
 use wrote_result::document::Run;
 use wrote_result::{Error, Stop};
 
-/// The input of a producer.
+/// The input of the producers.
 pub(super) struct Task {
     pub log: Log,
     pub promise: Promise,
@@ -23,15 +23,15 @@ pub(super) struct Task {
     pub slice: Option<Duration>,
 }
 
-/// The latencies of the messages that producers sent, their number and their bytes.
+/// The number and the bytes of the messages that producers sent, and their latencies.
 pub(super) struct Sent {
     pub latencies: Histogram<u64>,
     pub messages: u64,
     pub bytes: u64,
 }
 
-/// Appends all producers' messages concurrently, until the kernel has them, as in the usual ways.
-/// The clock starts when all producers are ready.
+/// Appends the messages of all producers concurrently, until the kernel has them, as in the usual
+/// methods. The clock starts when all producers are ready.
 pub(super) fn append(
     task: &Task,
     timer: Timer,
@@ -51,7 +51,7 @@ pub(super) fn append(
         clocked(&timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
-            // Waits for all before returning the first error.
+            // All producers end before the first error is returned.
             let ended: Vec<_> =
                 ended.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).collect();
             finish(task, ended)
@@ -74,7 +74,8 @@ fn produce(
         if task.promise.waits {
             ticket.wait()?;
         }
-        // One message ends where the next begins, so one clock reading serves both (M10).
+        // Each message ends where the next one begins, so one reading of the clock serves both
+        // (M10).
         let now = Instant::now();
         record(&mut latencies, now - began);
         began = now;
@@ -83,7 +84,8 @@ fn produce(
     Ok(Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) })
 }
 
-/// Combines what all producers sent. If none waited for its messages, waits for them here.
+/// Combines what all producers sent. If they did not wait for their messages, waits until all are
+/// written.
 fn finish(task: &Task, ended: Vec<Result<Sent, Error>>) -> Result<Sent, Error> {
     let mut all = Sent { latencies: histogram(), messages: 0, bytes: 0 };
     for of_one in ended {

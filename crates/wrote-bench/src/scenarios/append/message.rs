@@ -1,4 +1,4 @@
-//! The messages: random bytes with a stamp that identifies each and detects damage.
+//! The messages: random bytes with a stamp that identifies each message and detects damage.
 
 use crate::settings::positive;
 use rand::{Rng, RngExt, SeedableRng};
@@ -12,31 +12,33 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The first bytes of a stamp.
 pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
-/// The length of a stamp: the magic number, then in little-endian order the producer (2 bytes), the
-/// length (4), the message number (8), and a checksum of these and of the body (8).
+/// The length of a stamp: the magic number, followed in little-endian order by the producer (2
+/// bytes), the length (4), the message number (8), and a checksum of these fields and of the body
+/// (8).
 const STAMP_BYTES: usize = 24;
 const CHECKSUM_AT: usize = 16;
-/// The shortest message that can be identified.
+/// The minimum length of a message that can be identified.
 pub(crate) const BYTES_MIN: u32 = 32;
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
-/// The maximum number of producers: what a stamp can encode, and more than any machine has threads.
+/// The maximum number of producers. A stamp can encode it, and no machine has more threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
-/// The message lengths of the load test that the scenario reproduces.
+/// The message lengths of the load test that this scenario reproduces.
 const SIZES_USUAL: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
-/// Producers of a log: few, and many.
+/// The numbers of producers of a log: few, and many.
 const PRODUCERS: [u32; 2] = [4, 64];
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Bytes prepared for all producers. Beyond that, messages repeat except for their stamps.
+/// The number of bytes prepared for all producers. When they are used up, messages repeat except
+/// for their stamps.
 const READY_BYTES: usize = 32 << 20;
-/// Makes the messages the same in every run.
+/// The seed of the messages, which are the same in every run.
 const SEED: u64 = 0x6170_7065_6e64;
 
 /// The lengths of messages, uniformly distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// The shortest, in bytes.
+    /// The minimum length, in bytes.
     pub min_bytes: u32,
-    /// The longest, in bytes.
+    /// The maximum length, in bytes.
     pub max_bytes: u32,
 }
 
@@ -96,7 +98,7 @@ impl Messages {
         Messages { bytes, ready, producer, next: 0, count }
     }
 
-    /// Returns the next message, stamped; `None` after the last.
+    /// Returns the next message, with its stamp; `None` after the last message.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         if self.next == self.count {
             return None;
@@ -109,7 +111,7 @@ impl Messages {
         Some(message)
     }
 
-    /// Like [`Messages::next`], and `None` from `until` on, where it is `now`.
+    /// Like [`Messages::next`], but returns `None` once `now` has reached `until`.
     pub(super) fn next_before(&mut self, until: Option<Instant>, now: Instant) -> Option<&[u8]> {
         if until.is_some_and(|until| now >= until) { None } else { self.next() }
     }
@@ -123,7 +125,7 @@ impl Messages {
         self.next
     }
 
-    /// Returns the bytes of the first `count` messages.
+    /// Returns the number of bytes in the first `count` messages.
     pub(super) fn bytes_of(&self, count: u64) -> u64 {
         if count == 0 {
             return 0;
@@ -136,7 +138,7 @@ impl Messages {
 }
 
 impl Stamp {
-    /// Parses the stamp at the start of `bytes`; `None` unless they start with an intact message.
+    /// Parses the stamp at the start of `bytes`; `None` if they don't start with an intact message.
     pub(super) fn read(bytes: &[u8]) -> Option<Stamp> {
         let (said, checksum) = bytes.get(..STAMP_BYTES)?.split_at(CHECKSUM_AT);
         let rest = said.strip_prefix(&MAGIC)?;
@@ -184,7 +186,7 @@ pub struct Append {
 }
 
 impl Append {
-    /// Returns the producers of each log row, ascending.
+    /// Returns the numbers of producers for the rows with a log, in ascending order.
     pub(super) fn checked_producers(&self) -> Result<Vec<u32>, Error> {
         let mut producers = self.producers.clone();
         if producers.is_empty() {
@@ -223,7 +225,7 @@ impl Sizes {
     }
 }
 
-/// Parses `MIN..MAX`, or one size for all messages.
+/// Parses `MIN..MAX`, or a single size for all messages.
 #[cfg(feature = "cli")]
 fn sizes(text: &str) -> Result<Sizes, String> {
     let (min, max) = text.split_once("..").unwrap_or((text, text));

@@ -1,4 +1,5 @@
-//! The rows of the requested ways, the maximum number of messages of a run, and the space for them.
+//! The rows of the requested methods, the maximum number of messages of a run, and the space for
+//! them.
 
 use super::message::{Append, Sizes};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
@@ -19,30 +20,31 @@ const QUESTION: &str = "How fast does one file take short messages from many pro
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
-/// The slice of a run, after which the producers of a log end.
+/// The slice of a run. When it ends, the producers of a log stop.
 const RUN: Duration = Duration::from_millis(300);
-/// The usual time of a run of a usual way, and of the check of what any way wrote.
+/// The expected time of a run with a usual method, and the time to check the file of any method.
 const USUAL_RUN: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(50);
-/// Making a log takes as long as this many flushes.
+/// The number of flushes that take as long as creating a log does.
 const OPENING_FLUSHES: u32 = 8;
-/// The messages of a run of a usual way, which takes them all from its queue before it ends.
+/// The number of messages of a run with a usual method, which writes all messages in its queue
+/// before it ends.
 const USUAL_MESSAGES: u64 = 10_000;
-/// The maximum number of messages of a log's run, where a producer waits for each, and where none
-/// waits.
+/// The maximum number of messages of a run with a log: if producers wait for each message, and if
+/// they don't.
 const LOG_MESSAGES_MAX: [u64; 2] = [100_000, 400_000];
-/// The fewest messages for meaningful percentiles.
+/// The minimum number of messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 1000;
-/// An upper bound of a task's memory besides its message.
+/// An upper bound of the memory that a task needs in addition to its message.
 const TASK_BYTES: u64 = 1024;
-/// The maximum overhead of a record and its share of a batch.
+/// The maximum overhead of a record, including its share of the batch's overhead.
 const FRAME_BYTES: u64 = 64;
 /// The unit to which durable records are padded.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes that a log preallocates: the rest of a segment, and the next segments.
+/// The number of bytes that a log preallocates: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
-/// A log that flushes each batch writes zeros ahead of its records: a first chunk, then as many
-/// bytes as it has written.
+/// A log that flushes each batch writes zeros ahead of its records: first a chunk of this size,
+/// then this multiple of the bytes it has written.
 const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
 
@@ -52,24 +54,24 @@ pub(crate) struct Amounts {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub sizes: Sizes,
-    /// The time limit of a default run, counted from the program's start.
+    /// The time limit of a default run, counted from the start of `wrote`.
     within: Option<Duration>,
-    /// The combined rate of all producers of a run.
+    /// The total rate of all producers of a run.
     pub rate: Option<Rate>,
-    /// Requested rows that can't be measured, with reasons.
+    /// The requested rows that can't be measured, with the reasons.
     pub left_out: Vec<(String, String)>,
     time: Duration,
     messages: Option<u64>,
-    /// The maximum size of one run's files.
+    /// The maximum size of the files of one run.
     budget_bytes: u64,
     /// The maximum number of bytes that one run writes.
     share_bytes: u64,
-    /// The burst to use up before runs of logs, if the disk has one.
+    /// The burst to use up before each run with a log, if the disk has one.
     pub(super) burst: Option<Burst>,
 }
 
 impl Amounts {
-    /// Plans the requested rows, and one row of a default run; `None` if there are none.
+    /// Plans the requested rows, or the one row of a default run; `None` if there are no rows.
     pub(crate) fn new(
         asked: &Append,
         call: &Call,
@@ -95,7 +97,7 @@ impl Amounts {
             share_bytes: u64::MAX,
             burst: call.speed.and_then(|speed| speed.burst),
         };
-        // Logs prepare segments, however few their messages are.
+        // Logs prepare segments, however few messages they get.
         let least = amounts.messages.unwrap_or(MESSAGES_MIN);
         let files = amounts.ways.iter().map(|way| amounts.file_bytes(way, least));
         target::check_room(files.max().unwrap_or(0), 0, call.target)?;
@@ -108,7 +110,7 @@ impl Amounts {
         Ok(Some(amounts))
     }
 
-    /// Leaves out ways whose messages would need more than half of the machine's memory (W8).
+    /// Leaves out methods whose messages might need more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
         let fits = |way: &Way| {
@@ -121,8 +123,8 @@ impl Amounts {
         self.ways = kept;
     }
 
-    /// Divides bytes among the runs, less the bytes that use up a burst before runs of logs. If
-    /// those would be too many, the burst remains in the figures.
+    /// Divides the bytes among the runs, after reserving the bytes that use up a burst before runs
+    /// with a log. If too many would have to be reserved, the burst remains in the figures.
     fn share(&mut self, wear_bytes: u64) {
         let runs = u64::from(self.runs);
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
@@ -159,7 +161,7 @@ impl Amounts {
         }
     }
 
-    /// Returns the time of a way's run: its slice, or less if that writes its messages.
+    /// Returns the time of a run: its slice, or less if all its messages are written sooner.
     fn time_of(&self, way: &Way, speed: Option<&Calibration>) -> Duration {
         match (way.promise(), speed) {
             (_, _) if self.rate.is_some() && self.messages.is_none() => self.time,
@@ -172,8 +174,8 @@ impl Amounts {
         }
     }
 
-    /// Returns the time to open a log, to use up the burst, and to write what the log accepted in
-    /// its run where no producer waits for it.
+    /// Returns the additional time of a run with a log: to open the log, to use up the burst, and,
+    /// if no producer waits, to write what the log has accepted.
     fn beside(&self, way: &Way, speed: &Calibration) -> Duration {
         let Some(promise) = way.promise() else { return Duration::ZERO };
         let after = if promise.waits { 0 } else { self.messages_of(way) };
@@ -181,13 +183,14 @@ impl Amounts {
         speed.flush * OPENING_FLUSHES + speed.time_of(bytes)
     }
 
-    /// Returns the time after which a log's producers end, unless a number of messages ends them.
+    /// Returns the time after which the producers of a log stop, unless the number of messages is
+    /// fixed.
     pub(super) fn slice(&self) -> Option<Duration> {
         (self.messages.is_none() && self.rate.is_none()).then_some(RUN)
     }
 
-    /// Returns the stream that uses up the burst before a run of this way. Other ways write to the
-    /// page cache.
+    /// Returns the stream that uses up the burst before a run with this method; `None` for methods
+    /// without a log, which write to the page cache.
     pub(super) fn drain(&self, way: &Way) -> Option<stream::Sizes> {
         way.promise().and_then(|_| stream::drain(self.burst, STREAM_BS_BYTES))
     }
@@ -196,7 +199,8 @@ impl Amounts {
         self.drain(way).map_or(0, |sizes| sizes.size_bytes)
     }
 
-    /// Returns the messages of a way's run: as many as were asked for or are due, else the most.
+    /// Returns the number of messages of a run: the requested number, the number due at a rate, or
+    /// else the maximum.
     pub(super) fn messages_of(&self, way: &Way) -> u64 {
         if let Some(messages) = self.messages {
             return messages;
@@ -216,7 +220,7 @@ impl Amounts {
         most.min(share.max(MESSAGES_MIN)).min(self.messages_that_fit(way))
     }
 
-    /// Returns the maximum number of bytes that a run writes at first, and with each message,
+    /// Returns the maximum number of bytes that a run writes at its start, and with each message,
     /// including zeros.
     fn written(&self, way: &Way) -> (u64, u64) {
         let bytes = self.message_bytes_max(way);
@@ -232,7 +236,7 @@ impl Amounts {
         self.budget_bytes.saturating_sub(SEGMENTS_BYTES) / self.message_bytes_max(way)
     }
 
-    /// Returns the maximum space of a message in a way's files.
+    /// Returns the maximum space that a message occupies in the files of a method.
     fn message_bytes_max(&self, way: &Way) -> u64 {
         let bytes = u64::from(self.sizes.max_bytes);
         match way.promise() {
@@ -248,7 +252,8 @@ impl Amounts {
     }
 }
 
-/// Returns the rows requested by scenario, way, or name with the number of producers.
+/// Returns the requested rows. A request may name the scenario, the method, or the method with the
+/// number of producers.
 fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
     let (is_default, many) = (call.is_default(), [WRITERS]);
     let producers = if is_default { &many } else { producers };
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_log_ends_after_its_slice_and_a_number_that_was_asked_for_is_the_number() {
-        // A number of runs is an amount, which lifts the default byte limit.
+        // A requested number of runs is an amount, which lifts the default limit of bytes.
         let usual = amounts(&Asked { runs: Some(5), ..asked(&["append"]) });
         let of = |name: &str| {
             let way = usual.ways.iter().find(|way| way.name() == name).unwrap();
@@ -407,7 +412,7 @@ mod tests {
         assert!(small.drain(&small.ways[7]).unwrap().size_bytes >= 25_000_000);
         assert!(small.drain(&small.ways[0]).is_none(), "a cached way");
         assert!(planned(small).written_bytes_max() <= 10_000_000_000);
-        // A burst too large to use up before each run.
+        // The burst is too large to be used up before each run.
         let large = of(100_000_000);
         assert!(large.drain(&large.ways[7]).is_none() && !large.burst.unwrap().is_left_out);
     }

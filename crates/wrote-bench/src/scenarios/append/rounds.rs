@@ -1,4 +1,4 @@
-//! One run of each way: appends messages, reads the file back, and checks every message.
+//! One run of each method: appends messages, reads the file back, and checks every message.
 
 use super::check::{Check, walk};
 use super::log::Sent;
@@ -23,7 +23,7 @@ use wrote_result::Error;
 use wrote_result::document::{Row, Settings};
 
 impl Work for Amounts {
-    /// Appends the messages of a way, and reads them back; keeps its file or log.
+    /// Appends the messages of a method, and reads them back. Keeps the file or the log.
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = &self.ways[at.row];
         let count = self.messages_of(way);
@@ -69,12 +69,12 @@ fn log_folder(site: &Site) -> PathBuf {
     site.file("log", 0)
 }
 
-/// The messages that a way sent, and the run.
+/// The number and the bytes of the messages that a run sent, and its figures.
 struct Appended {
     sent: u64,
     bytes: u64,
     run: OneRun,
-    /// The bytes written to use up a burst.
+    /// The number of bytes that were written to use up a burst.
     drained_bytes: u64,
 }
 
@@ -119,7 +119,7 @@ fn append_to_log(
     let timed = log::append(&task, site.timer()?, producers);
     drop(task);
     let told = log.effective();
-    // Even if a producer failed, the log must be closed before its folder is read.
+    // Even if a producer has failed, the log must be closed before its folder is read.
     let closed = log.close();
     let (Sent { latencies, messages: sent, bytes }, mut run) = timed?;
     closed?;
@@ -132,7 +132,7 @@ fn append_to_log(
     Ok(Appended { sent, bytes, run, drained_bytes: drain.written_bytes })
 }
 
-/// Reads back the messages that a run wrote.
+/// Reads back the messages that a run wrote, and checks them.
 fn read_back(amounts: &Amounts, way: &Way, mut check: Check, site: &Site) -> Result<Check, Error> {
     if way.promise().is_none() {
         let path = file(site);
@@ -150,7 +150,7 @@ fn read_back(amounts: &Amounts, way: &Way, mut check: Check, site: &Site) -> Res
     Ok(check)
 }
 
-/// Returns tokio's default runtime, with a thread per processor.
+/// Returns tokio's default runtime, with one thread per processor.
 fn runtime() -> Result<Runtime, Error> {
     let built = Builder::new_multi_thread().enable_time().build();
     built.map_err(|error| Error::Failed(format!("tokio's runtime can't be started: {error}")))

@@ -1,4 +1,4 @@
-//! Common ways in which Rust programs append with tokio and flume.
+//! Usual methods of appending in Rust programs that use tokio and flume.
 
 use super::message::Messages;
 use super::{Kind, Opened};
@@ -16,14 +16,14 @@ use tokio::task::{JoinError, JoinHandle};
 use wrote_jobs::histogram;
 use wrote_result::{Error, Stop};
 
-/// The number of writer threads, if there are several.
+/// The number of writer threads, for methods with several.
 const WRITERS: usize = 10;
-/// The capacity of tokio's channel: it has no unbounded channel that can be awaited.
+/// The capacity of tokio's channel. Tokio has no unbounded channel whose sender can wait.
 const CHANNEL_MESSAGES: usize = 1024;
 
-/// The input of a way, prepared before the clock starts.
+/// The input of a method, which is prepared before the clock starts.
 pub(super) struct Task<'a> {
-    /// The new file, for ways in which each writer opens it.
+    /// The path of the new file, for methods in which each writer opens it.
     pub path: &'a Path,
     pub file: File,
     pub messages: Messages,
@@ -35,7 +35,7 @@ pub(super) struct Task<'a> {
 /// A message on its way to the writer.
 struct Sent {
     bytes: Vec<u8>,
-    /// When the task began to send the message.
+    /// The time at which the task began to send the message.
     began: Instant,
 }
 
@@ -45,8 +45,8 @@ struct Delivery {
     written: oneshot::Sender<()>,
 }
 
-/// Sends every message, and returns how long each took until it was acknowledged: the write
-/// returned, and the task was notified if the way does that.
+/// Sends every message, and returns the latencies until messages were acknowledged: until the write
+/// had returned and, if the method notifies the task, until the task was notified.
 pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     match kind {
         Kind::Loop => task.runtime.block_on(in_a_loop(task)),
@@ -88,7 +88,7 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         async move {
             let began = due.unwrap_or_else(Instant::now);
             let mut file = file.lock().await;
-            // After an interruption, waiting tasks take their turn without writing.
+            // After an interruption, the waiting tasks take their turns without writing.
             if !stop.is_requested() {
                 file.write_all(&bytes).await?;
             }
@@ -120,7 +120,8 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         let sender = sender.clone();
         async move {
             let began = due.unwrap_or_else(Instant::now);
-            // The receiver is gone only if the writer failed, which reports the error.
+            // The receiver is gone only if the writer has failed. The writer then reports the
+            // error.
             let _ = sender.send(Sent { bytes, began }).await;
         }
     });
@@ -137,7 +138,7 @@ fn opened(task: &Task, how: Opened) -> Result<File, Error> {
     file.map_err(Error::at(task.path, "write"))
 }
 
-/// Each writer has a thread, which takes its messages from the channel of all.
+/// Sends the messages into one channel, from which the threads of all writers take them.
 async fn flume_writers<W: Write + Send + 'static>(
     task: Task<'_>,
     writers: Vec<W>,
@@ -153,7 +154,8 @@ async fn flume_writers<W: Write + Send + 'static>(
         let sender = sender.clone();
         async move {
             let began = due.unwrap_or_else(Instant::now);
-            // The receivers are gone only if the writers failed, which report the error.
+            // The receivers are gone only if the writers have failed. The writers then report the
+            // error.
             let _ = sender.send(Sent { bytes, began });
         }
     });
@@ -166,7 +168,8 @@ async fn flume_writers<W: Write + Send + 'static>(
     Ok(latencies)
 }
 
-/// Each task waits until a thread takes its message, and then for the answer that it is written.
+/// Lets each task wait until a thread receives its message, and then for the answer that the
+/// message is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, mut file, messages, arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Delivery>(0);
@@ -186,7 +189,7 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
             let began = due.unwrap_or_else(Instant::now);
             let (written, answer) = oneshot::channel();
             let _ = sender.send_async(Delivery { bytes, written }).await;
-            // There is no answer only if the writer failed, which reports the error.
+            // There is no answer only if the writer has failed. The writer then reports the error.
             Ok(answer.await.ok().map(|()| began.elapsed()))
         }
     });
@@ -196,7 +199,8 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// Starts a task per message when it is due, with its due time, until the run ends.
+/// Starts a task for each message when the message is due, and passes the due time to it, until the
+/// run ends.
 fn each<F: Future<Output: Send> + Send + 'static>(
     mut messages: Messages,
     mut arrivals: Arrivals,
@@ -224,7 +228,7 @@ async fn latencies_of(
     Ok(latencies)
 }
 
-/// Writes received messages until every sender is gone.
+/// Writes the received messages until every sender is gone.
 fn write_all(
     receiver: &flume::Receiver<Sent>,
     file: &mut impl Write,

@@ -1,4 +1,5 @@
-//! Advice from the ladder: streaming, small durable records, data that may be lost.
+//! Advice that follows from the ladder: on streams, on small durable records, and on data that may
+//! be lost.
 
 #[cfg(test)]
 mod examples;
@@ -16,14 +17,14 @@ const WRITER_CACHED_UNSYNCED: &str = include_str!("advice/examples/writer_cached
 const LOG: &str = include_str!("advice/examples/log.rs");
 const DIRECT_FILE: &str = include_str!("advice/examples/direct_file.rs");
 
-/// The minimum gain of sharing a flush between records for the advice to mention it.
+/// The minimum gain from flushing several records together that the advice mentions.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
 pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }
 
-/// Advises the best stream that is durable at its end.
+/// Recommends the best stream that is durable at its end.
 fn streaming(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "stream" && row.is_durable();
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
@@ -31,7 +32,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
     Some(advice("streaming", choice.row, because))
 }
 
-/// Advises the best way that makes each record durable before the next.
+/// Recommends the best method that makes each record durable before the next one.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "small" && row.is_durable();
     let each = |row: &&Row| durable(row) && settings(row).sync.is_each();
@@ -53,7 +54,7 @@ fn small_records(evidence: &Evidence) -> Option<Advice> {
     Some(advice("small durable records", choice.row, because))
 }
 
-/// Advises the best of all streams, or of the small writes if no stream was measured.
+/// Recommends the best of all streams, or of the small writes if no stream was measured.
 fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
     let of = |workload| {
         let is_of = move |row: &&Row| row.workload == workload && !is_void(evidence, row);
@@ -83,7 +84,7 @@ fn advice(purpose: &str, row: &Row, because: String) -> Advice {
     }
 }
 
-/// Returns the chapter of the code in all languages; none of writes that may be lost.
+/// Returns the chapter with the code in all languages; `None` for writes that may be lost.
 fn recipe(row: &Row) -> Option<&'static str> {
     let settings = settings(row);
     let title = match settings.blocks {
@@ -94,7 +95,7 @@ fn recipe(row: &Row) -> Option<&'static str> {
     row.is_durable().then_some(title)
 }
 
-/// Describes the advised action, from the settings in effect.
+/// Describes the recommended action, from the effective settings.
 fn action(row: &Row) -> String {
     let settings = settings(row);
     let place = match settings.blocks {
@@ -126,8 +127,8 @@ fn action(row: &Row) -> String {
     format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}{std}")
 }
 
-/// Returns the example that writes like the row with this library. A stream is flushed only at its
-/// end. Overwriting in place has no example, because `Writer` creates a new file.
+/// Returns the example that writes as the row does, with this library. A stream is flushed only at
+/// its end. Overwriting a stream in place has no example, because `Writer` creates a new file.
 fn with_wrote(row: &Row) -> Option<&'static str> {
     let settings = settings(row);
     let in_place = settings.blocks == Blocks::Written;
@@ -143,7 +144,7 @@ fn with_wrote(row: &Row) -> Option<&'static str> {
     }
 }
 
-/// Returns an example for display, without its module comment.
+/// Returns an example as it is shown, without its module comment.
 fn shown(file: &str) -> String {
     let lines = file.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
     lines.collect::<Vec<&str>>().join("\n")

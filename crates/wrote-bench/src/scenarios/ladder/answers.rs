@@ -1,4 +1,4 @@
-//! The ladder's answers: the simplest way to each level, and the gain of a faster one.
+//! The answers of the ladder: the simplest method for each level, and the gain of a faster one.
 
 use crate::choice::{Choice, effort, is_void, ratio, settings};
 use wrote_jobs::findings::Evidence;
@@ -14,7 +14,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let long = stream.as_ref().and_then(|stream| long(evidence, stream));
     let records = rows("small", |row| row.is_durable() && settings(row).sync.is_each());
     let size = records.first().map(|row| block_size(settings(row).bs_bytes)).unwrap_or_default();
-    // Ways that survive more don't belong here, even if they are as fast.
+    // Methods that survive more are not listed under `May be lost`, even if they are as fast.
     let lost = rows("stream", |row| row.survives < Some(Survives::PowerLoss));
     let answers = [
         stream,
@@ -25,8 +25,8 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     answers.into_iter().flatten().collect()
 }
 
-/// Answers for writes that continue when a burst is used up, if the run found one. Otherwise a run
-/// of a minute is too short to find what lasts.
+/// Returns the answer for writes that go on after a burst is used up, if the run found a burst.
+/// Without one, even a run of a minute is too short to find the lasting rate.
 fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
     let burst = evidence.burst?;
     Some(Answer {
@@ -39,7 +39,7 @@ fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
     })
 }
 
-/// Returns the simplest of the rows. Names a faster one only if intervals separate them.
+/// Answers with the simplest of the rows. Names a faster row only if their intervals don't overlap.
 fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer> {
     let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
     let is_faster = |row: &&Row| {
@@ -76,7 +76,8 @@ fn yardstick(evidence: &Evidence, row: &Row) -> Option<Standing> {
     }
 }
 
-/// A disk in memory, and one that a control group limits, is like none.
+/// Compares a figure with the figures of other disks; `None` for a disk in memory or limited by a
+/// control group, which is comparable with no other.
 fn standing(evidence: &Evidence, figure: Figure, value: f64) -> Option<Standing> {
     let target = evidence.target;
     let is_comparable = !evidence.in_memory && target.limits.is_empty();
@@ -84,7 +85,7 @@ fn standing(evidence: &Evidence, figure: Figure, value: f64) -> Option<Standing>
     yardstick::standing(figure, value, &evidence.host, device)
 }
 
-/// Describes the way briefly, from the settings in effect: `O_DIRECT, io_uring x 64, one
+/// Describes the method briefly, from the effective settings: `O_DIRECT, io_uring x 64, one
 /// fdatasync`.
 fn how(row: &Row) -> String {
     let settings = settings(row);
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(faster[1].1, "write(), fdatasync each");
         assert_eq!(faster[1].2, words("1.2 write(), O_DSYNC"));
         assert_eq!(faster[2], ("stream/cached".into(), "write()".into(), None));
-        // The fastest shows no measurable difference from the simplest.
+        // The fastest method shows no measurable difference from the simplest one.
         let level = told(&rows([0.5e9, 1.6e9, 3e9]));
         assert_eq!(level[0].2, words("1.5 write(), fdatasync each"));
     }

@@ -1,4 +1,5 @@
-//! Chooses sizes, depths and the slice of the runs, so that the ladder takes a dozen seconds.
+//! Chooses the sizes, the depths and the slice of the runs, so that the ladder takes a dozen
+//! seconds.
 
 use super::{NAME, WAYS, Way, Workload};
 use crate::calibration::{self, Calibration, Wanted};
@@ -18,29 +19,30 @@ use wrote_jobs::rate;
 use wrote_result::Error;
 use wrote_result::document::{Blocks, Flush, Row, View};
 
-/// A memory page, and the size of many database pages.
+/// The size of a memory page, and of many databases' pages.
 const SMALL_BS_BYTES: u64 = 4 << 10;
-/// Writes in flight on a fast device.
+/// The number of writes in flight on a fast device.
 const IODEPTH: u32 = 64;
-/// The fewest writes in flight that keep a device busy while the thread prepares another.
+/// The minimum number of writes in flight that keeps a device busy while the thread prepares
+/// another write.
 const IODEPTH_MIN: u32 = 4;
-/// The device must complete the writes in flight within this time, so that a run ends on time.
+/// The time within which the device must complete the writes in flight, so that a run ends on time.
 const IN_FLIGHT_S: f64 = 0.1;
-/// A stream has at most the bytes of this time.
+/// A stream has at most the bytes that the disk writes in this time.
 const STREAM_TIME_MAX: Duration = Duration::from_secs(1);
-/// Streams of a disk with a burst are longer by this factor: a control group lets writes through in
-/// slices of 0.1 s, so that a run's rate may be off by half a slice.
+/// Streams on a disk with a burst are longer by this factor. A control group lets writes through in
+/// slices of 0.1 s, so a run's rate may be off by half a slice.
 const BURST_TIMES: u32 = 5;
-/// The slice of a run, without a final flush: enough for many small writes on most disks. With
-/// `--within` it is as long as fits.
+/// The slice of a run, not counting a final flush: enough for many small writes on most disks. With
+/// `--within`, it is as long as the time allows.
 pub(super) const SLICE: Duration = Duration::from_millis(130);
-/// The fewest writes per file on a slow disk.
+/// The minimum number of writes per file on a slow disk.
 const WRITES_MIN: u64 = 4;
-/// The longest slice that `--within` makes.
+/// The maximum slice with `--within`.
 const SLICE_MAX: Duration = Duration::from_secs(5);
-/// The time of the whole ladder on a slow disk, from the program's start to its end.
+/// The time limit of the whole ladder on a slow disk, from the start of `wrote` to its end.
 pub(crate) const WITHIN: Duration = Duration::from_secs(60);
-/// A time limit longer than any run.
+/// A time limit that is longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
@@ -48,42 +50,44 @@ const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 const QUESTION: &str =
     "How fast does this disk take sequential writes, and what does each way survive?";
 
-/// A validated request, and its amounts on a disk of the calibrated speed, or of the fastest.
+/// A validated request, and its amounts on a disk of the calibrated speed; without calibration, on
+/// the fastest disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Amounts {
     pub ways: Vec<&'static Way>,
     runs: u32,
     common: Common,
     numjobs: u32,
-    /// The time limit that was asked for, counted from the program's start.
+    /// The requested time limit, counted from the start of `wrote`.
     within: Option<Duration>,
     /// Whether reads and the writers of one log are measured next.
     is_default: bool,
-    /// The time of a run, unless the request has one.
+    /// The time of a run, unless the request sets one.
     slice: Duration,
     /// The burst to use up before runs, if the disk has one.
     pub(super) burst: Option<Burst>,
-    /// The largest run of each workload that leaves enough free space and observes the byte limit.
+    /// For each workload, the size of the largest run that leaves enough free space and keeps the
+    /// limit of bytes.
     share_bytes: [u64; 2],
-    /// The sizes of streaming and of small-write runs.
+    /// The sizes of the runs of streams and of small writes.
     sizes: [Sizes; 2],
-    /// The memory to reserve for cached runs, through a file that never reaches the disk.
+    /// The amount of memory to reserve for cached runs, through a file that never reaches the disk.
     pub(super) held_bytes: u64,
 }
 
-/// The amounts, and the state of the runs. The module `rounds` makes them.
+/// The amounts, and the state of the runs, which the module `rounds` makes.
 pub(super) struct Runs {
     pub amounts: Amounts,
-    /// The streams that the disk limited, and the bytes that it took so far.
+    /// The streams that the disk limited, and the number of bytes written to the disk so far.
     pub past: Vec<Past>,
     pub disk_bytes: u64,
-    /// Whether the file that a workload's rows overwrite has been written.
+    /// Whether the file that the rows of a workload overwrite has been written, for each workload.
     pub filled: [bool; 2],
-    /// Memory for the longest cached run.
+    /// The memory for the longest cached run.
     pub held: Option<HeldMemory>,
 }
 
-/// Plans the requested rows, if any.
+/// Plans the requested rows; `None` if there are none.
 pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
     let amounts = Amounts::new(call, call.within)?;
     let is_sized = amounts.common.size_bytes.is_some() && amounts.common.iodepth.is_some();
@@ -109,7 +113,7 @@ pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
         )
     };
     if call.within.is_some() {
-        // Where the disk is faster than calibrated, more rounds fill the time.
+        // If the disk is faster than calibrated, more rounds fill the time.
         let bytes = plan.written_bytes_max();
         plan.spare_bytes = (bytes / 2).min(call.written_bytes_max().saturating_sub(bytes));
     }
@@ -146,13 +150,14 @@ impl Amounts {
         Ok(amounts)
     }
 
-    /// Composes the row of a way on a disk of this speed.
+    /// Returns the specification of a method's row on a disk of this speed.
     fn row(&self, way: &Way, speed: Option<&Calibration>) -> RowSpec {
         let size_bytes = self.sizes_of(way.workload).size_bytes;
         let drained_bytes = self.drained_bytes(way);
         let time = self.time(way.workload);
         let time = if time < WHOLE { time } else { self.slice };
-        // Its bytes may end it before its time, unless each small write waits for the device.
+        // A run may write all its bytes before its time ends, unless each small write waits for the
+        // device.
         let is_stream = self.common.rate.is_none() && !way.waits_each();
         let time = match speed.filter(|speed| is_stream && speed.bytes_per_s.is_finite()) {
             Some(speed) => time.min(speed.time_of(size_bytes)),
@@ -169,7 +174,7 @@ impl Amounts {
             importance: way.importance,
             time,
             beside: speed.map_or(Duration::ZERO, |of| of.time_of(drained_bytes)),
-            // Its file once, or the bytes due at a rate.
+            // The run writes its file once, or the bytes that are due at a rate.
             bytes_max: self
                 .due_bytes_max(way.workload)
                 .unwrap_or(size_bytes)
@@ -195,7 +200,7 @@ impl Amounts {
         Ok(())
     }
 
-    /// Refuses buffers of more than half of the memory.
+    /// Refuses buffers that take more than half of the memory.
     fn check_memory(&self, memory: Memory) -> Result<(), Error> {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
         let depth = self.common.iodepth.unwrap_or(IODEPTH);
@@ -203,7 +208,7 @@ impl Amounts {
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory)
     }
 
-    /// Returns the slice so that all runs fill the time that was asked for.
+    /// Returns the slice with which all runs fill the requested time.
     fn slice_within(&self, within: Duration, speed: Option<&Calibration>) -> Duration {
         let rows = self.ways.len().max(1) as u32;
         let slices: u32 = self.ways.iter().map(|way| self.slices(way.workload)).sum();
@@ -213,21 +218,21 @@ impl Amounts {
         each.clamp(SLICE, SLICE_MAX)
     }
 
-    /// Returns how many slices a run takes. A stream takes more if a burst or a slice of a control
-    /// group would be a large part of it.
+    /// Returns the number of slices that a run takes. A stream takes more than one if a burst, or a
+    /// time slice of a control group, would be a large part of it.
     fn slices(&self, workload: Workload) -> u32 {
         if self.burst.is_some() && workload == Workload::Stream { BURST_TIMES } else { 1 }
     }
 
-    /// Returns the limit where this time was asked for.
+    /// Returns the limit for this requested time.
     fn limit(&self, within: Duration) -> Within {
         let kept = if self.is_default { within / PART * 2 } else { Duration::ZERO };
         Within::new(within, kept, true)
     }
 
-    /// Limits the runs to their shares of the free space and of the bytes that may be written. The
-    /// bytes that use up a burst before runs are reserved; if they would be too many, the burst
-    /// remains in the figures.
+    /// Limits the runs to their shares of the free space and of the bytes that may be written.
+    /// Reserves the bytes that use up a burst before runs. If too many would have to be reserved,
+    /// the burst remains in the figures.
     fn share(&mut self, call: &Call) {
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
         let mut wear_bytes = call.written_bytes_max();
@@ -243,7 +248,7 @@ impl Amounts {
             0 => bytes,
             _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        // The file being written, and the overwritten ones.
+        // The files are the one that is being written and those that are overwritten.
         let files = 1 + self.overwritten().count() as u64;
         let least = self.least_bytes(Workload::Stream).max(1 << 20);
         let room = (target::room_bytes(call.target) / files).max(least);
@@ -251,14 +256,15 @@ impl Amounts {
         self.share_bytes = shares.map(|share| share.min(room));
     }
 
-    /// Returns how many files of a workload are written in total, counting overwritten ones once.
+    /// Returns the number of files of a workload that are written in total. A file that is
+    /// overwritten is counted once.
     fn files_written(&self, workload: Workload) -> u64 {
         let rows = self.ways.iter().filter(|way| way.workload == workload).count() as u64;
         let overwritten = self.overwritten().filter(|of| *of == workload).count() as u64;
         rows * u64::from(self.runs) + overwritten
     }
 
-    /// Chooses sizes for a disk of the calibrated speed, or refuses files that do not fit on it.
+    /// Chooses sizes for a disk of the calibrated speed. Refuses files that don't fit on the disk.
     fn fit(&mut self, call: &Call) -> Result<(), Error> {
         let bytes_per_s = call.speed.map_or(f64::MAX, |speed| speed.bytes_per_s);
         self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
@@ -281,7 +287,7 @@ impl Amounts {
         self.overwritten().map(|workload| self.sizes_of(workload).size_bytes).sum()
     }
 
-    /// Returns the maximum number of bytes of coexisting files.
+    /// Returns the maximum total size of the files that exist at the same time.
     fn files_bytes(&self) -> u64 {
         let sizes = self.ways.iter().map(|way| self.sizes_of(way.workload).size_bytes);
         self.overwritten_bytes() + sizes.max().unwrap_or(0)
@@ -294,7 +300,7 @@ impl Amounts {
         }
     }
 
-    /// Returns the bytes of one write of each job.
+    /// Returns the number of bytes that all jobs together write with one write each.
     fn least_bytes(&self, workload: Workload) -> u64 {
         self.bs_bytes(workload) * u64::from(self.numjobs)
     }
@@ -304,7 +310,7 @@ impl Amounts {
             Workload::Stream => STREAM_SIZE_BYTES_MAX,
             Workload::Small => SMALL_SIZE_BYTES_MAX,
         };
-        // With a rate, a file is at most as long as the bytes due; a longer run repeats it.
+        // At a rate, a file is at most as long as the bytes that are due. A longer run repeats it.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
         let wanted =
             self.common.size_bytes.unwrap_or(usual.min(self.share_bytes[workload as usize]));
@@ -312,14 +318,16 @@ impl Amounts {
         (wanted / least).max(1) * least
     }
 
-    /// Returns the maximum number of bytes due within a run at a rate.
+    /// Returns the maximum number of bytes that are due within a run at a rate; `None` without a
+    /// rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
         let due = self.common.rate?.operations_max(bs_bytes, self.time(workload));
         Some(due.saturating_mul(bs_bytes))
     }
 
-    /// Returns the stream that uses up the burst before a run of a way that it would affect.
+    /// Returns the stream that uses up the burst before a run; `None` if the burst would not affect
+    /// this method.
     pub(super) fn drain(&self, way: &Way) -> Option<Sizes> {
         let bs_bytes = self.bs_bytes(Workload::Stream);
         let stays_in_memory = !way.direct && way.flush == Flush::None;
@@ -330,8 +338,8 @@ impl Amounts {
         self.drain(way).map_or(0, |sizes| sizes.size_bytes)
     }
 
-    /// Returns the time limit of a run. A stream of a requested size is written completely; small
-    /// writes of that size, flushed one by one, might take an hour.
+    /// Returns the time limit of a run. A stream of a requested size is written completely. Small
+    /// writes of that size, each of them flushed, might take an hour.
     pub(super) fn time(&self, workload: Workload) -> Duration {
         match (self.common.time, workload) {
             (Some(time), _) => time,
@@ -341,16 +349,16 @@ impl Amounts {
         }
     }
 
-    /// Returns the sizes of a workload's runs.
+    /// Returns the sizes of the runs of a workload.
     pub(super) fn sizes_of(&self, workload: Workload) -> &Sizes {
         &self.sizes[workload as usize]
     }
 
-    /// Returns the run sizes of a workload on a device that streams at `bytes_per_s`.
+    /// Returns the sizes of a workload's runs on a device that streams at `bytes_per_s`.
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let least = self.least_bytes(workload);
-        // Small writes are seldom faster than a stream, so the bytes of a slice at its speed take
-        // the whole slice.
+        // Small writes are seldom faster than a stream, so the bytes that a stream writes in a
+        // slice fill the slice.
         let time = match workload {
             Workload::Stream => self.time(workload).min(STREAM_TIME_MAX * self.slices(workload)),
             Workload::Small => self.time(workload),
@@ -358,7 +366,7 @@ impl Amounts {
         let wanted = ((bytes_per_s * time.as_secs_f64()) as u64).max(least * WRITES_MIN);
         let largest = self.largest_bytes(workload);
         let is_asked = self.common.size_bytes.is_some() || self.common.rate.is_some();
-        // A file that rows overwrite is filled in the blocks of a stream.
+        // A file that rows overwrite is filled with the blocks of a stream.
         let block = self.least_bytes(Workload::Stream);
         let is_block = block.is_multiple_of(least) && block <= wanted.min(largest);
         let unit = if is_block { block } else { least };
@@ -392,7 +400,7 @@ mod tests {
         request.plan(&target(1 << 40, 1 << 39), |_, call| Amounts::new(call, None))
     }
 
-    /// Plans the rows on this disk, within a time.
+    /// Plans the rows for this disk, within a time limit.
     fn planned(
         request: &Asked,
         disk: &Target,
@@ -450,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
-        // A time is an amount, which lifts the default byte limit.
+        // A requested time is an amount, which lifts the default limit of bytes.
         let plan = amounts(&Asked { time: Some(Duration::from_millis(300)), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
@@ -522,7 +530,7 @@ mod tests {
             assert!(low <= 1.0, "{only:?}: {low} GB");
         }
         assert!(most(&[], None, 1 << 40) > 8.7);
-        // A loop device has no flash itself.
+        // A loop device has no flash of its own.
         let mut looped = drive(4 << 30);
         if let Ok(device) = &mut looped.device {
             device.name = "loop0".into();
@@ -538,7 +546,7 @@ mod tests {
         let plan = request().plan_at(Some(&speed), &disk(), |_, call| plan(call));
         let plan = plan.unwrap().unwrap();
         assert_eq!(plan.rows[0].bytes_max / 1_000_000, 12);
-        // 85 runs of thirteen megabytes, and two files in place.
+        // 85 runs of 13 MB each, and the two files that are overwritten in place.
         let bytes = plan.written_bytes_max();
         assert!(bytes < most && (1_000_000_000..1_400_000_000).contains(&bytes), "{bytes}");
         assert!(plan.rows.iter().all(|row| row.time <= SLICE && row.time > SLICE * 9 / 10));

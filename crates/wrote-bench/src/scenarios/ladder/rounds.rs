@@ -45,7 +45,7 @@ impl Work for Runs {
         if way.direct || way.flush != Flush::None {
             let Run { bytes, device_written_bytes, .. } = run.rows[0].runs[0];
             let bytes_per_s = run.rows[0].throughput();
-            // A flush of each write takes longer than writing its bytes.
+            // Flushing each write takes longer than writing its bytes.
             if way.workload == Workload::Stream && !way.flush.is_each() {
                 self.past.push(Past { row: at.row, before_bytes: self.disk_bytes, bytes_per_s });
             }
@@ -77,14 +77,14 @@ impl Work for Runs {
     }
 }
 
-/// Writes and flushes the file that rows overwrite, before their first run. Returns the bytes
-/// written.
+/// Writes and flushes the file that rows overwrite, before the first of these rows runs. Returns
+/// the number of bytes written.
 fn fill(runs: &mut Runs, workload: Workload, site: &Site) -> Result<u64, Error> {
     if std::mem::replace(&mut runs.filled[workload as usize], true) {
         return Ok(0);
     }
     let files = written_files(&runs.amounts, workload, site);
-    // In large writes: small ones might take minutes.
+    // The writes are large, because small ones might take minutes.
     let stream = runs.amounts.sizes_of(Workload::Stream);
     let job = runs.amounts.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
     let site = site.apart();
@@ -98,7 +98,7 @@ fn files(amounts: &Amounts, way: &Way, site: &Site) -> Vec<PathBuf> {
     }
 }
 
-/// Returns the files that this workload's rows overwrite.
+/// Returns the files that the rows of this workload overwrite.
 fn written_files(amounts: &Amounts, workload: Workload, site: &Site) -> Vec<PathBuf> {
     let part = match workload {
         Workload::Stream => "stream_written",
@@ -107,7 +107,8 @@ fn written_files(amounts: &Amounts, workload: Workload, site: &Site) -> Vec<Path
     site.job_files(part, amounts.sizes_of(workload).numjobs)
 }
 
-/// Returns the permissions of a run. The plan has reserved space for every coexisting file.
+/// Returns the permissions of a run. The plan has reserved space for all files that exist at the
+/// same time.
 fn permissions(overwrite: bool) -> Permissions {
     Permissions { overwrite, fill: true, ..Permissions::default() }
 }

@@ -11,14 +11,14 @@ use wrote_result::recipes;
 use wrote_result::units::{block_size, nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
-/// The chapter of the code in all languages.
+/// The chapter with the code in all languages.
 const RECIPE: &str = "Replacing a file";
 
-/// A way that never loses a text.
+/// A method that never loses a text.
 struct Advised {
     kind: Kind,
     action: &'static str,
-    /// The way in a few words.
+    /// A short description of the method.
     how: &'static str,
 }
 
@@ -31,9 +31,9 @@ const WAYS: [Advised; 2] = [
     },
 ];
 
-/// Advises the cheapest way that survives power loss and leaves either the old or the new text,
-/// with the states that cheaper ways may leave. Uses the first workload that has such a way,
-/// existing files before new ones.
+/// Recommends the cheapest method that survives a power loss and leaves either the old or the new
+/// text, and names what cheaper methods may leave. Uses the first workload that has such a method;
+/// existing files come before new ones.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
@@ -74,7 +74,8 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     })
 }
 
-/// Answers how long the advised save takes, a durable append, and a save that may be lost.
+/// Answers how long three kinds of save take: the recommended one, a durable append, and a save
+/// that may be lost.
 pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let workloads = workloads(evidence);
     let Some(rows) = workloads.iter().find(|rows| choose(rows).is_some()).or(workloads.first())
@@ -95,7 +96,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     advised.into_iter().chain(append).chain(lost).map(answer).collect()
 }
 
-/// Returns the rows of each save workload, existing files first.
+/// Returns the rows of each workload of saves, those with an existing file first.
 fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     let mut workloads: Vec<(State, Vec<&Row>)> = Vec::new();
     for row in evidence.rows {
@@ -109,8 +110,8 @@ fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     workloads.into_iter().map(|(_, rows)| rows).collect()
 }
 
-/// Returns the cheapest safe way. If it shows no measurable difference from `wrote::write`, that is
-/// preferred: it is a single call, which also keeps permissions and owner.
+/// Returns the row of the cheapest safe method. If `wrote::write` shows no measurable difference
+/// from it, `wrote::write` is preferred: a single call that also keeps permissions and owner.
 fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let safe = || rows.iter().copied().filter(|row| is_safe(row));
     let fastest = fastest(safe())?;
@@ -118,7 +119,8 @@ fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     Some(ours.filter(|ours| ours.is_tied_with(fastest)).unwrap_or(fastest))
 }
 
-/// Returns the fastest way that is durable but not crash-safe, if it is clearly faster.
+/// Returns the fastest method that is durable but not crash-safe, if it is clearly faster than
+/// `row`.
 fn cheaper<'a>(rows: &[&'a Row], row: &Row) -> Option<&'a Row> {
     let unsafe_ones = rows.iter().copied().filter(|other| other.is_durable() && !is_safe(other));
     // An append adds to the content, so it is not an alternative.
@@ -130,7 +132,8 @@ fn is_of(row: &Row, kind: Kind) -> bool {
     way_of(row).is_some_and(|(_, way)| way.kind == kind)
 }
 
-/// Returns whether the row survives power loss, and a crash during a save keeps the old text.
+/// Returns whether the row survives a power loss, and a crash during a save leaves the old or the
+/// new text.
 fn is_safe(row: &Row) -> bool {
     let whole = row.crash_leaves == Some(CrashLeaves::OldOrNew);
     whole && row.is_durable() && advised(row).is_some()
@@ -155,7 +158,7 @@ fn p50(row: &Row) -> String {
     nanoseconds(latency_p50(row))
 }
 
-/// Returns text such as `P50 1.20 ms, P99 3.40 ms`; without the P99 where saves are too few for
+/// Returns text such as `P50 1.20 ms, P99 3.40 ms`, without the P99 if there were too few saves for
 /// one.
 fn told(row: &Row) -> String {
     match row.latency_ns.and_then(|of| of.known_p99()) {
@@ -164,7 +167,7 @@ fn told(row: &Row) -> String {
     }
 }
 
-/// Returns text such as `4.3 times faster`, by median latency.
+/// Returns text such as `4.3 times faster`, based on the median latencies.
 fn faster(row: &Row, than: &Row) -> String {
     let times = latency_p50(than) as f64 / (latency_p50(row) as f64).max(1.0);
     format!("{} times faster", significant(times))
@@ -235,7 +238,7 @@ mod tests {
             unsynced("latency/existing-500/rename", 20_000),
         ];
         assert!(advice(&rows).is_none());
-        // If no flush reaches the device, ours does not survive power loss either.
+        // If no flush reaches the device, not even `wrote::write` survives a power loss.
         assert!(advice(&[unsynced("latency/new-500/wrote-write", 1)]).is_none());
     }
 

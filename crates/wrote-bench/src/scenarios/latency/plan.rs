@@ -17,12 +17,13 @@ use wrote_result::document::Flush;
 use wrote_result::units;
 
 const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
-/// The time of a run, unless the request has a number of saves, and the fewest saves of one.
+/// The time of a run, unless the request sets a number of saves, and the minimum number of saves of
+/// a run.
 const SLICE: Duration = Duration::from_millis(250);
 pub(super) const SAVES_MIN: u32 = 10;
-/// The maximum number of bytes of the texts that are made before a run (W8).
+/// The maximum number of bytes of the texts that are generated before a run (W8).
 const READY_BYTES_MAX: u64 = 16 << 20;
-/// The minimum space of a file on most file systems.
+/// The minimum space that a file occupies on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug)]
@@ -30,15 +31,15 @@ pub(crate) struct Amounts {
     pub rows: Vec<SaveRow>,
     pub runs: u32,
     pub rate: Option<Rate>,
-    /// Saves per row over all runs.
+    /// The number of saves per row, over all runs.
     pub(super) iterations: u32,
-    /// The time after which a run ends, unless the request has a number of saves.
+    /// The time after which a run ends, unless the request sets a number of saves.
     pub(super) slice: Option<Duration>,
 }
 
 impl Amounts {
-    /// Plans the requested rows; `None` if there are none. Measured only on request, because the
-    /// ladder alone takes a minute.
+    /// Plans the requested rows; `None` if there are none. The scenario is measured only on
+    /// request, because the ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Amounts>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
         let is_called = |row: &SaveRow| call.only.iter().any(|name| row.is_called(name));
@@ -71,7 +72,7 @@ impl Amounts {
         let spec = |row: &SaveRow| RowSpec {
             row: row.composed(call.target),
             time: self.time_of(row, call.speed),
-            // With the text that was there before.
+            // The initial text is included.
             bytes_max: u64::from(self.saves_max() + 1)
                 * row.size_bytes.next_multiple_of(BLOCK_BYTES),
             makes_files: true,
@@ -95,7 +96,8 @@ impl Amounts {
         self.saves(0)
     }
 
-    /// Returns how many texts of a row are made before its run. Beyond that they repeat.
+    /// Returns the number of texts that are generated before a row's run. A run with more saves
+    /// repeats them.
     pub(super) fn ready_texts(&self, row: &SaveRow) -> u64 {
         (READY_BYTES_MAX / row.size_bytes).clamp(1, u64::from(self.saves_max()) + 1)
     }
@@ -114,16 +116,17 @@ impl Amounts {
 
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
         let replaces = row.state == State::Existing && !row.way.kind.grows(row.state);
-        // The old text, and the one that replaces it.
+        // The old text and the new one may exist at the same time.
         let texts = if replaces { 2 } else { self.saves_max() + 1 };
         row.size_bytes.next_multiple_of(BLOCK_BYTES) * u64::from(texts)
     }
 }
 
-/// Each byte of a text carries 6 random bits, as printable characters can't carry 8.
+/// The characters of a text. Each carries 6 random bits, because printable characters can't carry
+/// 8.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// Makes texts of `size_bytes` single-byte characters (M2), one after another.
+/// Returns `count` consecutive texts, each of `size_bytes` single-byte characters (M2).
 pub(super) fn texts(count: u64, size_bytes: u64, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; (count * size_bytes) as usize];
     Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut bytes);
@@ -132,9 +135,9 @@ pub(super) fn texts(count: u64, size_bytes: u64, seed: u64) -> Vec<u8> {
 }
 
 const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
-/// A longer text is not small.
+/// The maximum length of a text. A longer text is not small.
 const SIZE_BYTES_MAX: u64 = 1 << 20;
-/// The default number of saves of each text in each way, over all runs.
+/// The default number of saves of each text by each method, over all runs.
 const ITERATIONS: u32 = 1000;
 const ITERATIONS_MAX: u32 = 1_000_000;
 
@@ -154,7 +157,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Returns the distinct text lengths, in request order.
+    /// Returns the distinct lengths of the texts, in the order of the request.
     fn checked_sizes(&self) -> Result<Vec<u64>, Error> {
         let asked = if self.save_size.is_empty() { &SIZES_BYTES[..] } else { &self.save_size };
         asked.iter().try_for_each(|bytes| positive("save-size", *bytes, SIZE_BYTES_MAX))?;

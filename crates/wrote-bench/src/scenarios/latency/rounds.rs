@@ -1,4 +1,4 @@
-//! One run of each row: saves texts, timing each save.
+//! One run of each row: saves texts, and measures the time of each save.
 
 use super::plan::{Amounts, SAVES_MIN, texts};
 use super::{Kind, SaveRow, State, Way};
@@ -21,7 +21,7 @@ use wrote_result::Error;
 use wrote_result::document::Row;
 
 impl Work for Amounts {
-    /// Saves texts in a row's way, one after another, or each when it is due. The files stay.
+    /// Saves texts by a row's method, one after another, or each when it is due. Keeps the files.
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (of, most) = (self.rows[at.row], self.saves(at.round));
         let SaveRow { way: Way { kind, .. }, state, size_bytes } = of;
@@ -39,7 +39,8 @@ impl Work for Amounts {
             let mut paths = files.iter().cycle();
             for (saves, text) in (0..most).zip(&mut texts) {
                 let path = paths.next().expect("there is one");
-                // M5: in an open loop, latency counts from when the save was due.
+                // M5: in an open loop, the latency is counted from the time at which the save was
+                // due.
                 let due = arrivals.wait(text.len(), site.stop);
                 site.stop.check()?;
                 let due = due.unwrap_or_else(Instant::now);
@@ -60,19 +61,19 @@ impl Work for Amounts {
         Ok(run.row(row, of.asked(self.saves_max().into(), self.rate)))
     }
 
-    /// Removes the files, and waits until the file system has released them. Write-back of
-    /// unflushed pages then does not affect other rows' latency.
+    /// Removes the files, and waits until the file system has released them. The latency of other
+    /// rows then does not suffer from the writeback of unflushed pages.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         site::clear(&files(self, &self.rows[row], site), site.scratch.path())
     }
 }
 
-/// Returns the files of a row's run: one for each new text.
+/// Returns the files of a row's run: one file for each text if the files are new, otherwise one.
 fn files(amounts: &Amounts, row: &SaveRow, site: &Site) -> Vec<PathBuf> {
     site.files("text", if row.state == State::New { amounts.saves_max() } else { 1 })
 }
 
-/// Creates the initial file, durably.
+/// Creates the initial file, and makes it durable.
 fn make_old(path: &Path, text: &[u8], folder: &Path) -> Result<(), Error> {
     let made = File::create_new(path)
         .and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
@@ -84,24 +85,24 @@ fn make_old(path: &Path, text: &[u8], folder: &Path) -> Result<(), Error> {
 pub(super) struct Place<'a> {
     pub path: &'a Path,
     pub folder: &'a Path,
-    /// The name under which the replacement is written.
+    /// The path to which the replacement is written first.
     pub temporary: &'a Path,
 }
 
-/// Saves the text: opens, writes, flushes as the way requires (M1), and closes.
+/// Saves the text: opens the file, writes, flushes as the method requires (M1), and closes.
 pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Result<(), Error> {
     let Place { path, folder, temporary } = place;
     let written = |options: &OpenOptions, path: &Path| {
         let mut file = options.open(path)?;
         file.write_all(text).map(|()| file)
     };
-    // The calls of `std::fs::write` plus a flush, as most programs that know fsync make them.
+    // The calls of `std::fs::write` plus a flush, as in most programs that know fsync.
     let fs_write_fsync = |path: &Path| {
         let mut options = File::options();
         written(options.write(true).create(true).truncate(true), path)?.sync_all()
     };
     let (mut over, mut append) = (File::options(), File::options());
-    // Neither truncates the file.
+    // Neither of these options truncates the file.
     over.write(true).create_new(state == State::New);
     append.append(true).create(true);
     let saved = match kind {
@@ -115,7 +116,7 @@ pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Resul
         Kind::Append => written(&append, path).map(drop),
         Kind::AppendFdatasync => written(&append, path).and_then(|file| file.sync_data()),
     };
-    // Always last: after the content is flushed and renamed.
+    // The folder is flushed last: after the content is flushed and renamed.
     let saved = match kind.syncs_folder(state) {
         true => saved.and_then(|()| sync_folder(folder)),
         false => saved,

@@ -1,5 +1,5 @@
-//! One curve: a workload of a grid or of the ladder, measured in a closed loop, then at increasing
-//! fractions of that speed, in turn.
+//! One curve: a workload of a grid or of the ladder, measured in a closed loop, and then, in turn,
+//! at increasing fractions of the speed of that loop.
 
 use super::{Load, NAME, knee};
 use crate::calibration::Wanted;
@@ -21,20 +21,22 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::document::{Blocks, Knee, Process, Row, Settings, View};
 use wrote_result::{Error, stats};
 
-/// The rates, in percent of the closed-loop speed: denser where latency bends, and one beyond.
+/// The rates, in percent of the closed-loop speed. They are denser where latency rises, and one is
+/// beyond that speed.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
 const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
-/// The rest after each run, so that one beyond the device's speed does not slow the next.
+/// The pause after each run, so that a run beyond the device's speed does not slow down the next
+/// one.
 const REST: Duration = Duration::from_millis(50);
-/// The maximum number of bytes that a run writes at closed-loop speed; longer runs are shortened.
+/// The maximum number of bytes that a run writes at closed-loop speed. Longer runs are shortened.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
-/// Operations in flight while the files are filled.
+/// The number of operations in flight while the files are filled.
 const IODEPTH_FILL: u32 = 8;
-/// The maximum size of a row's files: a run repeats them until its time is over.
+/// The maximum size of a row's files. A run repeats them until its time has passed.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// One curve.
+/// A curve of latency over load.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     /// The workload: `rand/read`, `small/o_dsync-each`.
@@ -44,11 +46,11 @@ pub(super) struct Curve {
     process: Process,
     numjobs: u32,
     job: JobSpec,
-    /// The job that fills each file before the first run; without it each run creates its files.
+    /// The job that fills each file before the first run. Without it, each run creates its files.
     fill: Option<JobSpec>,
     /// The row of the ladder; `None` for a cell of a grid.
     way: Option<&'static Way>,
-    /// Operations per second of the closed loop, once measured.
+    /// The operations per second of the closed loop, once it is measured.
     closed_iops: f64,
 }
 
@@ -67,8 +69,8 @@ impl Curve {
         }
     }
 
-    /// Returns the curve of a grid of one workload: if there are several io_uring ways, of the
-    /// default one.
+    /// Returns the curve of a grid with one workload. If the grid has several io_uring methods, the
+    /// curve uses the default one.
     pub(super) fn of_grid(mut grid: Grid, asked: &Load, call: &Call) -> Curve {
         if grid.cells.len() > 1 {
             grid.cells.retain(|cell| cell.name.ends_with("-registered"));
@@ -104,19 +106,21 @@ impl Curve {
         let (runs, file_bytes) = (self.runs, self.file_bytes());
         Plan {
             runs,
-            // The closed loop.
+            // These are the runs of the closed loop.
             runs_before: runs,
             prepare: (self.time + REST) * runs,
             wants: Wanted::Stream,
             space_bytes: file_bytes,
-            // The files, and the writes of the closed loop, at most once each.
+            // These bytes are the files, and the writes of each closed-loop run, which writes the
+            // files at most once.
             prepared_bytes: file_bytes * (1 + u64::from(runs)),
             shares_files: true,
             ..Plan::new(NAME, &question, rows, self)
         }
     }
 
-    /// Composes the row of a rate, but not the rate itself, which follows from the closed loop.
+    /// Returns the specification of a row for a rate, without the rate itself, which follows from
+    /// the closed loop.
     fn row(&self, percent: u32) -> RowSpec {
         let workload = format!("{NAME}/{}", self.name);
         let row = Row {
@@ -125,13 +129,13 @@ impl Curve {
             view: Some(View::Curve),
             ..Row::default()
         };
-        // A Poisson process of this many operations deviates by less than a tenth.
+        // A Poisson process with this many operations deviates from the mean by less than a tenth.
         let at_rate = WRITTEN_BYTES_MAX / 100 * u64::from(percent) / 10 * 11;
         let bytes_max = if self.job.order.rw.write { at_rate } else { 0 };
         RowSpec { row, time: self.time + REST, bytes_max, ..RowSpec::default() }
     }
 
-    /// Returns the size of all threads' files.
+    /// Returns the total size of the files of all threads.
     fn file_bytes(&self) -> u64 {
         self.job.files.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
     }
@@ -140,8 +144,8 @@ impl Curve {
         site.job_files("data", self.numjobs)
     }
 
-    /// Runs the workload once at a rate, or as fast as possible. Removes the files that the run
-    /// created, and lets the device rest.
+    /// Runs the workload once, at a rate or as fast as possible. Then removes the files that the
+    /// run created, and gives the device a rest.
     fn run_once(
         &self,
         rate: Option<Rate>,
@@ -151,7 +155,7 @@ impl Curve {
         let files = self.files(site);
         let mut job = self.job.clone().with(|job| job.pace.runtime = Some(time));
         if self.way.is_some() {
-            // Different arrivals in each run.
+            // The arrivals differ from run to run.
             job.seed = seed();
         }
         let overwrite = self.fill.is_some();
@@ -165,7 +169,8 @@ impl Curve {
         Ok(group)
     }
 
-    /// Returns the time of a run at a rate: shorter if it would write more than announced.
+    /// Returns the time of a run at a rate. It is shorter if the run would otherwise write more
+    /// than announced.
     fn time_at_rate(&self) -> Duration {
         let bytes_per_s = self.closed_iops * self.job.bs_bytes_max() as f64;
         if !self.job.order.rw.write || bytes_per_s <= 0.0 {
@@ -181,7 +186,7 @@ fn share(percent: u32) -> f64 {
 }
 
 impl Work for Curve {
-    /// Fills the files that runs read or overwrite, and measures a closed loop: the median of its
+    /// Fills the files that runs read or overwrite, and measures the closed loop: the median of its
     /// runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Prepared, Error> {
         let mut written_bytes = 0;
@@ -206,7 +211,7 @@ impl Work for Curve {
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let percent = PERCENTS[at.row];
         let iops = (self.closed_iops * share(percent)).round() as u32;
-        // At least one operation per second for each thread.
+        // Each thread gets at least one operation per second.
         let amount = Amount::OperationsPerS(iops.max(self.numjobs));
         let rate = Rate { amount, process: self.process };
         let group = self.run_once(Some(rate), self.time_at_rate(), site)?;

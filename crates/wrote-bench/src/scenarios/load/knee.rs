@@ -1,15 +1,15 @@
-//! The knee of a curve: the load at which latency bends. It is a separate file because it knows
-//! only points.
+//! The knee of a curve: the load at which latency rises. It is a separate file because it works on
+//! points alone.
 
 use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;
 
-/// The fewest operations for a 99th percentile.
+/// The minimum number of operations for a 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
-/// Returns the knee of P99 over reached load. Rows that missed their rate are excluded, because
-/// their latency grows with the run's length. If the curve has no other knee, the last rate reached
-/// before a missed one counts.
+/// Returns the knee of P99 over the load that was reached. Rows that missed their rate are
+/// excluded, because their latency grows with the length of the run. If the curve has no knee but a
+/// rate was missed, the highest rate that was reached is the knee.
 pub(super) fn knee_of(rows: &[Row]) -> Option<Knee> {
     let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
     let is_known = |row: &&Row| row.latency().is_some_and(|of| of.count >= OPERATIONS_MIN);
@@ -33,7 +33,7 @@ fn p99_ns(row: &Row) -> u64 {
 const POINTS_MIN: usize = 5;
 /// The paper's sensitivity: a knee stands out by this multiple of the points' mean distance.
 const SENSITIVITY: f64 = 1.0;
-/// A curve that rises by less than this factor is considered noise.
+/// The minimum rise of a curve. A smaller rise is treated as noise.
 const RISE_MIN: f64 = 1.5;
 
 /// Finds the knee of a curve of latency over load with Kneedle (Satopää, Albrecht, Irwin, Raghavan,
@@ -41,9 +41,9 @@ const RISE_MIN: f64 = 1.5;
 ///
 /// The curve is scaled to the unit square and rotated by 180 degrees, so that an upward bend
 /// becomes one that levels off. The point farthest above the diagonal is a knee if the curve then
-/// falls by more than the points' mean distance (the paper's sensitivity `S`, here 1) before rising
-/// again. The paper first smooths the curve by a spline; here each point is already a median of
-/// several runs, and there are too few points for that.
+/// falls by more than the points' mean distance (a sensitivity `S` of 1) before it rises again. The
+/// paper first smooths the curve with a spline. This function does not, because each point is
+/// already a median of several runs, and there are too few points for a spline.
 ///
 /// Returns the index of the knee among points sorted by load; `None` if there is none.
 fn knee(points: &[(f64, f64)]) -> Option<usize> {
@@ -54,12 +54,12 @@ fn knee(points: &[(f64, f64)]) -> Option<usize> {
     if points.len() < POINTS_MIN || width <= 0.0 || most < RISE_MIN * least {
         return None;
     }
-    // After rotation, a point's depth below the diagonal is its height above it.
+    // After the rotation, a point's depth below the diagonal is its height above it.
     let difference = |point: &(f64, f64)| (point.0 - first.0) / width - (point.1 - least) / height;
     let differences: Vec<f64> = points.iter().rev().map(difference).collect();
     let threshold_below = SENSITIVITY / (points.len() - 1) as f64;
     let last = differences.len() - 1;
-    // Never true at the ends.
+    // This closure is never called for the first or the last point.
     let is_maximum = |place: &usize| {
         let [before, at, after] = [place - 1, *place, place + 1].map(|near| differences[near]);
         at > before && at >= after
@@ -80,7 +80,7 @@ mod tests {
     use crate::sample;
     use wrote_result::document::Latency;
 
-    /// Returns a row of a curve with requested and reached rates and P99.
+    /// Returns a row of a curve with the requested rate, the reached rate and the P99.
     fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {
         let mut row = sample::row("load/rand", "os-crash", &[1e9]);
         row.name = format!("load/{asked}");
@@ -113,9 +113,9 @@ mod tests {
         rows.push(point(11_000, 10_000.0, 500_000_000));
         assert_eq!(knee_of(&rows).unwrap().row, "load/10000");
     }
-    /// Returns the curve of an M/M/1 queue with mean service time 1. Response times are
-    /// exponentially distributed with mean 1 / (1 - load), so P99 is ln(100) times that (Kleinrock,
-    /// *Queueing Systems*, 1975, 3.2).
+    /// Returns the curve of an M/M/1 queue with a mean service time of 1. Response times are
+    /// exponentially distributed with a mean of 1 / (1 - load), so P99 is ln(100) times this mean
+    /// (Kleinrock, *Queueing Systems*, 1975, 3.2).
     fn queue(loads: &[f64]) -> Vec<(f64, f64)> {
         loads.iter().map(|load| (*load, 100_f64.ln() / (1.0 - load))).collect()
     }
@@ -129,7 +129,7 @@ mod tests {
         for last_percent in [80, 90, 95] {
             let points = queue(&loads(last_percent));
             let (first, last) = (points[0], points[points.len() - 1]);
-            // d/dx 1 / (1 - x) = 1 / (1 - x)^2 is the slope from end to end.
+            // The slope from end to end equals d/dx 1 / (1 - x) = 1 / (1 - x)^2.
             let slope = (last.1 - first.1) / (last.0 - first.0) / 100_f64.ln();
             let exact = 1.0 - 1.0 / slope.sqrt();
             let found = points[knee(&points).unwrap()].0;

@@ -1,23 +1,24 @@
-//! Findings on operations slowed down by the file system itself.
+//! Findings on operations that the file system itself slows down.
 
 use super::{Create, Kind, NAME};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Finding, Row};
 
-/// The fewest runs to show a trend: a row of pure noise falls in three consecutive runs once in
-/// six.
+/// The minimum number of runs that shows a trend. A row of pure noise falls in three consecutive
+/// runs once in six times.
 const RUNS_MIN: usize = 3;
 const PASSES_OVER: &str = "When ext4 without a journal makes an inode, it passes over every one \
                            that was removed in the last minutes. Wait six minutes without \
                            removals before the next run";
-/// A smaller drop of the rate is not reported.
+/// The minimum fall of the rate that is reported.
 const FALL_MIN: f64 = 1.5;
 
 fn is_of_meta(row: &Row, kind: Kind) -> bool {
     row.name.starts_with(NAME) && row.settings.asked.rw == kind.as_str()
 }
 
-/// Finds rows in which each run is slower than the one before, and the last by far.
+/// Finds rows in which each run is slower than the previous one, and the last run is far slower
+/// than the first.
 pub(super) fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| fall(row).is_some())?;
     let most = |a: &&Row, b: &&Row| fall(a).partial_cmp(&fall(b)).expect("finite");

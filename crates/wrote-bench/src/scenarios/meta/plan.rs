@@ -9,16 +9,16 @@ use std::time::Duration;
 const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
     second, with a folder for each rank and with one that all share?";
 
-/// A run ends after this time, once it has had the minimum number of files. It has as many files as
-/// the disk creates, writes out and removes in this time.
+/// The time after which a run ends, once it has had the minimum number of files. A run has as many
+/// files as the disk creates, writes out and removes in this time.
 pub(super) const RUN: Duration = Duration::from_millis(300);
-/// The maximum number of files of a run by default. On ext4 without a journal, each removed file
-/// slows creations for some minutes, also in the next benchmark.
+/// The default maximum number of files of a run. On ext4 without a journal, each removed file slows
+/// down the creation of files for some minutes, even in the next benchmark.
 pub(super) const FILES_MAX: u32 = 2_000;
 pub(super) const FILES_MIN: u32 = 50;
-/// The blocks of a file and its directory entry.
+/// The space of a file's blocks and of its directory entry.
 const FILE_SPACE_BYTES: u64 = 8 << 10;
-/// The space of an empty file: inode and directory entry.
+/// The space of an empty file: its inode and its directory entry.
 const EMPTY_SPACE_BYTES: u64 = 512;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Files {
     pub asked: Option<u32>,
     /// The maximum number of files of a run.
     pub count: u32,
-    /// Folders that the plan created or found.
+    /// The folders that the plan created or found.
     pub folders: Vec<PathBuf>,
     /// The folders whose files have their content.
     pub filled: Vec<PathBuf>,
@@ -55,7 +55,7 @@ impl Files {
         let [made, written, removed] = file.map(|time| time * self.count);
         let spec = |way: &Way| {
             let (time, beside) = match way.kind {
-                // From the device.
+                // The files are read from the device.
                 Read => (written, Duration::ZERO),
                 Unlink => (removed, made + written),
                 _ => (made, Duration::ZERO),
@@ -75,7 +75,7 @@ impl Files {
         }
     }
 
-    /// Counts folders of all rounds, or of a single round.
+    /// Returns the number of folders for the kinds that `is_of_round` selects.
     fn folders_of(&self, is_of_round: fn(Kind) -> bool) -> u64 {
         let has = |is_shared| {
             self.ways.iter().any(|way| way.is_shared == is_shared && is_of_round(way.kind))
@@ -84,7 +84,7 @@ impl Files {
     }
 
     /// Returns the maximum number of bytes in the folder at any time. A run of `unlink` that ends
-    /// early leaves files until the end.
+    /// early leaves its remaining files until the end.
     pub fn space_bytes(&self) -> u64 {
         let last = self.removed();
         let empty = self.folders_of(is_of_round) * u64::from(self.runs);
@@ -98,29 +98,31 @@ impl Files {
         (self.staying() + self.removed()) * u64::from(self.count) * FILE_BYTES
     }
 
-    /// Counts folders whose files are removed.
+    /// Returns the number of folders whose files are removed.
     fn removed(&self) -> u64 {
         self.folders_of(|kind| kind == Unlink) * u64::from(self.runs)
     }
 
-    /// Counts folders that are emptied at the end.
+    /// Returns the number of folders that are emptied at the end.
     fn emptied(&self) -> u64 {
         self.staying() + self.folders_of(is_of_round) * u64::from(self.runs) - self.removed()
     }
 
-    /// Counts persistent folders.
+    /// Returns the number of persistent folders.
     fn staying(&self) -> u64 {
         self.folders_of(|kind| !is_of_round(kind))
     }
 }
 
-/// Returns the files that a place makes, writes and removes in the time of a run.
+/// Returns the number of files that a disk of this speed creates, writes and removes in the time of
+/// a run.
 fn fit(speed: &Calibration) -> u32 {
     let each: Duration = speed.file.iter().sum();
     (RUN.div_duration_f64(each) as u32).clamp(FILES_MIN, FILES_MAX)
 }
 
-/// Returns whether each round has its own files: `create` makes them, and `unlink` removes them.
+/// Returns whether each round has separate files, as for `create` and `unlink`, which create and
+/// remove them.
 pub(super) fn is_of_round(kind: Kind) -> bool {
     matches!(kind, Create | Unlink)
 }

@@ -1,4 +1,5 @@
-//! One run of a row: an operation on each of many files, in a persistent folder or the round's own.
+//! One run of a row: an operation on each of many files, in a persistent folder or in the folder of
+//! the round.
 
 use super::plan::{FILES_MIN, Files, RUN, is_of_round};
 use super::{Create, FILE_BYTES, Kind, NAME, Open, Read, Rename, Stat, Unlink, Way};
@@ -43,7 +44,7 @@ impl Work for Files {
             let mut from = began;
             for number in 0..self.count {
                 folder.operate(way.kind, number)?;
-                // One operation ends where the next starts (M10).
+                // Each operation ends where the next one starts (M10).
                 let now = Instant::now();
                 latencies.saturating_record((now - from).as_nanos() as u64);
                 from = now;
@@ -69,7 +70,7 @@ impl Work for Files {
         Ok(run)
     }
 
-    /// Renames the files back.
+    /// Renames the files back to their first names.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         let way = self.ways[row];
         match way.kind {
@@ -78,7 +79,7 @@ impl Work for Files {
         }
     }
 
-    /// Removes the folders. One that other ranks still use is removed with the run's folder.
+    /// Removes the folders. A folder that other ranks still use is removed with the run's folder.
     fn finish(&mut self, site: &Site) -> Result<(), Error> {
         if site.keep {
             return Ok(());
@@ -91,20 +92,20 @@ impl Work for Files {
     }
 }
 
-/// The number of the persistent folder. Round 0 has folder 1.
+/// The number of the persistent folder. The folder of round 0 has number 1.
 const STAYING: u32 = 0;
 
-/// One rank's files in a folder.
+/// The files of one rank in a folder.
 struct Folder {
     path: PathBuf,
-    /// The part of the file names that identifies the rank.
+    /// The part of the files' names that identifies the rank.
     whose: String,
     data: Vec<u8>,
 }
 
 impl Folder {
     /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
-    /// `create` made. Returns the folder and the bytes written.
+    /// `create` made. Returns the folder and the number of bytes written.
     fn ready(way: &Way, round: u32, plan: &mut Files, site: &Site) -> Result<(Folder, u64), Error> {
         let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
         let folder = Folder::make(way, number, plan, site)?;
@@ -112,7 +113,8 @@ impl Folder {
             return Ok((folder, 0));
         }
         if way.kind == Unlink {
-            // No file is created once files were removed.
+            // The files of all later rounds are created now, because none may be created after
+            // files are removed.
             for later in round + 1..plan.runs {
                 Folder::make(way, 1 + later, plan, site)?.write(0..plan.count, &[])?;
             }
@@ -123,14 +125,14 @@ impl Folder {
         Ok((folder, u64::from(plan.count) * FILE_BYTES))
     }
 
-    /// Creates the folder, if absent.
+    /// Creates the folder if it does not exist.
     fn make(way: &Way, number: u32, plan: &mut Files, site: &Site) -> Result<Folder, Error> {
         let path = match way.is_shared {
             true => site.scratch.shared_file(NAME, "shared-tree", number),
             false => site.file("own-tree", number),
         };
         if !plan.folders.contains(&path) {
-            // Only the rank that created a shared folder knows that it did.
+            // Only the rank that has created a shared folder knows that it exists.
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(Error::at(&path, "mkdir")(error));
@@ -155,7 +157,7 @@ impl Folder {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
     }
 
-    /// Creates missing files, and gives each the data.
+    /// Creates the files that are missing, and writes the data to each file.
     fn write(&self, mut files: Range<u32>, data: &[u8]) -> Result<(), Error> {
         files.try_for_each(|number| {
             let path = self.file(number);
@@ -165,13 +167,13 @@ impl Folder {
         })
     }
 
-    /// Writes everything to the device (M9).
+    /// Writes everything that is cached to the device (M9).
     fn settle(&self) -> Result<(), Error> {
         let folder = File::open(&self.path).map_err(Error::at(&self.path, "open"))?;
         syncfs(&folder).map_err(Error::at(&self.path, "syncfs"))
     }
 
-    /// Drops the files' pages (M9).
+    /// Drops the files' pages from the page cache (M9).
     fn drop_pages(&self, files: u32) -> Result<SourceCache, Error> {
         let mut cache = SourceCache::Dropped;
         for number in 0..files {
@@ -216,7 +218,7 @@ impl Folder {
     }
 }
 
-/// Accepts a call that fails because the file does not exist.
+/// Ignores the error of a call that fails because the file does not exist.
 fn if_there(done: io::Result<()>, path: &Path, what: &str) -> Result<(), Error> {
     match done {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

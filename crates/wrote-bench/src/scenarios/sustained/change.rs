@@ -1,31 +1,31 @@
-//! Detects a lasting change in throughput.
+//! Detects lasting changes in throughput.
 
 use std::ops::Range;
 use wrote_result::document::{CHANGED_SHARE_MAX, Change, Interval, SAMPLES_MIN, Sample};
 use wrote_result::stats;
 use wrote_result::stats::median;
 
-/// The minimum length of a level: a fraction of the samples, and a number of samples.
+/// The minimum length of a level: as a fraction of the samples, and as a number of samples.
 const LEVEL_SHARE_MIN: f64 = 0.03;
 const LEVEL_SAMPLES_MIN: usize = 8;
-/// The gain required of a further change, in units of the long-run variance and the logarithm of
-/// the sample count. Schwarz's criterion uses 2; more is cautious.
+/// The gain that each additional change must bring, in units of the long-run variance and of the
+/// logarithm of the number of samples. Schwarz's criterion uses 2; a higher value is more cautious.
 const PENALTY: f64 = 3.0;
-/// A change is a step, not a slope: at least this fraction of the difference between the levels
-/// must occur between the samples close to it.
+/// A change is a step and not a slope if at least this fraction of the difference between the
+/// levels occurs between the samples next to it.
 const NEAR_SHARE_MIN: f64 = 0.5;
 
-/// Returns the changes in order; empty if there are too few samples.
+/// Returns the changes, in order; empty if there are too few samples.
 ///
-/// Fits levels to the logarithm of each sample's throughput, spikes clipped, by least squares with
-/// a penalty per change. This is solved exactly, by the dynamic programming that PELT speeds up
-/// (Killick, Fearnhead, Eckley: Optimal Detection of Changepoints With a Linear Computational Cost,
-/// Journal of the American Statistical Association 107, 2012; with at most a thousand samples that
-/// is unnecessary). The penalty grows with the long-run variance, so that correlated noise is not
-/// split into levels. Each change must then hold against its two neighbours: by a quarter in the
-/// median, by half as much in bytes over time, as a step and not a slope, and in a test that makes
-/// no assumption on the noise. The weakest one that fails is dropped, and the rest are tested
-/// again.
+/// Fits levels to the logarithm of each sample's throughput, with spikes clipped, by least squares
+/// with a penalty per change. The best fit is found exactly, by the dynamic programming that PELT
+/// speeds up (Killick, Fearnhead, Eckley: Optimal Detection of Changepoints With a Linear
+/// Computational Cost, Journal of the American Statistical Association 107, 2012; at most a
+/// thousand samples need no speed-up). The penalty grows with the long-run variance, so that
+/// correlated noise is not split into levels. Each change must then separate its two levels: by a
+/// quarter in the median, by half as much in bytes over time, as a step and not a slope, and in a
+/// test that makes no assumption about the noise. The weakest change that fails is dropped, and the
+/// others are tested again.
 pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     let Some(series) = Series::new(samples) else { return Vec::new() };
     let mut places = series.segment();
@@ -43,10 +43,10 @@ pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     places.iter().enumerate().map(change).collect()
 }
 
-/// The samples prepared for fitting.
+/// The samples, prepared for fitting.
 struct Series<'a> {
     samples: &'a [Sample],
-    /// Logarithms of the throughputs, unchanged and with spikes clipped.
+    /// The logarithms of the throughputs, first unchanged and then with spikes clipped.
     logarithms: Vec<f64>,
     clipped: Vec<f64>,
     /// Prefix sums of the clipped values and of their squares.
@@ -71,18 +71,19 @@ impl<'a> Series<'a> {
         Some(Series { samples, logarithms, clipped, sums, least: least.max(LEVEL_SAMPLES_MIN) })
     }
 
-    /// Returns the sum of squares about the mean.
+    /// Returns the sum of the squared deviations from the mean of a range.
     fn cost(&self, range: Range<usize>) -> f64 {
         let (from, to) = (self.sums[range.start], self.sums[range.end]);
         let (sum, squares) = (to.0 - from.0, to.1 - from.1);
         (squares - sum * sum / range.len() as f64).max(0.0)
     }
 
-    /// Returns where the best levels start, except the first.
+    /// Returns the starts of the best levels, except for the first level.
     fn segment(&self) -> Vec<usize> {
         let count = self.clipped.len();
         let penalty = PENALTY * long_run_variance(&self.logarithms) * (count as f64).ln();
-        // For each prefix of samples: the cost of its best levels, and where the last one starts.
+        // For each prefix of the samples: the cost of its best levels, and the start of the last
+        // one.
         let mut best = vec![(f64::INFINITY, 0); count + 1];
         best[0] = (-penalty, 0);
         for end in self.least..=count {
@@ -103,7 +104,8 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// Returns the change that fails the tests with the smallest difference between levels.
+    /// Returns the change with the smallest difference between its levels, of those that fail the
+    /// tests.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())
@@ -139,7 +141,7 @@ impl<'a> Series<'a> {
             && statistic(&self.clipped[before.start..after.end], before.len()) >= CRITICAL
     }
 
-    /// Moves each change to where it fits best between its neighbours.
+    /// Moves each change to the sample where it fits best between its neighbours.
     fn settle(&self, places: &mut [usize]) {
         for number in 0..places.len() {
             let begin = self.level(places, number).start;
@@ -152,20 +154,22 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A spike deviates from the running median by more than this many standard deviations.
+/// The number of standard deviations from the running median beyond which a value is a spike.
 const CLIP_DEVIATIONS: f64 = 3.0;
 /// The half-width of the running median, as a fraction of the series.
 const WINDOW_SHARE: f64 = 0.01;
 const WINDOW_MIN: usize = 3;
-/// Converts a median absolute deviation to a normal distribution's standard deviation.
+/// The factor that converts a median absolute deviation to the standard deviation of a normal
+/// distribution.
 const BY_MEDIAN: f64 = 1.4826;
-/// A higher autocorrelation looks like a random walk.
+/// The maximum autocorrelation. A series with a higher one looks like a random walk.
 const CORRELATION_MAX: f64 = 0.95;
-/// No disk is steadier than 1 %: with less, every ripple would count.
+/// The minimum standard deviation. No disk is steadier than 1 %, and with a lower value every
+/// ripple would be a change.
 const DEVIATION_MIN: f64 = 0.01;
 
 /// Returns the series with spikes clipped to three standard deviations from the running median
-/// (Hampel's filter). Steps stay in place, because a median does not smear them.
+/// (Hampel's filter). Steps are preserved, because a median does not smear them.
 pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
     let reach = ((values.len() as f64 * WINDOW_SHARE) as usize).max(WINDOW_MIN);
     let running: Vec<f64> = (0..values.len())
@@ -178,12 +182,12 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
     values.iter().zip(&running).map(clip).collect()
 }
 
-/// Returns the long-run variance: the mean of `n` values has about this variance over `n`.
+/// Returns the long-run variance. The mean of `n` values has about this variance, divided by `n`.
 ///
-/// It follows a first-order autoregression, estimated from the medians of the differences of values
-/// one and two apart. A few level changes or spikes do not affect these (Chakar, Lebarbier,
-/// Lévy-Leduc, Robin: A robust approach for estimating change-points in the mean of an AR(1)
-/// process, Bernoulli 23, 2017).
+/// The variance is that of a first-order autoregression, which is estimated from the medians of the
+/// differences between values one apart and two apart. A few changes of level or spikes do not
+/// affect these medians (Chakar, Lebarbier, Lévy-Leduc, Robin: A robust approach for estimating
+/// change-points in the mean of an AR(1) process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     let differences = |apart: usize| {
         let pairs = values.iter().zip(values.iter().skip(apart));
@@ -196,18 +200,19 @@ pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     variance.max(DEVIATION_MIN.powi(2)) * (1.0 + correlation) / (1.0 - correlation)
 }
 
-/// The statistic exceeds this in one of a thousand series without a change (Shao and Zhang 2010,
-/// table 1, of one parameter); a test compares the table's 5 % with white noise.
+/// The critical value, which the statistic exceeds in one of a thousand series without a change
+/// (Shao and Zhang 2010, table 1, for one parameter). A test compares the table's value for 5 %
+/// with white noise.
 pub(super) const CRITICAL: f64 = 121.9;
 
 /// Returns the statistic for a change of the mean between `values[..at]` and `values[at..]`;
-/// infinite if neither side varies and they differ.
+/// infinite if neither side varies and their means differ.
 ///
-/// It is the squared centred sum of the first `at` values, divided by the same sum over all parts
-/// of either side. Both grow with the long-run variance, which thus cancels out (Shao and Zhang:
-/// Testing for Change Points in Time Series, Journal of the American Statistical Association 105,
-/// 2010). A drifting side makes the denominator large, so only a change larger than the drift
-/// counts.
+/// The statistic is the squared centred sum of the first `at` values, divided by the same sum over
+/// all parts of either side. Both sums grow with the long-run variance, which thus cancels out
+/// (Shao and Zhang: Testing for Change Points in Time Series, Journal of the American Statistical
+/// Association 105, 2010). A drift within a side makes the denominator large, so only a change
+/// larger than the drift is significant.
 pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     let count = values.len() as f64;
     let (before, after) = values.split_at(at);
@@ -219,7 +224,7 @@ pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     if statistic.is_nan() { 0.0 } else { statistic }
 }
 
-/// Returns the sum of the squared partial sums of the values minus their mean.
+/// Returns the sum of the squared partial sums of the values' deviations from their mean.
 fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     let (count, total) =
         values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
@@ -231,11 +236,11 @@ fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     partial.sum()
 }
 
-/// The number of batches, each long enough to depend little on the previous one.
+/// The number of batches. Each is long enough to depend little on the previous one.
 const BATCHES: usize = 10;
 const BATCH_SAMPLES_MIN: usize = 3;
 
-/// Returns bytes and seconds at the start of a sample.
+/// Returns the number of bytes and the time in seconds at the start of a sample.
 fn begin(samples: &[Sample], at: usize) -> (u64, f64) {
     match at.checked_sub(1) {
         None => (0, 0.0),
@@ -243,7 +248,7 @@ fn begin(samples: &[Sample], at: usize) -> (u64, f64) {
     }
 }
 
-/// Returns the samples' bytes over their time; 0 if empty.
+/// Returns the bytes of the samples divided by their time; 0 for an empty range.
 pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
     if range.is_empty() {
         return 0.0;
@@ -252,7 +257,7 @@ pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
     (to.0 - from.0) as f64 / (to.1 - from.1).max(1e-9)
 }
 
-/// Returns the throughput of a range with a 95 % interval, by batch means: consecutive samples are
+/// Returns the throughput of a range with a 95 % interval, by batch means. Consecutive samples are
 /// correlated, but the throughputs of ten long batches hardly are (Law: Simulation Modeling and
 /// Analysis, 5th edition, 9.5.3). The median is taken over the batches.
 pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
@@ -263,7 +268,7 @@ pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
     stats::interval(&rates)
 }
 
-/// Returns how many samples end within this many bytes.
+/// Returns the number of samples that end within the first `end_bytes` bytes.
 pub(super) fn until(samples: &[Sample], end_bytes: u64) -> usize {
     samples.partition_point(|sample| sample.end_bytes <= end_bytes)
 }
@@ -347,7 +352,7 @@ mod rates_tests {
 
     #[test]
     fn a_rate_is_bytes_over_time_and_no_mean_of_rates() {
-        // 1 MB each: one takes 1 s, the other 3 s.
+        // Each sample is 1 MB. The first takes 1 s, the second 3 s.
         let samples = samples(&[1e6_f64.ln(), (1e6_f64 / 3.0).ln()]);
         assert!((rate(&samples, 0..2) - 0.5e6).abs() < 1.0);
         assert!((rate(&samples, 1..2) - 1e6 / 3.0).abs() < 1.0);

@@ -1,14 +1,14 @@
-//! Findings on a device during a long stream of writes.
+//! Findings on a device that writes a long stream.
 
 use wrote_jobs::findings::{Evidence, Longer, longer};
 use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
-/// A variation below this fraction of the mean, after a cliff, looks like a limit..
+/// The throughput after a cliff looks limited if its variation is below this fraction of the mean..
 const LIMITED_VARIATION_MAX: f64 = 0.02;
-/// ..if the variation before the cliff was larger by more than this factor.
+/// ..and if the variation before the cliff was larger by more than this factor.
 const EVENER_FACTOR: f64 = 3.0;
-/// With fewer samples after a cliff the variation is unknown.
+/// The minimum number of samples after a cliff for a known variation.
 const LIMITED_SAMPLES_MIN: usize = 20;
 
 pub(crate) fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -65,7 +65,8 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
         .into()
 }
 
-/// Returns the variation after the last change, if it is small and much smaller than before.
+/// Returns the variation after the last change, if it is small and much smaller than before the
+/// change.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
     let before = sustained.changes.iter().rev().nth(1).map_or(0, |change| change.at_bytes);
@@ -147,7 +148,7 @@ mod tests {
     use wrote_result::document::Severity;
     use wrote_result::document::{Interval, Sample, SteadyState, Target};
 
-    /// Returns a row whose samples of 1 GB each have these throughputs.
+    /// Returns a row with samples of 1 GB each, which have these throughputs.
     fn long(throughputs_gb_per_s: &[f64], changes_at: &[usize]) -> Row {
         let mut end_s = 0.0;
         let sample = |(number, gb_per_s): (usize, &f64)| {
@@ -230,12 +231,13 @@ mod tests {
                        50.0 s. Row: sustained/direct-io_uring";
         assert!(text.starts_with("Too short to show a slowdown: none within 2.00 GB"));
         assert!(text.ends_with(command), "{text}");
-        // Less if the file system has less room, and nothing if it has hardly more.
+        // The size is smaller if the file system has less free space, and is not named if it has
+        // hardly more.
         (target.capacity_bytes, target.free_bytes) = (40_000_000_000, 20_000_000_000);
         assert!(told(&target).text.contains("--size 15G` writes more, in about 7.50 s"));
         target.free_bytes = 6_000_000_000;
         assert!(!told(&target).text.contains("--size"));
-        // The page cache never slows down like a drive.
+        // The page cache never slows down as a drive does.
         let in_memory =
             Evidence { in_memory: true, ..evidence(&target, std::slice::from_ref(&row)) };
         assert!(!find(&in_memory)[0].text.contains("--size"));

@@ -4,14 +4,14 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use wrote_result::document::Sample;
 
-/// The noise of a throughput's logarithm.
+/// The noise in the logarithm of a throughput.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     /// The standard deviation of all values.
     pub deviation: f64,
     /// The correlation with the previous value.
     pub correlation: f64,
-    /// The fraction of values that are spikes: much slower than the others.
+    /// The fraction of the values that are spikes, which are much slower than the other values.
     pub spikes_share: f64,
 }
 
@@ -22,7 +22,7 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// Returns `count` values around 0, determined by the seed.
+    /// Returns `count` values around 0, which the seed determines.
     pub(super) fn series(&self, seed: u64, count: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let fresh = (1.0 - self.correlation.powi(2)).sqrt() * self.deviation;
@@ -47,7 +47,7 @@ fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// Returns levels, each of the given length.
+/// Returns a series of levels, each with its length.
 pub(super) fn step(count: usize, levels: &[(usize, f64)]) -> Vec<f64> {
     let all: Vec<f64> =
         levels.iter().flat_map(|(length, level)| std::iter::repeat_n(*level, *length)).collect();

@@ -15,7 +15,7 @@ use wrote_result::document::{Row, Sample, SteadyState, Sustained};
 use wrote_result::{Error, Stop};
 
 const PART: &str = "data";
-/// How often the pause checks for a stop.
+/// The interval at which the pause checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Work for Run {
@@ -26,7 +26,8 @@ impl Work for Run {
         run
     }
 
-    /// Writes continuously. If the writes became slow, lets the device rest and measures again.
+    /// Writes continuously. If the writes have become slow, lets the device rest and measures
+    /// again.
     fn run(
         &mut self,
         row: &Row,
@@ -41,7 +42,7 @@ impl Work for Run {
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
         let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
-        // Of several ranks, only some may have slowed down.
+        // If there are several ranks, only some of them may have slowed down.
         let recovers = !self.idle.is_zero() && !site.peers.are_many();
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| recovers) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
@@ -70,12 +71,12 @@ impl Work for Run {
 }
 
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {
-    // The run created the file in its own folder.
+    // The run created the file in its folder.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     site.run_jobs(std::slice::from_ref(spec), permissions, part)
 }
 
-/// Pauses without writing.
+/// Pauses for the time `idle`, and reports the progress.
 fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     let (begin, mut told) = (Instant::now(), Duration::ZERO);
     loop {
@@ -92,7 +93,7 @@ fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     }
 }
 
-/// Reports a part's progress as progress of the whole.
+/// Reports the progress of a part as progress of the whole.
 struct Part<'a, 'b> {
     ticker: &'a mut Ticker<'b>,
     of_whole: Range<f64>,
@@ -115,7 +116,7 @@ impl Watcher for Part<'_, '_> {
     }
 }
 
-/// Returns the samples between the marks.
+/// Returns the samples between consecutive marks.
 fn samples(marks: &[Mark]) -> Vec<Sample> {
     let before = std::iter::once(Mark::default()).chain(marks.iter().copied());
     let sample = |(from, to): (Mark, &Mark)| Sample {
@@ -146,7 +147,8 @@ fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     sustained
 }
 
-/// Returns the samples of the burst: from the last change before the first cliff, up to the cliff.
+/// Returns the range of the burst's samples: from the last change before the first cliff, up to
+/// that cliff.
 fn burst(sustained: &Sustained) -> Range<usize> {
     let samples = &sustained.samples;
     let end = sustained.cliffs().next().or(sustained.changes.first());
@@ -155,7 +157,8 @@ fn burst(sustained: &Sustained) -> Range<usize> {
     until(samples, before.map_or(0, |change| change.at_bytes))..until(samples, end_bytes)
 }
 
-/// Returns the bytes of the burst; `None` without a cliff, as there is nothing to recover.
+/// Returns the number of bytes in the burst; `None` without a cliff, because nothing can then
+/// recover.
 fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     sustained.cliffs().next()?;
     let burst = burst(sustained);
@@ -163,9 +166,9 @@ fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     Some(end(burst.end) - if burst.start == 0 { 0 } else { end(burst.start) })
 }
 
-/// The run is divided into the maximum number of rounds of SNIA's tests.
+/// The number of rounds into which a run is divided: the maximum number in SNIA's tests.
 const ROUNDS: usize = 25;
-/// With fewer samples, some rounds would be empty.
+/// The minimum number of samples. With fewer, some rounds would be empty.
 const SAMPLES_MIN: usize = ROUNDS;
 /// The number of consecutive rounds that are examined together.
 const WINDOW: usize = 5;
@@ -173,14 +176,14 @@ const WINDOW: usize = 5;
 const RANGE_SHARE_MAX: f64 = 0.20;
 /// The maximum change of the least-squares line over the rounds, as a fraction of the mean.
 const SLOPE_SHARE_MAX: f64 = 0.10;
-/// Equal sums of doubles may differ in their last digits.
+/// The tolerance for sums of doubles that are equal but for their last digits.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the verdict on a run; `None` if it has too few samples.
+/// Returns the verdict on whether a run reached a steady state; `None` if it has too few samples.
 ///
-/// The rule comes from SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
-/// State Verification"). Rounds that start before `from_s` are ignored: in SNIA's procedure the
-/// device is past its burst before the first round.
+/// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
+/// State Verification"). Rounds that start before `from_s` are ignored, because in SNIA's procedure
+/// the device has used up its burst before the first round.
 pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyState> {
     if samples.len() < SAMPLES_MIN {
         return None;
@@ -197,7 +200,8 @@ pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyStat
     Some(judge(rounds, first))
 }
 
-/// Returns the first five steady rounds from index `first` on; or the last five.
+/// Returns the verdict on the first five steady rounds from index `first` on, or else on the last
+/// five rounds.
 fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     let last = rounds.len() - WINDOW;
     let steady = (first..=last).find(|begin| {
@@ -216,8 +220,8 @@ fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     }
 }
 
-/// Returns the range of the values and the change of their least-squares line, as fractions of
-/// their mean.
+/// Returns the range of the values, and the change of their least-squares line, both as fractions
+/// of the mean.
 fn shares(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = (values.iter().sum::<f64>() / count).max(f64::MIN_POSITIVE);
@@ -295,7 +299,7 @@ mod steady_tests {
     fn a_fifth_of_the_mean_between_the_greatest_and_the_least_is_steady_and_more_is_not() {
         assert_eq!(reached(&[100.0, 90.0, 100.0, 110.0, 100.0]), Some((1, 5)));
         assert_eq!(reached(&[100.0, 90.0, 100.0, 110.1, 100.0]), None);
-        // The line is level; only the range exceeds its limit.
+        // The line is level, so only the range exceeds its limit.
         let verdict = judge(vec![101.95, 92.0, 112.1, 92.0, 101.95], 0);
         assert!(!verdict.reached && verdict.slope_share < 1e-9, "{verdict:?}");
     }
@@ -315,7 +319,7 @@ mod steady_tests {
         let falling: Vec<f64> = (0..9).map(|round| 900.0 - 100.0 * f64::from(round)).collect();
         let verdict = judge(falling, 0);
         assert_eq!((verdict.reached, verdict.first_round, verdict.last_round), (false, 5, 9));
-        // 500 to 100: mean 300.
+        // The values fall from 500 to 100; their mean is 300.
         assert!((verdict.range_share - 4.0 / 3.0).abs() < 1e-9);
         assert!((verdict.slope_share - 4.0 / 3.0).abs() < 1e-9);
     }
@@ -332,7 +336,7 @@ mod steady_tests {
         let round_s = samples[499].end_s / 25.0;
         assert!(verdict.reached);
         assert!(f64::from(verdict.first_round - 1) * round_s >= cliff_s, "{verdict:?}");
-        // So late that no five rounds follow.
+        // The cliff is so late that no five rounds follow it.
         assert!(!steady_state(&samples, round_s * 21.0).unwrap().reached);
     }
 

@@ -9,11 +9,11 @@ use wrote_result::document::{Advice, Answer, Row, SourceCache};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// A way that may be advised.
+/// A method that may be recommended.
 struct Advised {
     row: &'static str,
     action: &'static str,
-    /// The way in a few words.
+    /// A short description of the method.
     how: &'static str,
     /// The function whose body is shown.
     function: &'static str,
@@ -59,9 +59,9 @@ const WAYS: [Advised; 8] = [
     advised_way("ways/file/copy-dropped", COPY, COPY_HOW, "copy"),
 ];
 
-/// The purpose that other languages have code for.
+/// The purpose for which there is code in other languages.
 const WRITING: &str = "writing a file";
-/// The row that shows whether a fast write went to memory.
+/// The row of a method without a flush.
 const UNFLUSHED: &str = "ways/file/fs-write";
 
 const STREAM: &str = "Read into a buffer of 8 MiB and write_all from it; sync_all at the end";
@@ -69,8 +69,8 @@ const STREAM_HOW: &str = "8 MiB at once, sync_all";
 const COPY: &str = "Copy by wrote::copy";
 const COPY_HOW: &str = "wrote::copy";
 
-/// Advises how to write and how to copy, among the ways that survive power loss. Without at least
-/// two measured ways there is no advice.
+/// Recommends how to write a file and how to copy one, among the methods that survive a power loss.
+/// Without at least two measured methods, there is no recommendation.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let [written, copied] = durable(evidence);
     [(WRITING, written), ("copying a file", copied)].map(|(purpose, rows)| {
@@ -87,7 +87,8 @@ pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     })
 }
 
-/// Answers how fast a file is written and copied durably, and how fast if it may be lost.
+/// Answers how fast a file is written and copied durably, and how fast it is written if it may be
+/// lost.
 pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     let answer = |question: &str, row: &Row, how: &str| Answer {
         question: question.into(),
@@ -106,7 +107,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     durable.chain(lost).collect()
 }
 
-/// Returns the rows of files written, and of files copied, that survive power loss.
+/// Returns the rows of written files, and of copied files, that survive a power loss.
 fn durable<'a>(evidence: &Evidence<'a>) -> [Vec<&'a Row>; 2] {
     let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
@@ -114,7 +115,8 @@ fn durable<'a>(evidence: &Evidence<'a>) -> [Vec<&'a Row>; 2] {
         };
         evidence.rows.iter().filter(is_of).collect()
     };
-    // Prefers uncached files, as copied in practice; a cached copy ends at once.
+    // Copies of uncached files are preferred, because they occur in practice, and copies of cached
+    // files take no time.
     let copies = match of(Some(SourceCache::Dropped)) {
         dropped if dropped.len() >= 2 => dropped,
         _ => of(Some(SourceCache::Warm)),

@@ -1,5 +1,5 @@
-//! Runs `dd`, if installed: zeros from `/dev/zero` into a file. It is a separate file because it is
-//! the only way that another program writes.
+//! Runs `dd`, if it is installed: it copies zeros from `/dev/zero` into a file. This is a separate
+//! file because no other method uses another program.
 
 use super::DD_BS_BYTES;
 use crate::child::{Limits, supervise};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop};
 
-/// The bytes of its messages to keep.
+/// The number of bytes of dd's messages to keep.
 const MESSAGES_BYTES: usize = 16 << 10;
 
-/// Writes `size_bytes` with dd, and returns its peak memory, if it was read in time. If the run
+/// Writes `size_bytes` with dd, and returns dd's peak memory if it was read in time. If the run
 /// ends early, dd is killed.
 pub(super) fn write(
     output: &Path,
@@ -25,10 +25,10 @@ pub(super) fn write(
         timeout: Duration::MAX,
         stdout_bytes_max: 0,
         stderr_bytes_max: MESSAGES_BYTES,
-        // Its shell would be inside the clock.
+        // The start of the keeper's shell would be part of the measured time.
         is_kept: false,
     };
-    // The peak only rises, so the last reading counts.
+    // The peak never falls, so the last reading decides.
     let mut peak_bytes = None;
     let ended = supervise(&mut command(output, size_bytes, direct), limits, stop, &mut |pid| {
         peak_bytes = usage::peak_memory_bytes_of(pid).or(peak_bytes);
@@ -39,7 +39,8 @@ pub(super) fn write(
     }
 }
 
-/// Returns why dd can't write like this; it writes one block to `output`, which must not exist.
+/// Returns the reason why dd can't write with these options; `None` if it can. It writes one block
+/// to `output`, which must not exist, and removes it.
 pub(super) fn why_not(output: &Path, direct: bool) -> Option<String> {
     let result = command(output, DD_BS_BYTES, direct).output();
     let _ = std::fs::remove_file(output);
@@ -65,10 +66,10 @@ fn command(output: &Path, size_bytes: u64, direct: bool) -> Command {
     command
 }
 
-/// Returns the message of a failed dd, or `failure` if it has none.
+/// Returns the message of a dd that failed, or `failure` if it printed none.
 fn complaint(failure: &str, stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
-    // Statistics about the copy follow even after a failure.
+    // Statistics on the copy follow even after a failure.
     let because = said.lines().find(|line| line.starts_with("dd: "));
     because.map_or_else(|| format!("dd {failure}"), str::to_owned)
 }
@@ -89,7 +90,7 @@ mod tests {
     fn a_dd_that_cannot_write_says_why_and_is_no_result() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no/file");
-        // If dd is not installed, that is the reason.
+        // If dd is not installed, the message says so.
         let because = why_not(&missing, false).unwrap();
         assert!(because.starts_with("dd"), "{because}");
         let error = write(&missing, DD_BS_BYTES, false, &Stop::new()).unwrap_err();

@@ -1,11 +1,12 @@
-//! Findings on whole files: where a copy's source came from, and how much memory a way takes.
+//! Findings on whole files: whether a copy's source was in memory, and how much memory a method
+//! takes.
 
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
 use wrote_result::document::{Finding, Row, Run, Severity, SourceCache, View};
 use wrote_result::stats::median;
 use wrote_result::units::{bytes, part};
 
-/// A copy's source came from memory if the device read less than this fraction of it.
+/// A copy's source was in memory if the device read less than this fraction of it.
 const READ_SHARE_MIN: f64 = 0.9;
 /// A copy takes constant memory if its peak is less than this fraction of the file.
 const CONSTANT_SHARE_MAX: f64 = 0.5;
@@ -18,7 +19,8 @@ fn total(row: &Row, figure: fn(&Run) -> u64) -> u64 {
     row.runs.iter().map(figure).sum()
 }
 
-/// Returns the copies with counters, with their source's size and the bytes that the device read.
+/// Returns the copies that have counters, each with the size of its source and the number of bytes
+/// that the device read.
 fn copies<'a>(evidence: &'a Evidence) -> Vec<(&'a Row, u64, u64)> {
     // Many small files are read for other reasons.
     let counted = |row: &&'a Row| {
@@ -67,7 +69,7 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
          cache show the speed of a file that is not in memory",
         part(file_bytes - read_bytes, file_bytes),
     );
-    // A warm source is supposed to come from memory.
+    // A warm source is supposed to be read from memory.
     let wanted = |row: &&Row| row.settings.asked.source_cache == Some(SourceCache::Warm);
     let severity = if rows.iter().all(wanted) { Severity::Info } else { Severity::Warning };
     Finding::new("read-from-memory", severity, text)
@@ -78,7 +80,7 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the rows and the sums of their figures; `None` without rows.
+/// Returns the rows and the sums of their figures; `None` if there are no copies.
 fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u64)> {
     if copies.is_empty() {
         return None;
@@ -88,7 +90,8 @@ fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u6
     Some((rows, source, copies.iter().map(|(.., read)| read).sum()))
 }
 
-/// Returns the median peak of a whole-file row. For other rows the peak is the process's.
+/// Returns the median memory peak of a whole-file row. For other rows, the peak is that of the
+/// whole process.
 fn peak_bytes(row: &Row) -> Option<u64> {
     let peaks = row.runs.iter().filter_map(|run| run.max_rss_bytes);
     let peaks: Vec<f64> = peaks.map(|bytes| bytes as f64).collect();
@@ -102,7 +105,7 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
         source_bytes(row) > 0 && (*peak as f64) < CONSTANT_SHARE_MAX * row.bytes_per_run as f64
     };
     let (copy, copy_peak_bytes) = peaks().filter(constant).min_by_key(|(_, peak)| *peak)?;
-    // Files shorter than the copy's use little memory anyway.
+    // Files that are shorter than the copy's file take little memory anyway.
     let growing: Vec<(&Row, u64)> =
         peaks().filter(grows).filter(|(row, _)| row.bytes_per_run >= copy.bytes_per_run).collect();
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
@@ -136,7 +139,7 @@ mod tests {
     const GB: u64 = 1_000_000_000;
     const RATES: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
 
-    /// Returns a whole-file row of 1 GB with this peak memory.
+    /// Returns a row of a whole file of 1 GB with this memory peak.
     fn way(name: &str, max_rss_bytes: u64) -> Row {
         let mut row = row(&format!("ways/{name}"), "power-loss", &RATES);
         (row.latency_ns, row.view) = (None, Some(View::Files));
@@ -144,8 +147,8 @@ mod tests {
         row
     }
 
-    /// Returns a copy in constant memory, whose device read `device_read_bytes` of its source in
-    /// each run.
+    /// Returns a copy that takes constant memory. The device read `device_read_bytes` of its source
+    /// in each run.
     fn copy(name: &str, device_read_bytes: u64) -> Row {
         let mut row = way(name, 20_000_000);
         row.settings.effective.source_cache = Some(SourceCache::Warm);
@@ -213,7 +216,8 @@ mod tests {
         assert_eq!(finding.evidence["rows"], json!(["ways/fs-write"]));
         assert_eq!(finding.evidence["copy_max_rss_bytes"], json!(20_000_000));
         assert!(finding.text.contains("1.00 GB for 1.00 GB"), "{}", finding.text);
-        // Only the copy, a peak of the whole process, and no peak figure.
+        // Three cases without a finding: only the copy, a peak of the whole process, and no figure
+        // for the peak.
         assert!(found(&evidence(&target, &rows[1..]), "memory-grows").is_none());
         let mut of_process = rows.clone();
         (of_process[0].latency_ns, of_process[0].view) = (Some(Default::default()), None);

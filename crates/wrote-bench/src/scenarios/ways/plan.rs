@@ -1,4 +1,4 @@
-//! The rows of the requested ways, and the size of their files.
+//! The rows of the requested methods, and the sizes of their files.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::calibration::Wanted;
@@ -12,13 +12,13 @@ const QUESTION: &str =
     "How fast is a whole file written by each usual way, and what does the way cost?";
 const MIB: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// The minimum on any disk: less would disappear in its caches.
+/// The minimum file size on any disk. A smaller file would disappear in the disk's caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
-/// The maximum number of bytes of a chunk row: enough to distinguish sizes.
+/// The maximum number of bytes of a row of chunks, enough to show differences between sizes.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
-/// The writing time of all runs together at the measured speed.
+/// The time that all runs together write, at the measured speed.
 const ALL_RUNS_S: f64 = 60.0;
-/// The assumed speed of the disk before it is known.
+/// The assumed speed of a disk before it is measured.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 
 /// The file sizes.
@@ -26,18 +26,18 @@ const USUAL_BYTES_PER_S: f64 = 1e9;
 pub(super) struct Sizes {
     /// The size of the source, and of each whole file.
     pub file_bytes: u64,
-    /// The size of each file of the chunks workload.
+    /// The size of each file in the workload of chunks.
     pub chunk_bytes: u64,
 }
 
-/// The rows' ways and sizes. The module `rounds` makes the runs.
+/// The methods and the sizes of the rows. The module `rounds` makes the runs.
 pub(super) struct Runs {
     pub ways: Vec<&'static Way>,
     pub sizes: Sizes,
 }
 
-/// Plans the requested rows, if any. Measured only on request, because the ladder alone takes a
-/// minute.
+/// Plans the requested rows; `None` if there are none. The scenario is measured only on request,
+/// because the ladder alone takes a minute.
 pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
     within(call, host::memory().bytes)
 }
@@ -50,7 +50,7 @@ fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan<'static>>, Error
     let runs = call.common.runs.unwrap_or(RUNS);
     let largest_bytes = largest_bytes(call, &ways, runs, memory_bytes)?;
     target::check_room(2 * largest_bytes, largest_bytes, call.target)?;
-    // In practice the kernel kills programs that take that much (W8).
+    // In practice, the kernel kills programs that take so much memory (W8).
     let largest = Sizes::of_file(largest_bytes);
     let fits = |way: &&Way| !way.kind.holds_input() || largest.of(way) <= memory_bytes / 2;
     let (ways, too_large): (Vec<&Way>, Vec<&Way>) = ways.into_iter().partition(fits);
@@ -79,7 +79,7 @@ fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan<'static>>, Error
     Ok(Some(Plan {
         left_out: too_large.iter().map(|way| (way.name.into(), because.into())).collect(),
         runs,
-        // The source, and the file of a run.
+        // The source and the file of a run exist at the same time.
         space_bytes: 2 * largest_bytes,
         prepared_bytes: sizes.file_bytes,
         wants: Wanted::Stream,
@@ -87,7 +87,7 @@ fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan<'static>>, Error
     }))
 }
 
-/// Returns the maximum file size; the exact one if requested.
+/// Returns the maximum size of a file, or the exact size if one is requested.
 fn largest_bytes(call: &Call, ways: &[&Way], runs: u32, memory_bytes: u64) -> Result<u64, Error> {
     let wear = call.common.written_bytes_max(call.target);
     let usual = FILE_BYTES_MAX
@@ -101,19 +101,19 @@ fn largest_bytes(call: &Call, ways: &[&Way], runs: u32, memory_bytes: u64) -> Re
     }
 }
 
-/// Returns the sizes on a disk of this speed.
+/// Returns the sizes of the files on a disk of this speed.
 fn sizes(ways: &[&Way], runs: u32, largest_bytes: u64, bytes_per_s: f64) -> Sizes {
     let wanted = file_bytes_of((bytes_per_s * ALL_RUNS_S) as u64, ways, runs);
     let wanted = wanted.max(FILE_BYTES_MIN).min(largest_bytes);
-    // Whole chunks, if there is more than one.
+    // A file that holds more than one chunk is a multiple of whole chunks.
     let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
     Sizes::of_file(wanted / unit * unit)
 }
 
-/// Returns the file size if all runs and the source together write `bytes`.
+/// Returns the size of each file with which all runs and the source together write `bytes`.
 fn file_bytes_of(bytes: u64, ways: &[&Way], runs: u32) -> u64 {
     let count = |workload: &str| ways.iter().filter(|way| way.workload == workload).count() as u64;
-    // Below the largest size, a chunk file is as long as any other.
+    // Below its maximum size, a file of chunks is as long as any other file.
     let of = |files: u64| bytes / (files * u64::from(runs) + 1);
     let all = of(count(FILE) + count(CHUNK));
     if all < CHUNK_BYTES_MAX { all } else { of(count(FILE) + count(CHUNK) / 4) }
@@ -145,7 +145,7 @@ mod tests {
         plan(&asked(only)).unwrap().rows.into_iter().map(|spec| spec.row.name).collect()
     }
 
-    /// Plans for a disk of this speed.
+    /// Returns the plan for a disk of this speed.
     fn plan_at(request: &Asked, bytes_per_s: f64) -> Plan<'static> {
         let flush = Duration::from_millis(1);
         let speed = Calibration { bytes_per_s, flush, ..Calibration::default() };
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_fast_disk_gets_a_gibibyte_and_a_slow_one_what_it_takes_in_a_minute() {
-        // A number of runs is an amount, which lifts the default byte limit.
+        // A requested number of runs is an amount, which lifts the default limit of bytes.
         let request = Asked { runs: Some(5), ..asked(&["ways"]) };
         let fast = plan_at(&request, 10e9);
         assert_eq!((fast.rows[0].bytes_max, fast.rows[23].bytes_max), (GIB, GIB / 4));
@@ -243,7 +243,7 @@ mod tests {
         let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert!(left.contains(&"ways/file/fs-write") && left.contains(&"ways/file/writer"));
         assert!(plan.rows.iter().any(|spec| spec.row.name == "ways/file/stream-8m"));
-        // Chunk files are shorter.
+        // Files of chunks are shorter, so no row of chunks is left out.
         assert!(left.iter().all(|name| name.starts_with("ways/file/")), "{left:?}");
     }
 }

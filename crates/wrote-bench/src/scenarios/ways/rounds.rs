@@ -1,4 +1,5 @@
-//! One run of each way: creates the source, times the way, and measures its cost.
+//! One run of each method: creates the source, measures the time of the method, and measures its
+//! cost.
 
 use super::plan::Runs;
 use super::write::{self, Task};
@@ -47,7 +48,7 @@ impl Work for Runs {
     }
 }
 
-/// Returns the file that copies read, and whose bytes the other ways write.
+/// Returns the file that copies read, and whose bytes the other methods write.
 fn source(site: &Site) -> PathBuf {
     site.file("source", 0)
 }
@@ -62,7 +63,7 @@ struct Files<'a> {
     output: PathBuf,
 }
 
-/// Writes the source: random, durable bytes.
+/// Writes the source, which consists of random bytes, and makes it durable.
 fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
     let made = Error::at(input, "create");
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
@@ -71,7 +72,7 @@ fn make_source(bytes: u64, input: &Path, site: &Site) -> Result<(), Error> {
 }
 
 impl Files<'_> {
-    /// Runs a way once, keeping its file.
+    /// Runs a method once, and keeps its file.
     fn run(&self, way: &Way, size_bytes: u64) -> Result<OneRun, Error> {
         let mut effective = way.asked(size_bytes);
         let mut fallbacks = Vec::new();
@@ -94,7 +95,7 @@ impl Files<'_> {
         let task = self.task(&[], size_bytes);
         let (peak, run) = clocked(&self.site.timer()?, Usage::of_children, || {
             let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
-            // dd flushes no folder; a program that wants its file to last adds that.
+            // dd flushes no folder. A program that wants its file to last also flushes the folder.
             if !direct {
                 task.sync_name()?;
             }
@@ -103,8 +104,9 @@ impl Files<'_> {
         Ok(Run { max_rss_bytes: peak, ..run })
     }
 
-    /// Runs a way within this process. Its peak memory includes input read before the clock starts,
-    /// which a real program would hold too. Not used for `Writer`, which takes its input in pieces.
+    /// Runs a method within this process. The peak memory includes the input that is read before
+    /// the clock starts, because a real program would hold that input, too. For `Writer`, which
+    /// receives its input in pieces, the peak is not used.
     fn ours_or_theirs(
         &self,
         kind: Kind,
@@ -146,7 +148,7 @@ impl Files<'_> {
     }
 }
 
-/// Reads the first `bytes` of a file into memory.
+/// Reads the first `bytes` bytes of a file into memory.
 fn read_whole(path: &Path, bytes: u64) -> Result<Vec<u8>, Error> {
     let failed = Error::at(path, "read");
     let mut whole = Vec::with_capacity(bytes as usize);

@@ -1,4 +1,4 @@
-//! Common ways of writing a file in Rust.
+//! Common methods of writing a file in Rust.
 
 use super::Kind;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ const CONSTANT: u8 = 0xAB;
 
 pub(super) struct Task<'a> {
     pub input: &'a Path,
-    /// The source, if it was read before the clock started.
+    /// The bytes of the source, if they were read before the clock started.
     pub bytes: &'a [u8],
     pub size_bytes: u64,
     pub output: &'a Path,
@@ -26,18 +26,19 @@ impl Task<'_> {
         self.bytes.chunks(bytes as usize)
     }
 
-    /// Returns the function that makes the error of a call on the output.
+    /// Returns a function that converts the error of a call on the output.
     fn failed<E: Display>(&self, what: &str) -> impl Fn(E) -> Error + Copy {
         Error::at(self.output, what)
     }
 
     fn create(&self) -> Result<File, Error> {
-        // Every way creates its file like `File::create`; W7: an existing file belongs to another
-        // program.
+        // Every method creates its file as `File::create` does. W7: an existing file belongs to
+        // another program.
         File::create_new(self.output).map_err(self.failed("create"))
     }
 
-    /// Flushes the file and its folder: otherwise a new file may be gone after power loss.
+    /// Flushes the file and its folder. Without the folder, a power loss may remove the name of a
+    /// new file.
     fn sync(&self, file: &File) -> Result<(), Error> {
         file.sync_all().map_err(self.failed("fsync"))?;
         self.sync_name()
@@ -50,7 +51,7 @@ impl Task<'_> {
     }
 }
 
-/// Writes the file in one of the standard library's ways; ends early on request.
+/// Writes the file by one of the standard library's methods. Ends early if a stop is requested.
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {
@@ -129,7 +130,7 @@ impl Done {
     }
 }
 
-/// Writes everything through a `Writer` in pieces of `bytes`, and makes it durable.
+/// Writes all bytes through a `Writer`, in pieces of `bytes`, and makes the file durable.
 pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
     let mut writer = Writer::create(task.output)?;
     for piece in task.pieces(bytes) {
@@ -141,7 +142,7 @@ pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
     Ok(Done { effective: written.effective, direct })
 }
 
-/// Copies the source durably, without reflinks, which would move no data.
+/// Copies the source durably. Reflinks are off, because they would move no data.
 pub(super) fn copy(task: &Task) -> Result<Done, Error> {
     let stopped = || task.stop.is_requested();
     let mut watch =

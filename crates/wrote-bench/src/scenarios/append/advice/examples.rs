@@ -1,4 +1,4 @@
-//! Example code for short messages; the function bodies are shown as advice.
+//! Example code for short messages. The bodies of the functions are shown as advice.
 
 use std::error::Error;
 use std::path::Path;

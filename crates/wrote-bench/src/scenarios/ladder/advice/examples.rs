@@ -1,4 +1,5 @@
-//! Example code with this library: one file each, shown as compiled.
+//! Example code that uses this library, with a file for each example. It is shown as it is
+//! compiled.
 
 pub mod direct_file;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Example code for a small file; the function bodies are shown as advice.
+//! Example code for a small file. The body of the function is shown as advice.
 
 use std::error::Error;
 use std::path::Path;

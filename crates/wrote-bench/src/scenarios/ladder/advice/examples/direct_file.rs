@@ -1,4 +1,4 @@
-//! Records of one size over blocks written before, each durable before the next.
+//! Records of one size over blocks that were written earlier, each durable before the next one.
 
 use wrote::engine::Options;
 use wrote::{Disk, Error, FileOptions, Ioengine};

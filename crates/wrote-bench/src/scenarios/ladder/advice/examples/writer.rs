@@ -1,4 +1,4 @@
-//! A stream that goes past the page cache, durable at its end.
+//! A stream that bypasses the page cache and is durable at its end.
 
 use std::io::{Result, Write};
 

@@ -1,4 +1,4 @@
-//! A stream through the page cache, durable at its end.
+//! A stream through the page cache that is durable at its end.
 
 use std::io::{Result, Write};
 

@@ -1,4 +1,4 @@
-//! A stream that goes past the page cache, without a flush.
+//! A stream that bypasses the page cache, without a flush.
 
 use std::io::{Result, Write};
 
