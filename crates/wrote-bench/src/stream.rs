@@ -129,9 +129,9 @@ pub(crate) struct Past {
     pub bytes_per_s: f64,
 }
 
-/// Finds a burst that was used up between two runs, or within the first run. Every earlier run must
-/// be faster than every later run; for at least two rows, this must hold within the row. The later
-/// runs must make up at least a round.
+/// Finds a burst that was used up between two runs, or within the first run: every earlier run was
+/// faster than every later run, either among all runs, or among the runs of each row if there are
+/// at least two rows. The later runs make up at least a round.
 pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
     let times = |before: &[Past], after: &[Past], is_of: &dyn Fn(&&Past) -> bool| {

@@ -1,5 +1,5 @@
-//! Charts: each kind of chart in a room, drawn on a canvas that becomes SVG. This door
-//! only names them.
+//! Charts: a module for each kind of chart, drawn on a canvas that becomes SVG. This file only
+//! names the modules.
 
 mod axis;
 mod canvas;

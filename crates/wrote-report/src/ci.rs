@@ -1,4 +1,4 @@
-//! The report of a traced program for build machines: GitHub's annotations, SARIF and JUnit's XML.
+//! The report of a traced program for build servers: GitHub's annotations, SARIF, and JUnit's XML.
 
 use crate::text::plain;
 use crate::trace::{CHECK_FAILED, path, tested, verdict};
@@ -10,7 +10,7 @@ use wrote_result::document::{Finding, Severity};
 use wrote_result::quoted;
 use wrote_result::trace::{CrashState, Trace};
 
-/// Returns the failed crash state, then the findings.
+/// Returns the failed crash state as a finding, followed by the findings.
 fn messages(trace: &Trace) -> Vec<Finding> {
     let failed = trace.crash.iter().filter_map(|test| test.failed.as_ref());
     let failed = failed.map(|state| {
@@ -20,7 +20,7 @@ fn messages(trace: &Trace) -> Vec<Finding> {
     failed.chain(trace.findings.iter().cloned()).collect()
 }
 
-/// Returns the file and line of a message, where they are known.
+/// Returns the file and the line of a message, if they are known.
 fn place(trace: &Trace, message: &Finding) -> Option<(String, u64)> {
     let places = message.evidence.get("places")?.as_array()?;
     let mut calls = places.iter().filter_map(|place| place["calls"].as_array()).flatten();
@@ -28,7 +28,7 @@ fn place(trace: &Trace, message: &Finding) -> Option<(String, u64)> {
     Some((path(trace, file).to_owned(), line.parse().ok()?))
 }
 
-/// Returns the program's script: the first argument that is a file, or else the program.
+/// Returns the program's script: the first argument that is a file; otherwise the program.
 fn script(trace: &Trace) -> &str {
     let is_file = |word: &&String| Path::new(&trace.folder).join(word).is_file();
     let words = || trace.command.iter();
@@ -44,7 +44,7 @@ fn failure(state: &CrashState) -> String {
     format!("Crash state {number}, power lost {moment}: {told}. Fix: {fix}. Reproduce: {reproduce}")
 }
 
-/// Returns the words of a severity: GitHub's, and SARIF's.
+/// Returns the words for a severity: the word of GitHub, and that of SARIF.
 fn levels(severity: Severity) -> [&'static str; 2] {
     match severity {
         Severity::Critical => ["error"; 2],
@@ -53,7 +53,7 @@ fn levels(severity: Severity) -> [&'static str; 2] {
     }
 }
 
-/// Writes workflow commands: GitHub shows their messages next to the lines of a change.
+/// Writes workflow commands. GitHub shows their messages next to the lines of a change.
 pub fn write_github(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let data = |text: &str| plain(text).replace('%', "%25");
     let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
@@ -68,7 +68,7 @@ pub fn write_github(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}{}", plain(&verdict(trace)), plain(&tested))
 }
 
-/// Writes the messages as SARIF 2.1.0, which code scanning reads.
+/// Writes the messages as SARIF 2.1.0, a format that code scanning reads.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         messages.iter().map(|of| &of.id).unique().map(|id| json!({ "id": id })).collect();
     let result = |of: &Finding| {
         let [_, level] = levels(of.severity);
-        // GitHub takes no result without a place.
+        // GitHub accepts no result without a location.
         let (file, line) = place(trace, of).unwrap_or_else(|| (script(trace).to_owned(), 1));
         let (artifact, region) = (json!({ "uri": uri(&file) }), json!({ "startLine": line }));
         let place =
@@ -98,7 +98,7 @@ pub fn write_sarif(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Returns a path as a reference (RFC 3986).
+/// Returns a path as a URI reference (RFC 3986).
 fn uri(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let escaped = |byte| match is_plain(byte) {
@@ -108,8 +108,8 @@ fn uri(path: &str) -> String {
     path.bytes().map(escaped).collect()
 }
 
-/// Writes the outcome of a crash test by `check` as one test case of JUnit. `untested` is the
-/// reason why there was none.
+/// Writes the outcome of a crash test with `check` as one test case of JUnit. `untested` is the
+/// reason if there was no test.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ pub fn write_junit(
     )
 }
 
-/// Returns text for an attribute or element of XML.
+/// Returns text escaped for an attribute or an element of XML.
 fn xml(text: &str) -> String {
     let text = plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;")

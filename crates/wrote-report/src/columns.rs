@@ -1,4 +1,4 @@
-//! The columns of a table, for every format: one list for each view of rows.
+//! The columns of a table in every format, with one list of columns for each view of the rows.
 
 use crate::Format;
 use crate::figures::*;
@@ -9,14 +9,14 @@ use std::ptr;
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
-/// The part of the lowest latency's bar.
+/// The length of the bar for the lowest latency, as a part of the longest.
 const PART_MIN: f64 = 0.04;
-/// The name is broken into lines before an important column is dropped, but never into narrower
-/// lines.
+/// The minimum width of the name. The name is broken into lines before an important column is
+/// dropped, but never into narrower lines.
 const NAME_WIDTH_MIN: usize = 16;
-/// Columns are dropped before the name becomes narrower than this.
+/// The width of the name below which columns are dropped first.
 const NAME_WIDTH_EASY: usize = 28;
-/// The same of saves, whose names are short.
+/// The same two widths for saves, whose names are short.
 const SAVE_WIDTHS: (usize, usize) = (12, 16);
 
 /// Returns the table of the rows.
@@ -27,11 +27,11 @@ pub fn table(group: &Group) -> Table {
     Table { best, bars: bars(group), ..table }
 }
 
-/// Returns the bars of the rows. For saves the latency counts: a longer bar for a worse row would
-/// mislead.
+/// Returns the bars of the rows. Saves have none: they are compared by latency, and a longer bar
+/// for a worse row would mislead.
 fn bars(group: &Group) -> Option<Bars> {
-    // Compared within its level, because compared with the speed of memory every durable row would
-    // be a sliver.
+    // Each row is compared with the rows of its level. Compared with the speed of memory, every
+    // durable row would be a sliver.
     let of_level = |row: &&Row| {
         let level = group.rows.iter().filter(|other| other.survives == row.survives);
         row.throughput() / level.map(|other| other.throughput()).fold(0.0, f64::max)
@@ -46,8 +46,8 @@ fn bars(group: &Group) -> Option<Bars> {
     }
 }
 
-/// Returns the P99 on a logarithmic scale between the minimum and the maximum of the curve; 0 of a
-/// row without one.
+/// Returns the P99 on a logarithmic scale between the minimum and the maximum of the curve; 0 for a
+/// row without a P99.
 fn p99_part(group: &Group, row: &Row) -> f64 {
     let logarithm = |row: &Row| Some((row.latency()?.known_p99()?.max(1) as f64).ln());
     let all = || group.rows.iter().filter_map(|row| logarithm(row));
@@ -57,7 +57,7 @@ fn p99_part(group: &Group, row: &Row) -> f64 {
     PART_MIN + (1.0 - PART_MIN) * part
 }
 
-/// Returns the columns of a workload. The first one on a screen names the rows.
+/// Returns the columns of a workload. On a screen, the first column names the rows.
 fn columns(group: &Group) -> Vec<Column> {
     let of = Of(group);
     let columns = match group.view() {
@@ -70,7 +70,7 @@ fn columns(group: &Group) -> Vec<Column> {
     names(of).into_iter().chain(columns).collect()
 }
 
-/// The rows of a group, which its columns are made of.
+/// The rows of the group from which the columns are built.
 #[derive(Clone, Copy)]
 struct Of<'a>(&'a Group<'a>);
 
@@ -224,7 +224,7 @@ fn operations(of: Of) -> Vec<Column> {
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
     let has_torn = group.rows.iter().any(|row| row.torn.is_some());
     let mixes_bytes = is_of_files && group.common(|row| row.bytes_per_run).is_none();
-    // For small operations their rate matters more than their bytes or its interval.
+    // For small operations, their rate matters more than the bytes or the interval.
     let (keep, spread) = match group.is_counted() {
         true => (Keep::Last, Keep::If(1)),
         false => (Keep::Always, Keep::Last),
@@ -238,7 +238,7 @@ fn operations(of: Of) -> Vec<Column> {
         Text { mark, ..throughput(row).into() }
     };
     let bytes = |row: &Row| units::bytes(row.bytes_per_run);
-    // A screen has room for both costs; Markdown has the more informative one.
+    // A screen has space for both costs. Markdown shows the more informative one.
     let (per_op, per_gb) = if group.costs_by_operation() { (5, 8) } else { (8, 5) };
     let mut costs = [
         of.figures("CPU s/GB", Keep::If(per_gb), cpu_s_per_gb),

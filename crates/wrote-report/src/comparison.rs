@@ -1,4 +1,4 @@
-//! A comparison as text: the lines of all formats, the chart of its ratios, and its CSV.
+//! A comparison as text: the sections for all formats, the chart of its ratios, and its CSV.
 
 use crate::chart::{Dot, Frame, Reference, dots, ratio};
 use crate::csv::write_records;
@@ -17,18 +17,18 @@ use wrote_result::compare::{
 use wrote_result::document::Finding;
 use wrote_result::units::{self, significant, some_of};
 
-/// Names are broken into lines, but never into narrower ones.
+/// The minimum width of a name. Names are broken into lines, but never into narrower ones.
 const NAME_WIDTH_MIN: usize = 16;
-/// The verdict where the intervals overlap.
+/// The verdict if the intervals overlap.
 const NOT_FOUND: &str = "no difference found";
 
-/// The title over the warnings of both sides.
+/// The title of the warnings of both sides.
 pub const WARNINGS: &str = "Warnings";
 
-/// A line names at most this many rows, and counts the rest.
+/// The maximum number of rows that a line names. It counts the others.
 const NAMES_MAX: usize = 4;
 
-/// Returns the title of Markdown.
+/// Returns the title of the Markdown report.
 pub fn title(comparison: &Comparison) -> String {
     format!("{} against {}", comparison.new.name, comparison.old.name)
 }
@@ -85,7 +85,7 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     sections
 }
 
-/// The rows of one workload, or the rows with a line about their latency.
+/// The rows of one workload, or the rows whose latency is reported.
 pub struct Rows<'a> {
     pub title: String,
     pub lines: Vec<Line<'a>>,
@@ -93,7 +93,7 @@ pub struct Rows<'a> {
 
 /// A row in the words of a table.
 pub struct Line<'a> {
-    /// The row's name, without its workload's.
+    /// The name of the row, without the name of its workload.
     pub name: String,
     pub old: String,
     pub new: String,
@@ -101,7 +101,7 @@ pub struct Line<'a> {
 }
 
 impl Rows<'_> {
-    /// Returns the table of the lines. Its first column has the names, the last the verdicts.
+    /// Returns the table of the lines. Its first column contains the names, its last the verdicts.
     pub fn table(&self) -> Table {
         let (lines, always) = (&self.lines, Keep::Always);
         let told = |line: &Line| {
@@ -127,7 +127,7 @@ impl Rows<'_> {
     }
 }
 
-/// Returns the tables of a comparison: one for each workload, and one of latencies that differ.
+/// Returns the tables of a comparison: one for each workload, and one for the latencies.
 fn blocks(comparison: &Comparison) -> Vec<Rows<'_>> {
     let lines = comparison.rows.iter().map(|row| (row.workload.clone(), throughput(row)));
     let blocks = gathered(lines).into_iter().map(|(title, lines)| Rows { title, lines });
@@ -157,7 +157,7 @@ fn throughput(row: &RowComparison) -> Line<'_> {
     Line { name, old: figure(change.old), new: figure(change.new), change }
 }
 
-/// Returns the latency of a row where it differs, or is more informative than the throughput.
+/// Returns the latency of a row if it differs, or if it is more informative than the throughput.
 fn latency(row: &RowComparison) -> Option<Line<'_>> {
     let change = row.p99_latency_ns.as_ref()?;
     let differs = matches!(change.verdict, Verdict::Faster | Verdict::Slower);
@@ -170,7 +170,7 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
     })
 }
 
-/// Returns a sentence about the latencies that no table has.
+/// Returns a sentence about the latencies that no table contains.
 fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {
@@ -182,7 +182,7 @@ fn other_latencies(comparison: &Comparison) -> Option<String> {
     (!judged.is_empty()).then(told)
 }
 
-/// Returns text such as `0.94..1.01`; empty without an interval.
+/// Returns text such as `0.94..1.01`; empty if there is no interval.
 fn interval(change: &Change) -> String {
     match (change.ci95_low, change.ci95_high) {
         (Some(low), Some(high)) => format!("{}..{}", significant(low), significant(high)),
@@ -205,7 +205,8 @@ fn side(side: &Side) -> Vec<String> {
     known.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
-/// Returns the differences of the two documents. A line names its rows unless it is about all rows.
+/// Returns the differences between the two documents. A line names its rows unless it applies to
+/// all rows.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let of_rows = gathered(comparison.rows.iter().flat_map(|row| {
         row.differences.iter().map(move |difference| (difference, row.name.as_str()))
@@ -223,7 +224,7 @@ fn difference(difference: &Difference) -> String {
     format!("{}: {old} | {new}", difference.key)
 }
 
-/// Returns the rows that were not compared, one line for each reason.
+/// Returns the rows that were not compared, in one line for each reason.
 fn not_compared(comparison: &Comparison) -> Vec<String> {
     let reasons = comparison.not_compared.iter().map(|row| (reason(row), row.name.as_str()));
     let reasons = gathered(reasons).into_iter();
@@ -239,8 +240,8 @@ fn reason(row: &NotCompared) -> String {
     }
 }
 
-/// Returns the warnings of both sides, each with its side. A warning of both has the text of the
-/// new side: the figures in it are each side's own.
+/// Returns the warnings of both sides, each with the name of its side. For a warning that both
+/// sides have, returns the text of the new side, because the figures in the two texts may differ.
 fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
     let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);
@@ -256,7 +257,7 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
     olds.chain(news).collect()
 }
 
-/// The end of a column's name, and the figure of a change under it.
+/// The suffix of a column's name, and the function that returns the figure of a change.
 type NamedFigure = (&'static str, fn(&Change) -> String);
 
 const FIGURES: [NamedFigure; 8] = [
@@ -270,7 +271,7 @@ const FIGURES: [NamedFigure; 8] = [
     ("new_runs", |change| change.new_runs.to_string()),
 ];
 
-/// Writes the names, then a line for each row. A value that does not apply is empty.
+/// Writes a line of names, followed by a line for each row. A value that does not apply is empty.
 pub fn write_csv(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let names = ["scenario", "row", "new_row", "workload", "verdict", "by"].map(str::to_owned);
     let of = |measure: &str| FIGURES.map(|(figure, _)| format!("{measure}_{figure}"));
@@ -288,7 +289,7 @@ fn values(row: &RowComparison) -> Vec<String> {
         row.name.clone(),
         text(row.new_name.as_ref()),
         row.workload.clone(),
-        // A word of the format.
+        // This word is part of the format.
         verdict(row.verdict).replace(NOT_FOUND, "no detectable difference"),
         by.into(),
     ];
@@ -298,9 +299,9 @@ fn values(row: &RowComparison) -> Vec<String> {
     values
 }
 
-/// A chart shows at most this many rows; the table beneath has all.
+/// The maximum number of rows in a chart. The table below it contains all rows.
 const ROWS_MAX: usize = 60;
-/// Returns the class of a verdict.
+/// Returns the class for a verdict.
 pub fn class(of: Verdict) -> &'static str {
     match of {
         Verdict::Faster => "faster",

@@ -1,4 +1,4 @@
-//! The kinds of documents, and their texts in every format.
+//! The kinds of documents, and their text in every format.
 
 use crate::tree::{Role, Section};
 use crate::{
@@ -11,25 +11,26 @@ use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
 use wrote_result::trace::{CrashTest, Trace};
 
-/// A document.
+/// A document of any kind.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// A result of benchmarks or jobs, `wrote.result/1`.
+    /// The result of benchmarks or jobs, `wrote.result/1`.
     Result(Box<Document>),
     /// A comparison of two results, `wrote.compare/1`.
     Comparison(Box<Comparison>),
-    /// An examination of the doctor, `wrote.doctor/1`.
+    /// The result of `wrote doctor`, `wrote.doctor/1`.
     Examination {
         /// The document.
         of: Box<Examination>,
-        /// Whether texts have fine checks at length too, as pages do.
+        /// Whether texts show the details of checks that found nothing. HTML pages always do.
         all: bool,
     },
-    /// A traced program, `wrote.trace/1`.
+    /// The trace of a program, `wrote.trace/1`.
     Trace(Box<Trace>),
 }
 
-/// The answer comes first in one sentence, and last: a terminal then shows the end of the text.
+/// The order of the sections on a screen. The answer comes first, in one sentence, and last,
+/// because a terminal shows the end of a text.
 const ON_SCREEN: [Role; 8] = [
     Role::Headline,
     Role::Facts,
@@ -52,8 +53,8 @@ const ON_PAPER: [Role; 8] = [
 ];
 
 impl Content {
-    /// Writes the document, ending with a line feed. Examinations and traced programs have no CSV:
-    /// they are written as tables.
+    /// Writes the document, with a line feed at its end. Examinations and traces have no CSV
+    /// format, and are written as tables.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl Content {
         }
     }
 
-    /// Returns the title and the sections of Markdown.
+    /// Returns the title and the sections of the Markdown report.
     fn on_paper(&self) -> (String, Vec<Section<'_>>) {
         match self {
             Content::Result(of) => (result::title(of), ordered(result::sections(of), &ON_PAPER)),
@@ -97,7 +98,7 @@ impl Content {
     }
 }
 
-/// Writes the state of a crash test, if there is one, and its outcome.
+/// Writes the state of a crash test, if there is one, and the outcome.
 ///
 /// # Errors
 ///
@@ -106,7 +107,7 @@ pub fn write_crash_test(test: &CrashTest, to: Screen, out: &mut dyn Write) -> io
     screen::write(&trace::crash_test(test), to, out)
 }
 
-/// Writes a document whole, as pretty-printed JSON with a line feed at its end.
+/// Writes the whole document as pretty-printed JSON, with a line feed at its end.
 ///
 /// # Errors
 ///

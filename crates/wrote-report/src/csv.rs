@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use wrote_result::document::{Document, Latency, Row, Run, Scenario};
 
-/// The name of a column, and its value.
+/// The name of a column, and a value in it.
 type Field = (Cow<'static, str>, String);
 
-/// Writes a line of names, then a line for each run; without runs no line at all. All views have
-/// the same columns, so that one file can hold them all. A value that does not apply is empty, as
-/// is a P99 of too few operations. Names that begin with `row_` are figures of the row over all of
-/// its runs, repeated on each line.
+/// Writes a line of names, followed by a line for each run; nothing if there are no runs. All views
+/// have the same columns, so that one file can contain them all. A value that does not apply is
+/// empty, as is the P99 of too few operations. Columns whose names begin with `row_` contain
+/// figures of the row over all its runs, and repeat them on each line.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let rows = document
         .scenarios
@@ -28,8 +28,8 @@ pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     write_records(names.into_iter().chain(values), out)
 }
 
-/// Writes records as in RFC 4180, but with line feeds only, and with spaces in place of control
-/// characters.
+/// Writes records as RFC 4180 specifies, but with line feeds only, and with spaces instead of
+/// control characters.
 pub fn write_records(
     records: impl Iterator<Item = Vec<String>>,
     out: &mut dyn Write,
@@ -38,8 +38,8 @@ pub fn write_records(
     for record in records {
         lines.write_record(record.iter().map(|field| plain(field)))?;
     }
-    // Through memory, because the errors of the crate csv hide the kind of an I/O error, which
-    // distinguishes a closed pipe from a full disk.
+    // The text is built in memory, because the errors of the crate csv hide the kind of an I/O
+    // error, which distinguishes a closed pipe from a full disk.
     let text = lines.into_inner().map_err(|error| error.into_error())?;
     out.write_all(&text)
 }
@@ -88,8 +88,8 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
     fields.chain(durable).collect()
 }
 
-/// Returns the columns `NAME_ns_FIGURE` of these figures of a latency, and `NAME_count`; empty if
-/// there is none.
+/// Returns the columns `NAME_ns_FIGURE` for these figures of a latency, and `NAME_count`. The
+/// values are empty if there is no latency.
 fn latencies(name: &str, latency: Option<&Latency>, figures: &[&str]) -> Vec<Field> {
     let value = |of: &Latency, figure: &str| match figure {
         "min" => of.min.to_string(),

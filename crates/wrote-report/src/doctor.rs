@@ -1,17 +1,17 @@
-//! The report of an examination.
+//! The report of an examination by `wrote doctor`.
 
 use crate::paint::Tone;
 use crate::target;
 use crate::tree::{Block, Note, On, Remark, Remarks, Role, Section, Style, Weight};
 use wrote_result::doctor::{Check, Examination, State};
 
-/// Returns the title of Markdown.
+/// Returns the title of the Markdown report.
 pub fn title(examination: &Examination) -> String {
     format!("wrote doctor {}", examination.target.path)
 }
 
-/// Returns the sections of a screen, which begins with the answer. It shows the end of a long text,
-/// so the most important part comes last.
+/// Returns the sections for a screen. They begin with the answer. A screen shows the end of a long
+/// text, so the most important section comes last.
 pub fn on_screen(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     let mut sections = sections(examination, all);
     sections[1..=CHAPTERS.len()].reverse();
@@ -21,14 +21,14 @@ pub fn on_screen(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     sections
 }
 
-/// Returns the sections of Markdown, which begins with the answer.
+/// Returns the sections of the Markdown report, which begin with the answer.
 pub fn on_paper(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     let mut sections = sections(examination, all);
     sections[1..=CHAPTERS.len() + 1].rotate_right(1);
     sections
 }
 
-/// Returns the sections of an examination. `all` has fine checks at length too.
+/// Returns the sections of an examination, with the details of checks that found nothing if `all`.
 pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     let facts = target::facts(&examination.target, &examination.host);
     let mut sections = vec![Section::facts("Disk and machine", facts)];
@@ -52,7 +52,7 @@ pub fn sections(examination: &Examination, all: bool) -> Vec<Section<'_>> {
     sections
 }
 
-/// Returns a check with the facts before and after its commands.
+/// Returns a check with the facts that come before and after its commands.
 fn remark(check: &Check) -> Remark {
     // A setting that is fine needs no command.
     let change = check.change.as_ref().filter(|_| check.state != State::Fine);
@@ -81,7 +81,7 @@ fn remark(check: &Check) -> Remark {
     }
 }
 
-/// The states, the worst first, with the titles of their chapters.
+/// The states, from the worst to the best, with the titles of their chapters.
 const CHAPTERS: [(State, &str); 4] = [
     (State::Risk, "Risks"),
     (State::Advice, "Advice"),
@@ -92,12 +92,13 @@ const CHAPTERS: [(State, &str); 4] = [
 /// The title of the checks that found nothing.
 pub const FINE: &str = "Fine";
 
-/// Returns the checks of this outcome.
+/// Returns the checks with this outcome.
 fn of(examination: &Examination, state: State) -> Vec<&Check> {
     examination.checks.iter().filter(|check| check.state == state).collect()
 }
 
-/// Returns the number of checks of each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20 fine`.
+/// Returns the number of checks with each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20
+/// fine`.
 pub fn summary(examination: &Examination) -> String {
     let count = |state| of(examination, state).len();
     let counted = |count: usize, one: &str, more: &str| match count {
@@ -113,7 +114,7 @@ pub fn summary(examination: &Examination) -> String {
     .join(", ")
 }
 
-/// Returns the check's name, with its device: `scheduler of vda`.
+/// Returns the name of the check, with its device: `scheduler of vda`.
 fn name(check: &Check) -> String {
     match &check.device {
         Some(device) => format!("{} of {device}", check.id),

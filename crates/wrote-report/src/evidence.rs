@@ -1,18 +1,18 @@
-//! The evidence of findings in words: the figures of a finding with their units, and the rows that
-//! they belong to. It is a separate file because texts and pages of every kind may show evidence.
+//! The evidence of findings in words: the figures with their units, and the rows that they belong
+//! to. It is a separate file because texts and pages of every kind may show evidence.
 
 use crate::figures::per_second;
 use itertools::Itertools;
 use serde_json::Value;
 use wrote_result::units;
 
-/// Returns the words of a key, without the unit that its figure has: `foreign share`.
+/// Returns the words of a key, without the unit that is shown with the figure: `foreign share`.
 pub fn label(key: &str) -> String {
     let kept = key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_s")).unwrap_or(key);
     kept.replace("_ns", "").replace('_', " ")
 }
 
-/// Returns the value of a key in words. An object has a line for each row that it names.
+/// Returns the value of a key in words. For an object, returns a line for each row that it names.
 pub fn told(key: &str, value: &Value) -> String {
     let Value::Object(rows) = value else { return part(key, value) };
     rows.iter().map(|(row, value)| format!("{row}: {}", part(key, value))).join("\n")
@@ -31,7 +31,7 @@ fn part(key: &str, value: &Value) -> String {
     }
 }
 
-/// Returns a figure in the unit that its key ends with.
+/// Returns a figure with the unit that the end of its key names.
 fn figure(key: &str, value: f64) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|end| key.ends_with(end));
     match () {

@@ -1,4 +1,4 @@
-//! The figures of a row as text. A figure that a row lacks is an empty text.
+//! The figures of a row as text. The text is empty if the row lacks the figure.
 
 use wrote_result::document::{Interval, Latency, Reached, Row, Run};
 use wrote_result::{stats, units};
@@ -7,7 +7,7 @@ pub fn text(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Returns the rate that a row is held to, over all of its jobs: `5.00 k/s`, `20.0 MB/s`.
+/// Returns the requested rate of a row, over all its jobs: `5.00 k/s`, `20.0 MB/s`.
 pub fn asked_rate(row: &Row) -> String {
     match Reached::of(row) {
         None => String::new(),
@@ -16,18 +16,18 @@ pub fn asked_rate(row: &Row) -> String {
     }
 }
 
-/// Returns whether a row reached its requested rate, if any.
+/// Returns whether a row reached its requested rate; true if it has none.
 pub fn is_reached(row: &Row) -> bool {
     Reached::of(row).is_none_or(|rate| rate.is_reached)
 }
 
-/// Returns the share of a closed loop's load: `70 %`.
+/// Returns the load as a share of the closed loop's rate: `70 %`.
 pub fn load_percent(row: &Row) -> String {
     text(row.settings.asked.load_share.map(|share| format!("{:.0} %", share * 100.0)))
 }
 
-/// Returns a row's speed in operations or in bytes, its interval if it has several runs, and the
-/// speed in words.
+/// Returns a row's speed in operations or in bytes, its interval if there are several runs, and the
+/// speed as text.
 pub fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     let of = &row.throughput_bytes_per_s;
     let interval = (row.runs.len() > 1).then_some((of.ci95_low, of.ci95_high));
@@ -44,19 +44,19 @@ pub fn throughput(row: &Row) -> String {
     units::rate(row.throughput())
 }
 
-/// Returns the ends of the throughput's interval. A single run has none.
+/// Returns the ends of the throughput's interval. A single run has no interval.
 pub fn range(row: &Row) -> String {
     if row.runs.len() < 2 { "".into() } else { ends(&row.throughput_bytes_per_s, &units::RATES) }
 }
 
-/// Returns the same for operations per second.
+/// Returns the ends of the interval of the operations per second.
 pub fn operations_range(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     if iops.len() < 2 { "".into() } else { ends(&stats::interval(&iops), &units::COUNTS) }
 }
 
-/// Returns both ends of an interval in the unit of its median, unless magnitudes lie between them:
-/// `2.28-2.59`.
+/// Returns both ends of an interval in the unit of its median: `2.28-2.59`; `too wide` if magnitudes
+/// lie between them.
 pub fn ends(of: &Interval, units: &[&'static str]) -> String {
     let (_, unit) = units::alike(&[of.median], units);
     let scale = 1000_f64.powi(units.iter().take_while(|of| **of != unit).count() as i32);
@@ -65,8 +65,8 @@ pub fn ends(of: &Interval, units: &[&'static str]) -> String {
     if stats::relative_width(of) > 9.99 { "too wide".into() } else { format!("{low}-{high}") }
 }
 
-/// Returns a median and both ends of its interval in one unit, so that it also stands between them
-/// as text: `998 MB/s` would be below `1.00 to 1.03 GB/s`.
+/// Returns a median and both ends of its interval in one unit, so that their texts can be compared.
+/// In different units, `998 MB/s` would look larger than `1.03 GB/s`.
 pub fn ranged(of: &Interval, units: &[&'static str]) -> ([String; 3], &'static str) {
     let values = [of.median, of.ci95_low, of.ci95_high].map(|value| value.max(0.0));
     let (numbers, unit) = units::alike(&values, units);
@@ -78,7 +78,7 @@ pub fn has_spread(interval: &Interval) -> bool {
     interval.ci95_low < interval.ci95_high
 }
 
-/// Returns the block size, or the smallest and the largest: `4 KiB`, `4 KiB..64 KiB`.
+/// Returns the block size, or the range from the smallest to the largest: `4 KiB`, `4 KiB..64 KiB`.
 pub fn block_sizes(row: &Row) -> String {
     let effective = &row.settings.effective;
     let largest = effective.bs_bytes;
@@ -95,12 +95,13 @@ pub fn latency(latency: Option<&Latency>, figure: fn(&Latency) -> Option<u64>) -
     text(latency.and_then(figure).map(units::nanoseconds))
 }
 
-/// Returns the 99th percentile, of enough operations.
+/// Returns the 99th percentile; empty if there are too few operations.
 pub fn p99(latency: Option<&Latency>) -> String {
     self::latency(latency, Latency::known_p99)
 }
 
-/// Returns the median, and the 99th percentile of enough operations: `P50 1.20 ms, P99 3.40 ms`.
+/// Returns the median, and the 99th percentile if there are enough operations: `P50 1.20 ms, P99
+/// 3.40 ms`.
 pub fn p50_p99(latency: &Latency) -> String {
     let p50 = format!("P50 {}", units::nanoseconds(latency.p50));
     match latency.known_p99() {
@@ -114,29 +115,29 @@ pub fn iterations(row: &Row) -> String {
     text(row.latency().map(|latency| latency.count))
 }
 
-/// Returns the time of a run: the median.
+/// Returns the median time of a run.
 pub fn run_time(row: &Row) -> String {
     units::seconds(row.median_of(|run| Some(run.elapsed_s)))
 }
 
-/// Returns the peak of memory of a run: the median.
+/// Returns the median memory peak of a run.
 pub fn peak_memory(row: &Row) -> String {
     let peak = |run: &Run| run.max_rss_bytes.map(|bytes| bytes as f64);
     let is_known = row.runs.iter().any(|run| run.max_rss_bytes.is_some());
     text(is_known.then(|| units::bytes(row.median_of(peak) as u64)))
 }
 
-/// CPU time of one operation: `1.85 us`.
+/// Returns the CPU time of one operation: `1.85 us`.
 pub fn cpu_per_operation(row: &Row) -> String {
     units::nanoseconds((row.cpu_s_per_operation() * 1e9).round() as u64)
 }
 
-/// CPU seconds of a gigabyte.
+/// Returns the CPU seconds per gigabyte.
 pub fn cpu_s_per_gb(row: &Row) -> String {
     cpu_seconds(row.cpu_s_per_gb())
 }
 
-/// CPU seconds, with two or three significant digits.
+/// Returns CPU seconds with two or three significant digits.
 pub fn cpu_seconds(cpu_s: f64) -> String {
     match cpu_s {
         cost if cost >= 99.5 => format!("{cost:.0}"),
@@ -145,12 +146,12 @@ pub fn cpu_seconds(cpu_s: f64) -> String {
     }
 }
 
-/// Operations per second: the median over the runs.
+/// Returns the operations per second: the median over the runs.
 pub fn operations_per_s(row: &Row) -> String {
     per_second(row.iops())
 }
 
-/// Operations per second, with three significant digits: `12.3 k/s`.
+/// Returns operations per second with three significant digits: `12.3 k/s`.
 pub fn per_second(iops: f64) -> String {
     match iops {
         i if i >= 1e6 => format!("{:.2} M/s", i / 1e6),
@@ -162,7 +163,7 @@ pub fn per_second(iops: f64) -> String {
     }
 }
 
-/// Returns whether a row did not run as requested: because of a fallback, or of lost messages.
+/// Returns whether a row did not run as requested, because of a fallback or of lost messages.
 pub fn fell_back(row: &Row) -> bool {
     !row.settings.fallbacks.is_empty() || !row.has_all_records()
 }

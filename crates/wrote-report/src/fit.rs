@@ -1,4 +1,5 @@
-//! The section of `wrote fit`: each program's rules, the figures on this disk, and the verdicts.
+//! The section of `wrote fit`: the rules of each program, the figures of this disk, and the
+//! verdicts.
 
 mod margins;
 
@@ -15,13 +16,15 @@ use wrote_result::document::{
 };
 use wrote_result::{units, yardstick};
 
-/// The models of volumes whose I/O the provider limits: as `nvme id-ctrl` prints them in Amazon's
-/// "EBS volumes and NVMe" (docs.aws.amazon.com/AWSEC2/latest/UserGuide/nvme-ebs-volumes.html), and
-/// in the links of Google's "Symbolic links for disks attached to a VM"
-/// (cloud.google.com/compute/docs/disks/disk-symlinks), `scsi-0Google_PersistentDisk_DEVICE_NAME`.
+/// The names of volumes whose I/O the provider limits. `nvme id-ctrl` prints the first one,
+/// according to Amazon's "EBS volumes and NVMe"
+/// (docs.aws.amazon.com/AWSEC2/latest/UserGuide/nvme-ebs-volumes.html). The second is part of the
+/// link `scsi-0Google_PersistentDisk_DEVICE_NAME`, according to Google's "Symbolic links for disks
+/// attached to a VM" (cloud.google.com/compute/docs/disks/disk-symlinks).
 const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
 
-/// Returns the classes of disks that flush as often as this one, by the fastest flushes of a row.
+/// Returns the classes of disks that flush as often as this disk, judged by its row with the
+/// fastest flushes.
 fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let rows = fit.rules.iter().filter_map(|rule| document.row(&rule.row));
     let rows = rows.filter(|row| row.survives == Some(Survives::PowerLoss));
@@ -37,7 +40,7 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     ))
 }
 
-/// Returns the names of the programs that a result judges: `etcd`.
+/// Returns the name of the program that a result judges, such as `etcd`, or the number of programs.
 pub fn programs(document: &Document) -> String {
     match document.fit.as_deref() {
         Some([one]) => one.program.clone(),
@@ -45,7 +48,7 @@ pub fn programs(document: &Document) -> String {
     }
 }
 
-/// Returns what was judged, and the verdict.
+/// Returns what was judged, and the verdict; `None` if no program was judged.
 fn answer(document: &Document) -> Option<(String, String)> {
     let target = &document.target;
     let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
@@ -60,7 +63,7 @@ fn answer(document: &Document) -> Option<(String, String)> {
     })
 }
 
-/// Returns the verdict as a sentence; `None` if no program was requested.
+/// Returns the verdict as a sentence; `None` if no program was judged.
 pub fn headline(document: &Document) -> Option<String> {
     let (title, verdict) = answer(document)?;
     let is_judged = document.fit.iter().flatten().any(|fit| fit.verdict.is_some());
@@ -70,7 +73,7 @@ pub fn headline(document: &Document) -> Option<String> {
     Some(format!("{title}: {verdict}.{busy}"))
 }
 
-/// Returns the section of the verdicts; `None` if no program was requested.
+/// Returns the section with the verdicts; `None` if no program was judged.
 pub fn section(document: &Document) -> Option<Section<'_>> {
     let fits = document.fit.as_ref()?;
     let (title, verdict) = answer(document)?;
@@ -89,7 +92,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     Some(Section::new(Role::Answer, "The verdict", "", blocks))
 }
 
-/// Returns the verdict with the conditions that it holds under, and the rules that are broken:
+/// Returns the verdict with the conditions under which it holds, and the rules that are broken:
 /// `fits normal load, not heavy load (500 appends per second: 326 /s here)`.
 fn conditions(fit: &Fit) -> String {
     let judged = || fit.rules.iter().filter(|rule| rule.verdict.is_some());
@@ -103,10 +106,10 @@ fn conditions(fit: &Fit) -> String {
     };
     let mut all: Vec<(FitVerdict, String)> = Vec::new();
     let mut add = |name: &str, rules: Vec<(&FitRule, FitVerdict, &Interval)>| {
-        // The first of the worst.
+        // Of several equally bad rules, the first one decides.
         let worst = rules.into_iter().rev().max_by_key(|of| of.1);
         let Some((rule, verdict, here)) = worst else { return };
-        // Where nothing is decided, the interval shows why.
+        // If nothing is decided, the interval shows why.
         let here = match verdict {
             _ if !is_measured(here) => "not measured".into(),
             FitVerdict::DoesNotFit => format!("{} here", in_short(&rule.of, here)),
@@ -145,7 +148,7 @@ fn conditions(fit: &Fit) -> String {
     parts.into_iter().flatten().join("; ")
 }
 
-/// Names the programs by their verdicts: `does not suit etcd; suits redis; 3 have no published
+/// Lists the programs by their verdicts: `does not suit etcd; suits redis; 3 have no published
 /// rule`.
 fn suited(fits: &[Fit]) -> String {
     let names = |verdict, words: &str| {
@@ -165,7 +168,7 @@ fn suited(fits: &[Fit]) -> String {
     parts.into_iter().flatten().join("; ")
 }
 
-/// A rule of a program.
+/// A rule of a program, with its verdict.
 struct Line<'a> {
     program: &'a str,
     rule: &'a FitRule,
@@ -181,7 +184,7 @@ fn rule(heading: &str, title: &str, lines: &[Line]) -> Column {
     rule.titled(title).flexible(13, 13)
 }
 
-/// Returns a rule's name with its load.
+/// Returns the name of a rule, with its load.
 fn named(rule: &FitRule) -> String {
     std::iter::once(&rule.name).chain(&rule.load).join(", ")
 }
@@ -191,7 +194,7 @@ fn here(lines: &[Line]) -> Column {
     Column::figures("HERE (95 %)", Keep::Always, lines, here).titled("Here (95 %)")
 }
 
-/// Returns the verdict, or these words without a rule.
+/// Returns the column of verdicts. A line without a rule has the words `without`.
 fn verdict(without: &'static str, lines: &[Line]) -> Column {
     let verdict = |of: &Line| {
         let words = of.verdict.map_or(without, FitVerdict::words);
@@ -200,7 +203,8 @@ fn verdict(without: &'static str, lines: &[Line]) -> Column {
     Column::words("VERDICT", Keep::Always, lines, verdict).titled("Verdict")
 }
 
-/// Returns a row for each program: the rule that decides, or its first figure.
+/// Returns a table with a line for each program: the rule that decides, or the program's first
+/// figure.
 fn overview(fits: &[Fit]) -> Table {
     let lines = fits.iter().filter_map(|fit| {
         let rule = fit.rules.iter().find(|rule| rule.verdicts().max() == fit.verdict)?;
@@ -212,7 +216,7 @@ fn overview(fits: &[Fit]) -> Table {
     Table::of("programs", columns)
 }
 
-/// Notes that the figures are a burst's, if the device is known to have one.
+/// Returns the note that the figures are those of a burst, if the device is known to have one.
 fn burst(document: &Document) -> Option<String> {
     if document.rows().any(|row| row.sustained.is_some()) {
         return None;
@@ -234,7 +238,8 @@ fn burst(document: &Document) -> Option<String> {
     Some(format!("These figures may be a burst: {because}. --sustained uses it up first."))
 }
 
-/// Returns the table of all rules; if there are several programs, it names each.
+/// Returns the table of all rules. If there are several programs, it names the program of each
+/// rule.
 fn table(fits: &[Fit]) -> Table {
     let mut lines: Vec<Line> = Vec::new();
     for Fit { program, rules, .. } in fits {
@@ -263,7 +268,7 @@ fn table(fits: &[Fit]) -> Table {
     Table::of(label, columns)
 }
 
-/// Returns the neighbours, in the order of the measurement.
+/// Returns the names of the background loads, in the order of the measurement.
 fn neighbours(fits: &[Fit]) -> Vec<&str> {
     let all = fits.iter().flat_map(|fit| &fit.rules).flat_map(|rule| &rule.beside);
     all.map(|beside| beside.neighbour.as_str()).unique().collect()
@@ -287,7 +292,7 @@ fn is_measured(interval: &Interval) -> bool {
     interval.ci95_high > 0.0
 }
 
-/// Returns a figure in its unit.
+/// Returns a figure with its unit.
 fn shown(of: &str, value: f64) -> String {
     match of {
         "iops" => per_second(value),
@@ -296,13 +301,13 @@ fn shown(of: &str, value: f64) -> String {
     }
 }
 
-/// A median with the ends of its interval, in one unit: `1.93 (1.82-2.10) ms`.
+/// Returns a median with the ends of its interval, in one unit: `1.93 (1.82-2.10) ms`.
 fn with_ends(of: &str, interval: &Interval) -> String {
     if !is_measured(interval) {
         return "-".into();
     }
     if !has_spread(interval) {
-        // One operation is too few for a P99.
+        // A single operation is too few for a P99.
         return shown(of, interval.median.max(interval.ci95_low));
     }
     let kind: &[&str] = match of {
@@ -312,18 +317,18 @@ fn with_ends(of: &str, interval: &Interval) -> String {
     };
     let ([median, low, high], unit) = ranged(interval, kind);
     match interval.median {
-        // Too few operations for a P99.
+        // There are too few operations for a P99.
         0.0 => format!("{low}-{high} {unit}"),
         _ => format!("{median} ({low}-{high}) {unit}"),
     }
 }
 
-/// Returns a median alone, if there is one.
+/// Returns only the median, if there is one.
 fn in_short(of: &str, here: &Interval) -> String {
     if here.median > 0.0 { shown(of, here.median) } else { with_ends(of, here) }
 }
 
-/// Returns the neighbours' verdicts and ratios, and the sources.
+/// Returns the verdicts and the ratios under background loads, and the sources.
 fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     let beside = fit.rules.iter().flat_map(|rule| {
         let worth = rule.verdict.is_some() || rule.of == "latency_p99_ns";
@@ -350,8 +355,8 @@ fn notes_of(fit: &Fit, document: &Document) -> Vec<Note> {
     told.map(Note::from).chain(sources).collect()
 }
 
-/// Explains that no rule of flushed writes fits, by a row of durable transactions that are not
-/// durable here.
+/// Explains that no rule for flushed writes fits, if durable transactions of the rule's row do not
+/// survive a power loss on this disk.
 fn lost(rule: &FitRule, document: &Document) -> Option<String> {
     let row = document.row(&rule.row)?;
     let is_flushed = row.settings.asked.sync != Flush::None;
@@ -364,14 +369,15 @@ fn lost(rule: &FitRule, document: &Document) -> Option<String> {
     })
 }
 
-/// The neighbour that others are remedies for, and these.
+/// The background load for which there are remedies, and the loads with the remedies.
 const COPY: &str = "copy";
 const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
-/// How many times as long as alone an operation takes where remedies are worth a measurement.
+/// The factor by which the copy must slow down an operation for remedies to be worth a measurement.
 const WORTH_A_REMEDY: f64 = 2.0;
 
-/// Names the remedies for a copy that helped: their intervals are below the copy's own. If none was
-/// tried although the copy slowed operations down, names the option for it.
+/// Names the remedies for a copy that helped: the ones whose intervals are below the interval of
+/// the copy. If none was tried although the copy slowed down operations, names the option to try
+/// them.
 fn remedies(rule: &FitRule) -> Option<String> {
     let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
     let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);
@@ -402,11 +408,11 @@ fn remedies(rule: &FitRule) -> Option<String> {
     Some(format!("Remedies for a copy, {}: {found}", rule.name))
 }
 
-/// Names the undecided rules, each by the reason, with what decides them.
+/// Lists the undecided rules by the reason, each with the next step that decides them.
 fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
     let rules = || fits.iter().flat_map(|fit| &fit.rules);
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };
-    // With the work between the runs.
+    // The time includes the work between the runs.
     let needs_s = |rule: &FitRule| {
         let of_rule_s = document.row(&rule.row).map(elapsed_s).filter(|s| *s > 0.0)?;
         Some(document.elapsed_s * rule.decided_after_s? / of_rule_s)
@@ -461,14 +467,14 @@ fn ratio(rule: &FitRule, beside: &Beside) -> String {
     let verdict = beside.verdict.map(|verdict| format!("{}, ", verdict.words()));
     let told = match beside.ratio.median > 0.0 {
         true => format!("{} alone", times(&beside.ratio)),
-        // Too few operations for a P99.
+        // There are too few operations for a P99.
         false => with_ends(&rule.of, &beside.here),
     };
     format!("{} beside {}: {}{told}", named(rule), beside.neighbour, verdict.unwrap_or_default())
 }
 
-/// Returns a ratio with its interval: `18.8 (9.70-29.1) times that`, and of a rate that falls
-/// `480 (400-520) times lower than`.
+/// Returns a ratio with its interval: `18.8 (9.70-29.1) times that`; for a rate that falls, `480
+/// (400-520) times lower than`.
 fn times(ratio: &Interval) -> String {
     let (of, words) = match ratio.ci95_low > 0.0 && ratio.ci95_high < 1.0 {
         true => {

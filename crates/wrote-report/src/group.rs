@@ -12,34 +12,35 @@ use wrote_result::document::{
 };
 use wrote_result::{saves, stats, units};
 
-/// Up to this size operations are counted; for larger ones the bytes matter.
+/// The maximum size of operations that are counted. For larger operations, the bytes matter.
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
 
-/// Explains the mark of open loops.
+/// The explanation of the mark for open loops.
 pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each \
      operation was due; that of the others from when it was handed on, and while the disk stands \
      still they hand nothing on";
 
-/// The rows of one scenario compared with each other.
+/// The rows of a scenario that are compared with each other.
 #[derive(Clone)]
 pub struct Group<'a> {
-    /// The name that the rows share: `stream`.
+    /// The name of the workload, which the rows share: `stream`.
     pub workload: &'a str,
-    /// Never empty.
+    /// The rows. There is at least one.
     pub rows: Vec<&'a Row>,
-    /// The bend of a curve, if it has one.
+    /// The knee of a curve, if it has one.
     pub knee: Option<&'a Knee>,
 }
 
 impl<'a> Group<'a> {
-    /// Returns a scenario's groups in the order of their measurement.
+    /// Returns the groups of a scenario, in the order of their measurement.
     pub fn all_of(scenario: &'a Scenario) -> Vec<Group<'a>> {
         let knee = scenario.knee.as_ref();
         let groups = gathered(scenario.rows.iter().map(|row| (row.workload.as_str(), row)));
         groups.into_iter().map(|(workload, rows)| Group { workload, rows, knee }).collect()
     }
 
-    /// Explains the marks of rows that are level with the best, or differ from the request.
+    /// Explains the marks of rows that were level with the best row, or were not measured as
+    /// requested.
     pub fn marks(&self, best: &Row, is_level: impl Fn(&Row) -> bool) -> Vec<Note> {
         let rows = || self.rows.iter().copied();
         let level = "no difference found from it: the 95 % intervals touch";
@@ -49,24 +50,24 @@ impl<'a> Group<'a> {
         level.into_iter().chain(self.fell_back()).collect()
     }
 
-    /// Explains the mark of rows that differ from the request.
+    /// Explains the mark of rows that were not measured as requested.
     pub fn fell_back(&self) -> Option<Note> {
         let any = self.rows.iter().any(|row| fell_back(row));
         any.then(|| Note::of_mark(Mark::FellBack, "not as asked: see the findings"))
     }
 
-    /// Returns the view of all rows; a mix is shown as operations.
+    /// Returns the view that all rows share. Rows with different views are shown as operations.
     pub fn view(&self) -> View {
         self.common(Row::view).unwrap_or(View::Operations)
     }
 
-    /// Returns the fastest of whole files that survive a power loss.
+    /// Returns the fastest of the whole files that survive a power loss.
     pub fn best(&self) -> Option<&'a Row> {
         let durable = self.rows.iter().copied().filter(|row| row.is_durable());
         fastest(durable).filter(|_| self.view() == View::Files)
     }
 
-    /// Returns whether the operations are small or scattered, so that their number counts.
+    /// Returns whether the operations are small or random, so that their number matters.
     pub fn is_counted(&self) -> bool {
         let is_small = |row: &Row| row.settings.effective.bs_bytes <= COUNTED_BYTES_MAX;
         self.view() != View::Files && self.rows.iter().any(|row| row.is_random() || is_small(row))
@@ -78,7 +79,8 @@ impl<'a> Group<'a> {
         self.is_counted() && self.rows.iter().any(|row| row.is_random() || is_read(row))
     }
 
-    /// Returns whether the rows are jobs, whose names do not begin with the workload's.
+    /// Returns whether the rows are jobs. The name of a job does not begin with the name of the
+    /// workload.
     pub fn is_of_jobs(&self) -> bool {
         let is_way = |row: &Row| {
             row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))
@@ -91,7 +93,7 @@ impl<'a> Group<'a> {
         if self.is_of_jobs() { &row.name } else { row.short_name() }
     }
 
-    /// Returns the title over the number of operations.
+    /// Returns the column title for the number of operations.
     pub fn counted(&self) -> &'static str {
         match self.common(|row| row.direction) {
             Some(Direction::Write) => "WRITES/s",
@@ -100,14 +102,14 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the value that all rows have in common.
+    /// Returns the value that all rows share; `None` if they differ.
     pub fn common<T: PartialEq>(&self, value: impl Fn(&Row) -> T) -> Option<T> {
         let first = value(self.rows[0]);
         self.rows.iter().all(|row| value(row) == first).then_some(first)
     }
 
-    /// Returns the work and its repetition, as far as all rows have them in common:
-    /// `512 KiB writes, 1.07 GB a run, 3 runs of each`.
+    /// Returns the work and its repetition, as far as all rows share them: `512 KiB writes, 1.07 GB
+    /// a run, 3 runs of each`.
     pub fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
@@ -132,8 +134,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the rate that all rows are held to:
-    /// `open loop: 5.00 k/s, poisson; latency from when each was due`.
+    /// Returns the rate that was requested for all rows: `open loop: 5.00 k/s, poisson; latency
+    /// from when each was due`.
     fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
@@ -146,17 +148,17 @@ impl<'a> Group<'a> {
         Some(format!("open loop{colon}{}; latency from when each was due", facts.join(", ")))
     }
 
-    /// Returns whether some rows are at a rate and others are not.
+    /// Returns whether some rows are open loops and others are not.
     pub fn mixes_loops(&self) -> bool {
         self.common(|row| row.is_open_loop()).is_none()
     }
 
-    /// Returns the mark of a row that is at a rate among rows that are not.
+    /// Returns the mark of a row that is an open loop, if other rows of the group are not.
     pub fn loop_mark(&self, row: &Row) -> &'static str {
         if self.mixes_loops() && row.is_open_loop() { "@ " } else { "" }
     }
 
-    /// Returns the operations: `4 KiB random reads`.
+    /// Returns a description of the operations: `4 KiB random reads`.
     fn operations(&self) -> String {
         if let Some(sizes) = self.common(block_sizes).filter(|_| self.view() == View::Messages) {
             return format!("messages of {sizes}");
@@ -183,8 +185,8 @@ impl<'a> Group<'a> {
         format!("{size}{random}{operations}")
     }
 
-    /// Returns the bend of a curve:
-    /// `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
+    /// Returns a description of a curve's knee: `the knee: 41.0 k/s (70 % of the closed loop's 58.1
+    /// k/s): P99 310 us`.
     pub fn knee_line(&self) -> String {
         let row = |knee: &Knee| self.rows.iter().find(|row| row.name == knee.row);
         let Some((knee, row)) = self.knee.and_then(|knee| Some((knee, row(knee)?))) else {
@@ -201,8 +203,8 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// Returns how long flushes took (M11): their part of the latencies, or the one flush at the
-    /// end.
+    /// Returns the time that flushes took (M11): as a part of the latencies, or for the single
+    /// flush at the end.
     pub fn flushes(&self) -> Vec<String> {
         let slowest = |of: Option<&Latency>| match p99(of) {
             few if few.is_empty() => format!("at most {}", latency(of, |of| Some(of.max))),
@@ -248,7 +250,7 @@ impl<'a> Group<'a> {
         lines
     }
 
-    /// Returns how far the ranks of a group's rows were apart; `None` for a single rank.
+    /// Returns how much the ranks differed in the rows of a group; `None` for a single rank.
     pub fn spread(&self) -> Option<String> {
         let runs = self.rows.iter().flat_map(|row| &row.runs);
         let all: Vec<(&Run, &Spread)> =
@@ -269,8 +271,8 @@ impl<'a> Group<'a> {
         (!all.is_empty()).then(line)
     }
 
-    /// Returns the cost of sync in a workload of saves:
-    /// `fs-write-fsync is 52.1 times slower than fs-write (median: 1.20 ms against 23.0 us)`.
+    /// Returns the cost of a sync in a workload of saves: `fs-write-fsync is 52.1 times slower than
+    /// fs-write (median: 1.20 ms against 23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
         let p50 = |row: &Row| latency(row.latency(), |latency| Some(latency.p50));
         let costs = saves::sync_costs(&self.rows);
@@ -337,7 +339,7 @@ mod tests {
               write has no durable latency there"
             ]
         );
-        // In a bench each write's own flush is in its latency.
+        // In a benchmark, the latency of each write includes its flush.
         assert!(told(row(Flush::FdatasyncEach, flushes, latency(33_000, 5000))).is_empty());
         assert!(told(row(Flush::None, None, None)).is_empty());
     }

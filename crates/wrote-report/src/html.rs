@@ -1,6 +1,6 @@
-//! Documents as one HTML page, which needs no network and no script to be read.
+//! Documents as one HTML page, which can be read without a network and without scripts.
 //!
-//! Text reaches the page through templates that escape it; charts are SVG.
+//! Text reaches the page through templates that escape it. Charts are SVG.
 
 use crate::Content;
 use crate::tree::{Block, Role, Section, Weight, id_of};
@@ -19,16 +19,16 @@ mod several;
 mod strips;
 mod trace;
 
-/// A document with its name.
+/// A document with a name.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// The name of its file, for example.
+    /// The name of the document, such as the name of its file.
     pub name: String,
     /// The document.
     pub content: Content,
 }
 
-/// Writes documents as one page. Several results begin with their rows side by side.
+/// Writes documents as one page. A page with several results begins with their rows side by side.
 ///
 /// # Errors
 ///
@@ -61,58 +61,58 @@ fn article(document: &Named) -> Article<'_> {
 }
 
 const STYLE: &str = include_str!("../templates/style.css");
-/// The page's script: it copies, and shows the values under a pointer.
+/// The page's script. It copies code, and shows the values under the pointer.
 const SCRIPT: &str = include_str!("../templates/script.js");
-/// The SHA-256 of [`SCRIPT`] in Base64: the browser runs this script and no other.
+/// The SHA-256 of [`SCRIPT`] in Base64. The browser runs only the script with this hash.
 const SCRIPT_SHA256: &str = "e5VvhmUIQEmth4lFSM42874NbAYhGQOtnwt9lbGu0fs=";
 
-/// An article has charts for at most this many workloads.
+/// The maximum number of workloads of an article that have charts.
 const FIGURES_MAX: usize = 60;
 
-/// A page.
+/// An HTML page.
 #[derive(Template)]
 #[template(path = "page.html")]
 pub struct Page<'a> {
-    /// The title of the window.
+    /// The title of the browser window.
     pub title: String,
-    /// One for each document, or the comparison of all.
+    /// An article for each document, after the comparison of several results.
     pub articles: Vec<Article<'a>>,
-    /// The version of the program that made the page.
+    /// The version of the program that wrote the page.
     pub version: &'static str,
 }
 
 /// The part of a page about one document.
 #[derive(Default)]
 pub struct Article<'a> {
-    /// The line above the title: the program and its question.
+    /// The line above the title: the program, and the question that it answers.
     pub kicker: String,
-    /// Its title: the answer.
+    /// The title: the answer.
     pub title: String,
     /// The sentence below the title.
     pub lede: String,
-    /// The command that made the document; empty if unknown.
+    /// The command that created the document; empty if it is unknown.
     pub command: String,
-    /// The document, to be saved.
+    /// The document as a file to save, if there is one.
     pub saved: Option<Saved>,
-    /// Its sections.
+    /// The sections.
     pub sections: Vec<Section<'a>>,
-    /// How many of them come before the contents: the caveats and the first chart.
+    /// The number of sections that precede the table of contents: the caveats and the first chart.
     pub leading: usize,
 }
 
-/// A document inside the page.
+/// A document that is embedded in the page.
 #[derive(Debug)]
 pub struct Saved {
-    /// The name of its file.
+    /// The name of the document's file.
     pub name: String,
-    /// Its size in words.
+    /// The size of the document, as text.
     pub size: String,
     /// The document as a `data:` address.
     pub address: String,
 }
 
 impl Article<'_> {
-    /// Moves the caveats and the first chart, with its heading, to the top.
+    /// Moves the caveats, and the first chart with its heading, to the top.
     pub fn chart_first(&mut self) {
         let is_caveats = |of: &Section| of.role == Role::Findings && of.title.is_empty();
         let caveats = self.sections.iter().position(is_caveats);
@@ -133,7 +133,7 @@ impl Article<'_> {
         self.sections.splice(0..0, leading);
     }
 
-    /// Gives the article only the charts of its first workloads.
+    /// Removes the charts of all but the first workloads.
     pub fn limit_charts(&mut self) {
         let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
         let mut left = FIGURES_MAX;
@@ -150,7 +150,7 @@ impl Article<'_> {
     }
 }
 
-/// Makes the caveats a badge that unfolds; it is open from the start if one of them is critical.
+/// Turns the caveats into a badge that unfolds. The badge is open at first if a caveat is critical.
 fn badge(caveats: Section) -> Section {
     let mut weights = Vec::new();
     for block in &caveats.blocks {
@@ -164,12 +164,12 @@ fn badge(caveats: Section) -> Section {
     Section { title, is_folded, ..caveats }
 }
 
-/// Begins an article: with the document inside, and the command that made it.
+/// Returns a new article that contains the document and the command that created it.
 pub fn begun<'a>(document: &impl Serialize, name: &str, command: &[String]) -> Article<'a> {
     Article { command: quoted(command), saved: saved(document, name), ..Article::default() }
 }
 
-/// Returns the document as a file that a browser saves, also without a script.
+/// Returns the document as a file that a browser can save, even without scripts.
 fn saved(document: &impl Serialize, name: &str) -> Option<Saved> {
     let bytes = serde_json::to_vec(document).ok()?;
     Some(Saved {
@@ -179,7 +179,7 @@ fn saved(document: &impl Serialize, name: &str) -> Option<Saved> {
     })
 }
 
-/// Returns the name of a JSON file, from a name that may be a path or none.
+/// Returns the name for a JSON file, derived from a name that may be a path or empty.
 fn file_name(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or_default();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -189,7 +189,7 @@ fn file_name(name: &str) -> String {
     format!("{}.json", if stem.is_empty() { "result" } else { stem })
 }
 
-/// Returns a time of RFC 3339 for people: `2026-03-21 09:30 UTC`.
+/// Returns an RFC 3339 time in a form for people: `2026-03-21 09:30 UTC`.
 pub fn moment(started_at: &str) -> String {
     match (started_at.get(..10), started_at.get(11..16)) {
         (Some(date), Some(time)) if started_at.ends_with('Z') => format!("{date} {time} UTC"),
@@ -197,7 +197,7 @@ pub fn moment(started_at: &str) -> String {
     }
 }
 
-/// Adds a section to the last article that explains every finding of the documents once.
+/// Adds a section to the last article that explains each kind of finding in the documents once.
 pub fn add_chapters(articles: &mut [Article], documents: &[Named]) {
     let made: Vec<&Finding> = documents.iter().flat_map(|named| findings(&named.content)).collect();
     let blocks = IDS.iter().filter(|id| made.iter().any(|finding| finding.id == **id));
@@ -224,7 +224,8 @@ fn findings(content: &Content) -> Vec<&Finding> {
     }
 }
 
-/// Returns a chapter as HTML, without its heading and its links: the page has nothing to link to.
+/// Returns a chapter as HTML, without its heading and without links, because the pages that it
+/// links to are not part of the page.
 fn chapter(id: &str) -> Option<String> {
     let text = finding::chapter(id)?;
     let is_kept =

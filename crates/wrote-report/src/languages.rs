@@ -1,4 +1,4 @@
-//! The languages of a comparison: the failures, each with its reason, and the list of all.
+//! The languages of a comparison: the failures, each with its reason, and a list of all languages.
 
 use crate::Screen;
 use crate::paint::Tone;
@@ -8,8 +8,8 @@ use crate::tree::Section;
 use std::io::{self, Write};
 use wrote_result::document::{Document, Language, State};
 
-/// Returns the lists of languages that failed, were not built, or are not installed; none of a
-/// result without languages.
+/// Returns the lists of the languages that failed, were not built, or are not installed; empty if
+/// the result has no languages.
 pub fn sections<'a>(document: &Document) -> Vec<Section<'a>> {
     let languages = || document.languages.iter().flatten();
     let of_state = |state: State| {
@@ -28,10 +28,11 @@ pub fn sections<'a>(document: &Document) -> Vec<Section<'a>> {
     lists.into_iter().filter_map(|(title, lines)| Section::list(title, lines)).collect()
 }
 
-/// The version is broken into lines. A screen that leaves it less room than this has no HOW.
+/// The minimum width of the version, which is broken into lines. If a screen leaves less space, the
+/// column HOW is dropped.
 const VERSION_WIDTH_MIN: usize = 30;
 
-/// Writes a table of every language, with its version or the way to install it.
+/// Writes a table of all languages, each with its version or the command to install it.
 ///
 /// # Errors
 ///
@@ -61,8 +62,8 @@ pub fn write_languages(
     table::write(&Table::of("Languages", columns), Page { screen }, out)
 }
 
-/// Returns a word for a language that cannot be run, and its version, or the way to install it and
-/// the reason.
+/// Returns a word for a language that can't be run, and a text: the version, or the command to
+/// install it and the reason.
 fn told(language: &Language) -> (&'static str, String) {
     let because = || language.because.clone();
     match language.state {

@@ -1,7 +1,7 @@
-//! Every text made from a document: tables for a screen, Markdown, CSV, JSON, HTML.
+//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON and HTML.
 //!
-//! [`Content::write`] lays out a document of any kind, and [`write_html`] several as a page for a
-//! browser. This door only names the rooms.
+//! [`Content::write`] lays out a document of any kind. [`write_html`] lays out several documents as
+//! one page for a browser. This file only names the modules.
 
 #![forbid(unsafe_code)]
 
@@ -42,26 +42,27 @@ pub use trace::CHECK_FAILED;
 
 use tree::{Role, Section};
 
-/// A kind of text.
+/// A format of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Tables for a person at a screen.
     Table,
-    /// The whole document.
+    /// The whole document, as JSON.
     Json,
-    /// A line for each run or row, for a spreadsheet. An examination has none: it is written as a
-    /// table.
+    /// A line for each run or row, for a spreadsheet. Examinations and traces have no such lines,
+    /// and are written as tables.
     Csv,
-    /// Markdown with the tables of GitHub Flavored Markdown, to paste in an issue.
+    /// Markdown with the tables of GitHub Flavored Markdown, to be pasted into an issue.
     Markdown,
-    /// Annotations of a workflow on GitHub, for a traced program; others are written as tables.
+    /// Annotations of a GitHub workflow, for a traced program. Other documents are written as
+    /// tables.
     Github,
 }
 
-/// The capabilities of the screen or file that a table is made for.
+/// The capabilities of the screen or file for which a table is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
-    /// Columns in a line.
+    /// The number of columns in a line.
     pub width: usize,
     /// Whether colours may be used.
     pub colour: bool,

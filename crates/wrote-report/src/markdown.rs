@@ -1,4 +1,4 @@
-//! A report in Markdown, with the tables of GitHub Flavored Markdown, to paste in an issue.
+//! A report in Markdown, with the tables of GitHub Flavored Markdown, to be pasted into an issue.
 
 use crate::Format;
 use crate::table::{Column, On, Table};
@@ -7,7 +7,7 @@ use crate::tree::{Block, Card, Notes, Remark, Remarks, Role, Section, Style, Wei
 use std::io::{self, Write};
 use wrote_result::document::Severity;
 
-/// Writes a title, and sections in their order. Every block begins with an empty line.
+/// Writes a title, followed by the sections in their order. An empty line precedes each block.
 pub fn write(title: &str, sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "## {}", inline(title))?;
     for section in sections {
@@ -120,7 +120,7 @@ fn write_cards(cards: &[Card], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a command as code, between more backticks than it has in a row.
+/// Returns a command as code, enclosed in more backticks than occur in a row within it.
 fn code(command: &str) -> String {
     let plain = plain(command);
     let longest = plain.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -134,7 +134,7 @@ pub fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            // Inside a word an underscore is not markup: O_DSYNC.
+            // Within a word, as in `O_DSYNC`, an underscore is not markup.
             '_' if plain.ends_with(char::is_alphanumeric) => plain.push('_'),
             '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' => {
                 plain.extend(['\\', character]);

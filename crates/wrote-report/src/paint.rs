@@ -12,20 +12,20 @@ pub enum Tone {
     Plain,
     /// A heading.
     Strong,
-    /// Beside the point.
+    /// Something of little importance.
     Faint,
-    /// Danger: survives nothing.
+    /// Danger, such as a write that survives nothing.
     Red,
-    /// Care: a warning, survives a process crash.
+    /// Caution, such as a warning or a write that survives a process crash.
     Yellow,
-    /// Good to know: survives an OS crash.
+    /// Good to know, such as a write that survives an OS crash.
     Cyan,
-    /// Safe: survives a power loss.
+    /// Safe, such as a write that survives a power loss.
     Green,
 }
 
 impl Tone {
-    /// Returns the tone of an event that a write survives.
+    /// Returns the tone for the worst event that a write survives.
     pub fn of_survives(survives: Option<Survives>) -> Tone {
         match survives {
             Some(Survives::Nothing) => Tone::Red,
@@ -56,7 +56,7 @@ impl Tone {
 /// A mark after a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A space.
+    /// No mark: a space.
     None,
     /// The best row, or the knee of a curve.
     Best,
@@ -64,14 +64,14 @@ pub enum Mark {
     Level,
     /// A rate that was missed.
     Missed,
-    /// A row that differs from the request.
+    /// A row that was not measured as requested.
     FellBack,
     /// A warning or a failure.
     Warning,
 }
 
 impl Mark {
-    /// The mark as the screen can show it.
+    /// Returns the mark as the screen can show it.
     pub fn on(self, screen: Screen) -> &'static str {
         match (self, screen.unicode) {
             (Mark::None, _) => " ",
@@ -86,7 +86,7 @@ impl Mark {
     }
 }
 
-/// Replaces the one sign that ASCII lacks.
+/// Replaces the only character that ASCII lacks, if the screen can't show it.
 pub fn ascii(text: &str, screen: Screen) -> String {
     if screen.unicode { text.to_owned() } else { text.replace('±', "+-") }
 }

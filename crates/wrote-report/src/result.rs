@@ -32,8 +32,8 @@ const OTHER_LANGUAGES: &str = "Code in other languages: --lang python, node, go,
 const TORN_LEGEND: &str = "TORN is whether a power loss in the middle of a page's write may leave \
     some of the old page and some of the new one.";
 
-/// Returns the command that made the result: `wrote bench /mnt/data`, `wrote fit etcd /mnt/data`,
-/// `wrote run jobs.fio`.
+/// Returns the command that created the result: `wrote bench /mnt/data`, `wrote fit etcd
+/// /mnt/data`, `wrote run jobs.fio`.
 pub fn title(document: &Document) -> String {
     let path = &document.target.path;
     match document.source {
@@ -44,7 +44,7 @@ pub fn title(document: &Document) -> String {
     }
 }
 
-/// Returns the job files of a result.
+/// Returns the names of the job files of a result.
 pub fn files(document: &Document) -> String {
     document.scenarios.iter().map(|scenario| &scenario.name).join(" ")
 }
@@ -76,7 +76,7 @@ pub fn sections(document: &Document) -> Vec<Section<'_>> {
     sections
 }
 
-/// Returns the sections for a screen, which shows saves of many texts in two tables.
+/// Returns the sections for a screen. The saves of many texts are shown in two tables.
 pub fn on_screen(document: &Document) -> Vec<Section<'_>> {
     let mut all = sections(document);
     let scenarios = all.iter_mut().filter(|section| section.role == Role::Scenario);
@@ -88,7 +88,7 @@ pub fn on_screen(document: &Document) -> Vec<Section<'_>> {
     all
 }
 
-/// Returns the heading, charts, table and notes of a group.
+/// Returns the heading, the charts, the table and the notes of a group.
 fn blocks(group: Group<'_>) -> Vec<Block<'_>> {
     let mut blocks = vec![Block::Heading(group.workload.into(), group.summary())];
     let drawn = group.clone();
@@ -99,7 +99,7 @@ fn blocks(group: Group<'_>) -> Vec<Block<'_>> {
         Some(grid) => {
             table.on = On::Pages;
             blocks.push(Block::Table(grid.table()));
-            // A grid has a line about its best.
+            // A grid has a line about its best cell.
             notes.iter_mut().for_each(|note| note.on = On::Pages);
             notes.extend(grid.notes());
         }
@@ -129,7 +129,7 @@ fn marks(group: &Group) -> Vec<Note> {
     missed.into_iter().chain(best).collect()
 }
 
-/// Returns the meaning of the mark of the best row in a group's table.
+/// Returns the explanation of the mark of the best row in a group's table.
 fn fastest(group: &Group) -> Vec<Note> {
     let best = group.best().map(|best| {
         let text = format!("the fastest that survives a power loss: {}", group.name(best));
@@ -150,7 +150,7 @@ fn statements(group: &Group) -> impl Iterator<Item = Note> {
     mixed.into_iter().chain(costs).chain(flushes).map(Note::from)
 }
 
-/// Returns the meaning of the words in the tables, and the time that the measurement took.
+/// Returns explanations of the words in the tables, and the time that the measurement took.
 fn foot(document: &Document) -> Vec<Note> {
     let in_process = document.rows().any(|row| row.survives == Some(Survives::Nothing));
     let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };

@@ -3,20 +3,21 @@
 use super::canvas::text_width;
 use wrote_result::units;
 
-/// An axis, in the coordinates of its chart: logarithms to base 10 where it is logarithmic.
+/// An axis, in the coordinates of its chart. The coordinates of a logarithmic axis are logarithms
+/// to base 10.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The lower end.
     pub min: f64,
     /// The upper end.
     pub max: f64,
-    /// The ticks: their places and words.
+    /// The ticks, each with its position and its label.
     pub ticks: Vec<(f64, String)>,
     /// The quantity and its direction: `throughput, more is better`.
     pub title: String,
 }
 
-/// A logarithmic axis has at least this part of a decade.
+/// The minimum length of a logarithmic axis, in decades.
 const DECADES_MIN: f64 = 0.4;
 
 impl Axis {
@@ -26,7 +27,7 @@ impl Axis {
         Axis::between((0.0, most), ticks, word, title)
     }
 
-    /// Returns a linear axis between two values, with at most `ticks` ticks, at round values.
+    /// Returns a linear axis between two values, with at most `ticks` ticks at round values.
     pub fn between(
         (from, to): (f64, f64),
         ticks: usize,
@@ -41,8 +42,8 @@ impl Axis {
         Axis { min: from, max, ticks, title: title.into() }
     }
 
-    /// Returns a logarithmic axis around positive values, with ticks at powers of ten, or within
-    /// them if there are few.
+    /// Returns a logarithmic axis around the positive values, with ticks at powers of ten, and
+    /// between them if there are few.
     pub fn log(
         values: impl IntoIterator<Item = f64>,
         word: fn(f64) -> String,
@@ -78,15 +79,15 @@ impl Axis {
         Axis { min, max, ticks, title: title.into() }
     }
 
-    /// Returns an upright axis without the ticks whose words would touch the axis below.
+    /// Returns an upright axis without the ticks whose labels would touch the axis below.
     pub fn above_its_end(&self) -> Axis {
         let least = self.min + 0.04 * (self.max - self.min);
         let is_clear = |tick: &&(f64, String)| self.min == 0.0 || tick.0 > least;
         Axis { ticks: self.ticks.iter().filter(is_clear).cloned().collect(), ..self.clone() }
     }
 
-    /// Returns the axis without the ticks whose words would touch each other along a width, or
-    /// reach beyond the room at its left and right.
+    /// Returns the axis without the ticks whose labels would touch each other along `width_px`, or
+    /// would exceed the space to its left and right.
     pub fn thinned(&self, width_px: i32, left_px: i32, right_px: i32) -> Axis {
         let [width_px, left_px, right_px] = [width_px, left_px, right_px].map(f64::from);
         let mut kept: Vec<(f64, String)> = Vec::new();
@@ -102,14 +103,15 @@ impl Axis {
         Axis { ticks: kept, ..self.clone() }
     }
 
-    /// Returns the pixel of a value, where the axis has these pixels at its ends.
+    /// Returns the pixel of a value on an axis between the pixels `from` and `to`.
     pub fn pixel(&self, value: f64, (from, to): (i32, i32)) -> i32 {
         let part = (value - self.min) / (self.max - self.min);
         from + (part.clamp(-1.0, 2.0) * f64::from(to - from)).round() as i32
     }
 }
 
-/// Returns the next of 1, 2, 5, 10, .. at or above a value.
+/// Returns the smallest number of the form 1, 2, 2.5 or 5 times a power of ten that is at least
+/// `value`.
 fn round_step(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -143,7 +145,7 @@ pub fn ratio(ratio: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
-/// Returns a figure and its unit without zeros after the point.
+/// Returns a figure and its unit without trailing zeros after the decimal point.
 fn short(text: &str) -> String {
     let (figure, unit) = text.split_once(' ').unwrap_or((text, ""));
     let figure = match figure.contains('.') {
@@ -169,9 +171,9 @@ mod tests {
         assert_eq!(axis.thinned(2000, 50, 50).ticks.len(), 11);
         let few = axis.thinned(200, 50, 50).ticks.len();
         assert!((2..=4).contains(&few), "{few}");
-        // Without room at its ends, the first and last label would be cut.
+        // Without space at the ends of the axis, the first and the last label would be cut off.
         assert_eq!(axis.thinned(2000, 0, 0).ticks.len(), 9);
-        // The columns of peak, on a phone.
+        // These are the columns of `peak` on a phone.
         let ticks = [(0.5, "plain"), (1.5, "registered"), (2.5, "sqpoll")];
         let ticks = ticks.map(|(at, word)| (at, word.to_owned())).to_vec();
         let columns = Axis { min: 0.0, max: 3.0, ticks, title: String::new() };

@@ -1,25 +1,26 @@
-//! The canvas of a chart: it keeps shapes for a template.
+//! The canvas of a chart, which collects shapes for a template.
 //!
-//! A shape has a class in place of a colour, so that the page's style decides on it, light or dark.
+//! A shape has a class instead of a colour, so that the style of the page, light or dark, decides
+//! on the colour.
 
 use askama::Template;
 
 /// The height of text in a chart, in pixels.
 pub const TEXT_PX: i32 = 13;
 
-/// The width of a character of average width. A wide font such as DejaVu Sans has 8.
+/// The width of an average character, in pixels. A wide font such as DejaVu Sans needs 8.
 const CHARACTER_PX: f64 = 7.8;
 
-/// Returns the width of a text on a chart, by a wide font.
+/// Returns the width of a text in a chart, in a wide font.
 pub fn text_width(text: &str) -> i32 {
     use unicode_width::UnicodeWidthStr;
     (text.width() as f64 * CHARACTER_PX).ceil() as i32
 }
 
-/// A place on a canvas, in pixels from the left and the top.
+/// A position on a canvas, in pixels from the left and the top.
 pub type Pixel = (i32, i32);
 
-/// The part of a text that stands at its place, along the line.
+/// The part of a text, along the line, that is placed at its position.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchor(&'static str);
 
@@ -29,8 +30,8 @@ impl Anchor {
     pub const RIGHT: Anchor = Anchor("end");
 }
 
-/// How far the baseline of a text is below its top, its middle and its bottom, in pixels. SVG
-/// places a text by its baseline.
+/// The distance of a text's baseline below its top, its middle and its bottom, in pixels. SVG
+/// positions a text by its baseline.
 pub const TOP: i32 = TEXT_PX - 2;
 pub const MIDDLE: i32 = TEXT_PX / 2 - 1;
 pub const BOTTOM: i32 = -3;
@@ -63,13 +64,13 @@ struct Drawing<'a> {
     groups: &'a [Group],
 }
 
-/// A canvas of a size in pixels.
+/// A canvas with a size in pixels.
 #[derive(Debug)]
 pub struct Canvas {
     groups: Vec<Group>,
-    /// Its width, in pixels.
+    /// The width, in pixels.
     pub width: u32,
-    /// Its height, in pixels.
+    /// The height, in pixels.
     pub height: u32,
 }
 
@@ -94,7 +95,7 @@ impl Canvas {
         self.groups.last_mut().expect("shapes have a class").shapes.push(shape);
     }
 
-    /// Draws a line of a grid.
+    /// Draws a line of the grid.
     pub fn line(&mut self, from: Pixel, to: Pixel) {
         self.push(Shape::Line { from, to });
     }
@@ -107,7 +108,8 @@ impl Canvas {
         }
     }
 
-    /// Draws a rectangle between two corners: its border, or filled with this opacity.
+    /// Draws a rectangle between two corners: only its border if `opacity` is `None`, otherwise
+    /// filled.
     pub fn rectangle(&mut self, from: Pixel, to: Pixel, opacity: Option<f64>) {
         let (x, width) = (from.0.min(to.0), (to.0 - from.0).abs().max(1));
         let (y, height) = (from.1.min(to.1), (to.1 - from.1).abs().max(1));
@@ -129,7 +131,7 @@ impl Canvas {
     }
 
     /// Returns the drawing as SVG. `label` is its name for screen readers; `class` is the class of
-    /// the whole.
+    /// the whole drawing.
     pub fn svg(mut self, label: &str, class: &str) -> String {
         self.groups.retain(|group| !group.shapes.is_empty());
         let (width, height, groups) = (self.width, self.height, &self.groups);

@@ -1,18 +1,18 @@
-//! A heat map: a figure for each cell of a grid; darker is more. It is a separate file, as each
-//! kind of chart is.
+//! A heat map: a figure for each cell of a grid. A darker cell has a higher figure. Each kind of
+//! chart is a separate file.
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MIDDLE, TOP, text_width};
 use super::plot::{Picture, WIDE, field};
 
-/// A cell.
+/// A cell of a heat map.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Its line, from 0 at the top.
+    /// The line of the cell, from 0 at the top.
     pub side: usize,
-    /// Its column.
+    /// The column of the cell.
     pub head: usize,
-    /// Its value.
+    /// The value of the cell.
     pub value: f64,
     /// The value in words.
     pub figure: String,
@@ -20,13 +20,13 @@ pub struct Cell {
     pub short: String,
     /// The tooltip.
     pub title: String,
-    /// Whether it is the best.
+    /// Whether the cell is the best.
     pub is_best: bool,
 }
 
 const CELL_PX: u32 = 30;
 
-/// Draws the cells of a grid. `title` names the sides.
+/// Draws the cells of a grid. `title` describes the sides.
 pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[Cell]) -> Picture {
     let most = cells.iter().map(|cell| cell.value).fold(f64::MIN_POSITIVE, f64::max);
     let axis = |number: usize, ticks, title: &str| Axis {

@@ -12,15 +12,15 @@ use wrote_result::units;
 pub struct Dot {
     /// The index of the row's name.
     pub row: usize,
-    /// The line within the row's lane: the result, where several stand side by side.
+    /// The line within the row's lane: the number of the result, if several are shown side by side.
     pub line: usize,
     /// The class: the level of safety, or a shape.
     pub class: String,
     /// The figure.
     pub value: f64,
-    /// Its interval, of several runs.
+    /// The interval of the figure, if there are several runs.
     pub interval: Option<(f64, f64)>,
-    /// Its percentiles, in place of an interval.
+    /// The percentiles, instead of an interval.
     pub latency: Option<Latency>,
     /// The figure as text; empty to omit it.
     pub figure: String,
@@ -28,34 +28,34 @@ pub struct Dot {
     pub title: String,
 }
 
-/// The frame around dots.
+/// The frame around the dots.
 pub struct Frame<'a> {
     /// The name of the chart for screen readers.
     pub label: &'a str,
     /// The names of the lanes.
     pub names: &'a [String],
-    /// The words of a value at a tick.
+    /// The function that formats the value at a tick.
     pub word: fn(f64) -> String,
     /// The quantity and its direction.
     pub axis: &'a str,
-    /// A line across all lanes.
+    /// A line across all lanes, if there is one.
     pub reference: Option<&'a Reference>,
 }
 
-/// How to read the percentiles of saves.
+/// The explanation of the percentiles of saves.
 pub const READING: &str = "From the fastest save to the slowest; thick from P50 (the dot and the \
     figure) to P99; strokes at P90, P99 and P99.9.";
 
-/// An interval is drawn up to this factor around its figure, with an arrow where it continues.
+/// The factor around its figure up to which an interval is drawn. An arrow shows that it continues.
 const REACH: f64 = 3.0;
 
-/// Returns the mark of a way of saving, by its latencies.
+/// Returns the mark for a method of saving, with its latencies.
 pub fn saved(row: usize, of: Latency, class: String, title: String) -> Dot {
     let (value, figure) = (of.p50.max(1) as f64, units::nanoseconds(of.p50));
     Dot { row, value, latency: Some(of), figure, class, title, ..Dot::default() }
 }
 
-/// Draws a dot in the lane of each row. Twice and half are equally far from a figure.
+/// Draws a dot in the lane of each row. Twice the figure and half the figure are equally far away.
 pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
     let marks: Vec<&Dot> = dots.iter().filter(|dot| dot.value > 0.0).collect();
     let ends = marks.iter().flat_map(|dot| <[f64; 2]>::from(within(dot)));
@@ -76,7 +76,7 @@ pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
     })
 }
 
-/// Returns the ends of the interval that are drawn.
+/// Returns the ends between which a dot's interval or percentiles are drawn.
 fn within(dot: &Dot) -> (f64, f64) {
     if let Some(of) = &dot.latency {
         return (of.min.max(1) as f64, of.max.max(1) as f64);
@@ -105,8 +105,8 @@ fn put(plot: &mut Plot, name: &str, dot: &Dot, (middle, half): (f64, f64)) {
     }
 }
 
-/// Draws percentiles: thin from the least to the most, thick from P50 to P99 where operations are
-/// enough for one.
+/// Draws percentiles: a thin line from the minimum to the maximum, and a thick one from P50 to P99
+/// if there are enough operations for a P99.
 fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (f64, f64)) {
     let at = |ns: u64| (ns.max(1) as f64).log10();
     let class = format!("line {}", dot.class);
@@ -124,8 +124,8 @@ fn strip(plot: &mut Plot, name: &str, dot: &Dot, of: &Latency, (middle, half): (
     }
 }
 
-/// Draws a dot in the first lane, a bar from the lower to the upper end of a range in each other
-/// lane, and a line through the dot across all of them.
+/// Draws a dot in the first lane, a bar between the ends of a range in each further lane, and a
+/// line through the dot across all lanes.
 pub fn ranges(frame: &Frame, here: &Dot, ranges: &[(f64, f64)]) -> Picture {
     let values: Vec<f64> = ranges.iter().flat_map(|of| [of.0, of.1]).chain([here.value]).collect();
     Picture::of(frame.label, |layout| {
@@ -145,18 +145,20 @@ pub fn ranges(frame: &Frame, here: &Dot, ranges: &[(f64, f64)]) -> Picture {
     })
 }
 
-/// The latencies of a row, counted.
+/// The latencies of a row, counted in bins.
 #[derive(Clone, Debug)]
 pub struct Spread {
-    /// The row.
+    /// The name of the row.
     pub name: String,
     /// The class that colours the mark.
     pub class: String,
-    /// Bins in their order: the least latency and its end, in nanoseconds, and the operations.
+    /// The bins in ascending order: the lower and the upper end, in nanoseconds, and the number of
+    /// operations.
     pub bins: Vec<(f64, f64, u64)>,
 }
 
-/// Draws a histogram for each row over one axis. A bin's height is its share of the row's fullest.
+/// Draws a histogram for each row over a common axis. The height of a bin is relative to the row's
+/// fullest bin.
 pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
     let names: Vec<String> = spreads.iter().map(|spread| spread.name.clone()).collect();
     let ends = || spreads.iter().flat_map(|spread| &spread.bins).flat_map(|bin| [bin.0, bin.1]);
@@ -179,7 +181,7 @@ pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
                     &format!("bin {}", spread.class),
                     format!("{name}: {percent:.2} % from {low} to {high} ({count})"),
                 );
-                // A single slow operation stays visible.
+                // A single slow operation must remain visible.
                 let height = (bottom - top) * share.max(0.04);
                 plot.rectangle((from.log10(), bottom - height), (to.log10(), bottom), 1.0);
             }
@@ -188,7 +190,7 @@ pub fn spreads(label: &str, spreads: &[Spread]) -> Picture {
     })
 }
 
-/// A mark.
+/// A mark over an axis of time.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// The index of the row's name.
@@ -197,15 +199,15 @@ pub struct Mark {
     pub line: u32,
     /// The class that colours the mark.
     pub class: &'static str,
-    /// Its beginning, in nanoseconds.
+    /// The beginning of the mark, in nanoseconds.
     pub from_ns: f64,
-    /// Its end, in nanoseconds.
+    /// The end of the mark, in nanoseconds.
     pub to_ns: f64,
     /// The tooltip.
     pub title: String,
 }
 
-/// A mark is at least this wide.
+/// The minimum width of a mark.
 const MARK_PX_MIN: f64 = 3.0;
 
 /// Draws marks in lanes of `lines` lines each, and lines across all of them.
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn an_interval_that_leaves_the_axis_ends_in_an_arrow() {
         let [within, beyond] = [drawn((9.0, 12.0)), drawn((0.1, 900.0))];
-        // An arrow has three points, a stroke two.
+        // An arrow has three points; a stroke has two.
         let is_arrow = |line: &&str| {
             line.split('"').next().is_some_and(|points| points.split(' ').count() == 3)
         };

@@ -10,7 +10,7 @@ const SMALL_PX: u32 = 200;
 /// The marks of a chart, in the coordinates of its axes.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// One of many side by side.
+    /// Whether the chart is one of many side by side.
     pub is_small: bool,
     pub bars: Vec<Bar>,
     /// Upright lines.
@@ -18,7 +18,7 @@ pub struct Lines {
     pub lines: Vec<Line>,
 }
 
-/// A bar from the axis below.
+/// A bar that rises from the lower axis.
 #[derive(Clone, Debug)]
 pub struct Bar {
     pub from: f64,
@@ -36,7 +36,7 @@ pub struct Line {
     pub title: String,
     pub points: Vec<(f64, f64)>,
     pub dots: Vec<Spot>,
-    /// The radius of its dots, in pixels.
+    /// The radius of the dots, in pixels.
     pub radius: u32,
 }
 
@@ -48,13 +48,14 @@ pub struct Spot {
     pub class: String,
     /// The tooltip.
     pub title: String,
-    /// The ends of its interval.
+    /// The ends of the dot's interval.
     pub whisker: Option<(f64, f64)>,
-    /// The class and the sign of a change, at the top.
+    /// The class and the sign of a change, which is shown at the top.
     pub change: Option<(&'static str, &'static str)>,
 }
 
-/// Draws bars, then references, then lines over the `axes` of a layout: along, and up.
+/// Draws bars, then references, and then lines, over the horizontal and the vertical axis that
+/// `axes` returns for a layout.
 pub fn lines(label: &str, axes: impl Fn(Layout) -> (Axis, Axis), of: &Lines) -> Picture {
     let draw = |layout: Layout| {
         let (x, y) = axes(layout);

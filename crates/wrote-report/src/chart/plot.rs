@@ -8,33 +8,33 @@ use super::canvas::{Anchor, BOTTOM, Canvas, MIDDLE, Pixel, TOP, text_width};
 pub struct Layout {
     /// The width of the chart, in pixels.
     pub width: u32,
-    /// The ticks of a linear axis along the width.
+    /// The maximum number of ticks of a linear axis along the width.
     pub ticks: usize,
     /// The height of a plot with two scales, in pixels.
     pub field_height: u32,
 }
 
-/// For a wide screen or paper, and for a phone.
+/// The layout for a wide screen or paper, and the one for a phone.
 pub const WIDE: Layout = Layout { width: 860, ticks: 6, field_height: 380 };
 const NARROW: Layout = Layout { width: 350, ticks: 3, field_height: 320 };
 
 /// A chart in both layouts, as SVG. The page's style shows one of them.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// For a wide screen and for paper.
+    /// The layout for a wide screen and for paper.
     pub wide: String,
-    /// For a phone.
+    /// The layout for a phone; empty for a small chart.
     pub narrow: String,
 }
 
-/// A line across a whole plot: the drive's own rate, or a knee.
+/// A line across a whole plot, such as the drive's rate or a knee.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    /// Its place.
+    /// The value at which the line is drawn.
     pub value: f64,
-    /// Its meaning.
+    /// The meaning of the line.
     pub title: String,
-    /// The word beside it; empty if it has none.
+    /// The word next to the line; empty if there is none.
     pub word: &'static str,
 }
 
@@ -43,59 +43,60 @@ pub struct Plot {
     canvas: Canvas,
     x: Axis,
     y: Axis,
-    /// The plot's own part of the canvas: left, top, and behind its right and bottom, in pixels.
+    /// The part of the canvas that the plot occupies, in pixels: its left, its top, and the
+    /// positions just beyond its right and its bottom.
     pub frame: (i32, i32, i32, i32),
 }
 
-/// The height of a lane, without and with its name above.
+/// The height of a lane, without and with a name above it.
 const LANE_PX: u32 = 26;
 const LANE_ABOVE_PX: u32 = 44;
-/// Names that need more room stand above their lanes.
+/// The maximum width of a name next to its lane. Longer names are drawn above their lanes.
 const NAME_PX_MAX: i32 = 320;
 const AXIS_PX: i32 = 46;
 
 impl Picture {
-    /// Draws a chart in both layouts. `label` names it for screen readers.
+    /// Draws a chart in both layouts. `label` is its name for screen readers.
     pub fn of(label: &str, draw: impl Fn(Layout) -> Plot) -> Picture {
         let svg = |layout, class| draw(layout).canvas.svg(label, class);
         Picture { wide: svg(WIDE, "wide"), narrow: svg(NARROW, "narrow") }
     }
 
-    /// Draws a chart that is as wide as a phone everywhere, to stand beside others.
+    /// Draws a chart that is as wide as a phone in every layout, so that several fit side by side.
     pub fn small(label: &str, draw: impl Fn(Layout) -> Plot) -> Picture {
         let wide = draw(NARROW).canvas.svg(label, "small");
         Picture { wide, narrow: String::new() }
     }
 
-    /// Returns whether it stands beside others.
+    /// Returns whether the chart is small, so that several fit side by side.
     pub fn is_small(&self) -> bool {
         self.narrow.is_empty()
     }
 }
 
-/// The lanes of a chart: a name for each, from the top to the bottom, over one axis.
+/// The lanes of a chart over one axis, from the top to the bottom, each with a name.
 pub struct Lanes<'a> {
     /// The names of the lanes.
     pub names: &'a [String],
     /// The axis of all lanes.
     pub axis: Axis,
-    /// The room at the right of the plot, for figures after marks.
+    /// The space to the right of the plot, for figures after the marks.
     pub right_px: u32,
-    /// Lines within each lane; 1 for a single mark.
+    /// The number of lines within each lane; 1 for a single mark.
     pub lines: u32,
     layout: Layout,
     is_above: bool,
 }
 
 impl<'a> Lanes<'a> {
-    /// Lanes with room for one mark each.
+    /// Returns lanes with space for one mark each.
     pub fn new(names: &'a [String], axis: Axis, layout: Layout) -> Lanes<'a> {
         let widest = names.iter().map(|name| text_width(name)).max().unwrap_or(0);
         let is_above = layout == NARROW || widest > NAME_PX_MAX;
         Lanes { names, axis, right_px: 36, lines: 1, layout, is_above }
     }
 
-    /// Leaves room for figures after the marks.
+    /// Leaves space for figures after the marks.
     pub fn with_figures<'t>(mut self, figures: impl Iterator<Item = &'t str>) -> Lanes<'a> {
         let widest = figures.map(text_width).max().unwrap_or(0);
         self.right_px = (widest + 20) as u32;
@@ -108,14 +109,15 @@ impl<'a> Lanes<'a> {
         self
     }
 
-    /// The middle and the half height of the marks of a lane's line, in lanes.
+    /// Returns the middle and the half height of the marks on a line of a lane, in lanes.
     pub fn place(&self, lane: usize, line: u32) -> (f64, f64) {
         let (top, height) = if self.is_above { (0.40, 0.54) } else { (0.12, 0.76) };
         let each = height / f64::from(self.lines);
         (lane as f64 + top + each * (f64::from(line) + 0.5), each * 0.46)
     }
 
-    /// Draws a line across all lanes at a place of the axis, not over names above their lanes.
+    /// Draws a line across all lanes at a position on the axis, without crossing names above the
+    /// lanes.
     pub fn cross(&self, plot: &mut Plot, at: f64, title: &str) {
         plot.mark("reference", title);
         for lane in 0..self.names.len() {
@@ -125,7 +127,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Draws the axis and the names on a canvas that has room for the lanes.
+    /// Draws the axis and the names on a canvas that is high enough for the lanes.
     pub fn plot(&self) -> Plot {
         let lane = if self.is_above { LANE_ABOVE_PX } else { LANE_PX };
         let lane = lane + (self.lines - 1) * 16;
@@ -136,7 +138,7 @@ impl<'a> Lanes<'a> {
         let right_px = self.right_px as i32;
         let x = self.axis.thinned(canvas.width as i32 - left_px - right_px, left_px, right_px);
         let from = self.names.len().max(1) as f64;
-        // The first lane is at the top. The names are drawn below.
+        // The first lane is at the top. The names are drawn further below.
         let y = Axis { min: from, max: 0.0, ticks: Vec::new(), title: String::new() };
         let mut plot = Plot::new(canvas, x, y, (left_px, 4, right_px));
         plot.class("axis");
@@ -154,7 +156,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Returns a text that fits into a width, with an ellipsis where it was cut.
+/// Returns a text that fits into a width. A text that was cut ends with an ellipsis.
 fn shortened(text: &str, width_px: i32) -> String {
     if text_width(text) <= width_px {
         return text.to_owned();
@@ -169,7 +171,7 @@ fn shortened(text: &str, width_px: i32) -> String {
     short + "…"
 }
 
-/// A field between two axes, perhaps with a line at each tick.
+/// Returns a plot between two axes, with a line at each tick if `has_lines`.
 pub fn field(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
     let y = y.above_its_end();
     let widest = y.ticks.iter().map(|(_, word)| text_width(word)).max().unwrap_or(0);
@@ -183,13 +185,14 @@ pub fn field(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
 }
 
 impl Plot {
-    /// A plot without its axes, with this room at its left, its top and its right, in pixels.
+    /// Returns a plot without its axes, with this much space to its left, above it and to its
+    /// right, in pixels.
     fn new(canvas: Canvas, x: Axis, y: Axis, (left, top, right): (i32, i32, i32)) -> Plot {
         let frame = (left, top, canvas.width as i32 - right, canvas.height as i32 - AXIS_PX);
         Plot { canvas, x, y, frame }
     }
 
-    /// Draws the axis below the plot, with its words, and perhaps lines over the plot.
+    /// Draws the axis below the plot with its labels, and lines across the plot if `has_lines`.
     fn draw_along(&mut self, has_lines: bool) {
         let (left, top, right, bottom) = self.frame;
         let ticks = self.x.ticks.clone();
@@ -207,7 +210,7 @@ impl Plot {
         }
     }
 
-    /// Draws the axis at the left of the plot, in the same manner.
+    /// Draws the axis to the left of the plot in the same manner.
     fn draw_up(&mut self, has_lines: bool) {
         let (left, top, right, bottom) = self.frame;
         let ticks = self.y.ticks.clone();
@@ -256,8 +259,8 @@ impl Plot {
         self.canvas.path(points, width_px);
     }
 
-    /// Draws the end of an interval: a stroke, or an arrow to the left (-1) or the right (1) where
-    /// the interval continues.
+    /// Draws the end of an interval: a stroke, or, if the interval continues, an arrow to the left
+    /// (-1) or to the right (1).
     pub fn end(&mut self, (x, y): (f64, f64), half: f64, arrow: i32) {
         if arrow == 0 {
             return self.line(vec![(x, y - half), (x, y + half)], 2);
@@ -266,7 +269,7 @@ impl Plot {
         self.line(vec![(x - back, y - half), (x, y), (x - back, y + half)], 2);
     }
 
-    /// Draws an arrow at the top, where an interval continues.
+    /// Draws an arrow at the top, to show that an interval continues.
     pub fn arrow_up(&mut self, x: f64) {
         let (aside, top) = (0.008 * (self.x.max - self.x.min), self.y.max);
         let below = top - 0.04 * (top - self.y.min);
@@ -278,7 +281,7 @@ impl Plot {
         self.canvas.dot(self.pixel(at), radius_px);
     }
 
-    /// Draws text near a point. `down` is [`TOP`] or [`MIDDLE`].
+    /// Draws a text near a point. `down` is [`TOP`] or [`MIDDLE`].
     pub fn text(
         &mut self,
         at: (f64, f64),

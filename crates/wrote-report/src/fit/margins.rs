@@ -1,4 +1,5 @@
-//! The chart of `wrote fit`: how far each figure is from its limit, alone and beside other work.
+//! The chart of `wrote fit`: how far each figure is from its limit, alone and under background
+//! load.
 
 use super::{beside, in_short, named, neighbours, with_ends};
 use crate::chart::{Dot, Frame, Reference, dots, ratio};
@@ -6,15 +7,15 @@ use crate::figures::has_spread;
 use crate::tree::{Figure, rest};
 use wrote_result::document::{Document, Fit, FitRule, FitVerdict};
 
-/// A chart shows at most this many rules; the table beneath has all.
+/// The maximum number of rules in a chart. The table below it contains all rules.
 const RULES_MAX: usize = 40;
 
-/// Draws how far the figures are from their limits, alone and beside other work; `None` without a
-/// limit.
+/// Draws how far the figures are from their limits, alone and under background load; `None` if no
+/// figure has a limit.
 pub fn margins(document: &Document) -> Option<Figure> {
     let fits = document.fit.as_deref()?;
     let rules = fits.iter().flat_map(|fit| fit.rules.iter().map(move |rule| (fit, rule)));
-    // Too few operations for a P99 have no median.
+    // A P99 of too few operations has no median.
     let is_drawn = |rule: &FitRule| rule.verdict.is_some() && rule.here.median > 0.0;
     let rules: Vec<(&Fit, &FitRule)> = rules.filter(|(_, rule)| is_drawn(rule)).collect();
     let shown = &rules[..rules.len().min(RULES_MAX)];

@@ -1,5 +1,6 @@
-//! The articles about one document each: a result of benchmarks or jobs, a comparison of two, an
-//! examination of the doctor. The one about a trace draws a picture, and has a room of its own.
+//! The articles about one document: the result of benchmarks or jobs, a comparison of two results,
+//! or an examination by `wrote doctor`. The article about a trace draws a picture, and has a
+//! separate module.
 
 use super::{Article, begun, moment};
 use crate::comparison::WARNINGS;
@@ -25,7 +26,7 @@ const ORDER: [Role; 7] = [
     Role::Facts,
     Role::Findings,
 ];
-/// The sections below an answer that are folded: only their titles are shown.
+/// The sections below an answer that are folded, so that only their titles are shown.
 const FOLDED: [Role; 3] = [Role::Advice, Role::Scenario, Role::Facts];
 
 /// Returns the article of a result. Its title is the answer.
@@ -49,7 +50,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     let answer = sections.iter().find(|section| section.role == Role::Answer);
     let is_answered = answer.is_some();
     let title = match answer.and_then(|section| section.blocks.first()) {
-        // The verdict of `wrote fit`, without its advice.
+        // This is the verdict of `wrote fit`, without its advice.
         Some(Block::Heading(title, rest)) => {
             let busy = (FitVerdict::BUSY, "other programs used the disk or the CPUs");
             Some(format!("{title}: {}", rest.replace(busy.0, busy.1)))
@@ -70,7 +71,8 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             Role::Answer => {
                 for block in &mut section.blocks {
                     if let Block::Notes(of) = block {
-                        // The badge has the warnings, and a strip has the typical figures.
+                        // The badge contains the warnings, and a strip contains the typical
+                        // figures.
                         of.notes.retain(|note| {
                             note.mark != Some(Mark::Warning)
                                 && !standings(document).any(|(_, of)| note.text.contains(&of.text))
@@ -88,7 +90,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
     article
 }
 
-/// Returns the time, length and program of a measurement.
+/// Returns the time, the duration and the program of a measurement.
 pub fn made(document: &Document) -> String {
     let took = match document.elapsed_s {
         s if s > 0.0 => format!(", in {}", units::seconds(s)),
@@ -105,7 +107,7 @@ pub fn made(document: &Document) -> String {
     )
 }
 
-/// Returns the file's name, without its folder.
+/// Returns the name of a file, without its folder.
 pub fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
@@ -120,7 +122,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article.kicker = format!("{program}: what changed from {} to {}?", old.name, new.name);
     article.title = comparison::answer(comparison);
     article.sections = comparison::sections(comparison);
-    // A page has the warnings of each side with their evidence.
+    // The page shows the warnings of each side with their evidence.
     article.sections.retain(|section| section.title != WARNINGS);
     // The rows come first.
     article.sections.swap(0, 1);
@@ -137,7 +139,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article
 }
 
-/// Returns the article of an examination: the risks first.
+/// Returns the article of an examination. The risks come first.
 pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
     let mut article = begun(examination, name, &[]);
     let path = &examination.target.path;

@@ -1,4 +1,5 @@
-//! Several results: the same rows side by side, and over time for one machine and path.
+//! Several results: the same rows side by side, and over time if the machine and the path are the
+//! same.
 
 use super::articles::last;
 use super::{Article, Content, Named, moment};
@@ -16,25 +17,25 @@ use std::collections::HashMap;
 use wrote_result::compare::{Verdict, compare};
 use wrote_result::document::{Document, Row};
 
-/// A page has lines over time for at most this many rows; the table has all.
+/// The maximum number of rows with a line over time. The table contains all rows.
 const LINES_MAX: usize = 40;
-/// A chart shows at most this many rows.
+/// The maximum number of rows in a chart.
 const ROWS_MAX: usize = 40;
 
-/// A result among others.
+/// One of several results.
 struct One<'a> {
     name: String,
     document: &'a Document,
 }
 
-/// A row by name: its workload, and the row in each result that has it.
+/// A row name with its workload, and the row of that name in each result that has one.
 struct Across<'a> {
     name: &'a str,
     workload: &'a str,
     rows: Vec<Option<&'a Row>>,
 }
 
-/// Returns the article about all results; `None` if there is only one.
+/// Returns the article about all results; `None` if there are fewer than two.
 pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let results = documents.iter().filter_map(|named| match &named.content {
         Content::Result(document) => Some((named, document.as_ref())),
@@ -71,19 +72,20 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     Some(article)
 }
 
-/// Answers by the rows that changed from the first result to the last.
+/// Answers with the number of rows that changed from the first result to the last.
 fn change(results: &[One]) -> Option<String> {
     let (first, last) = (results.first()?, results.last()?);
     let changed = answer(&compare(first.document, last.document).ok()?);
     Some(format!("{changed} ({} against {})", last.name, first.name))
 }
 
-/// Returns the machine and the path.
+/// Returns the machine and the path of a result.
 fn place(document: &Document) -> (&str, &str) {
     (&document.host.hostname, &document.target.path)
 }
 
-/// Gives each result a unique name: its file, with a number where needed.
+/// Gives each result a unique name: the name of its file, with a number if several files have this
+/// name.
 fn named<'a>(results: &[(&Named, &'a Document)]) -> Vec<One<'a>> {
     let names: Vec<String> = results.iter().map(|(named, _)| last(&named.name).into()).collect();
     let name =
@@ -143,7 +145,7 @@ fn is_counted(row: &Row) -> bool {
     (1..=COUNTED_BYTES_MAX).contains(&row.settings.effective.bs_bytes) && row.iops() > 0.0
 }
 
-/// Returns the speed of a row as a number, its interval, and both in words.
+/// Returns the speed of a row as a number, its interval, and both as text.
 fn figure(row: &Row, is_counted: bool) -> (f64, Option<(f64, f64)>, String) {
     let (value, interval, words) = figures::figure(row, is_counted);
     let range = if is_counted { operations_range(row) } else { range(row) };
@@ -176,7 +178,8 @@ fn short<'a>(across: &Across<'a>) -> &'a str {
     rest.and_then(|rest| rest.strip_prefix('/')).unwrap_or(across.name)
 }
 
-/// Returns the class of a result's dots. A colour would mean a level of safety.
+/// Returns the class for a result's dots. It is a shape, because a colour would stand for a level
+/// of safety.
 fn shape(number: usize) -> String {
     format!("shape-{}", number + 1)
 }
@@ -225,7 +228,7 @@ fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) ->
     Table::of(&format!("Figures of {workload} in each result"), columns)
 }
 
-/// Returns the lines over time, and the changes by the rule of `wrote compare`.
+/// Returns the lines over time, and the changes according to `wrote compare`.
 fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let verdicts: Vec<HashMap<String, Verdict>> = results
         .windows(2)
@@ -290,7 +293,7 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     })
 }
 
-/// Draws a line through the figures of a row, oldest first. A change has a mark.
+/// Draws a line through the figures of a row, from the oldest to the newest. Changes are marked.
 fn over_time(
     label: &str,
     words: Vec<String>,
@@ -313,7 +316,7 @@ fn over_time(
     lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
-/// Returns the seconds since 1970 of a time of RFC 3339.
+/// Returns an RFC 3339 time in seconds since 1970.
 fn seconds(started_at: &str) -> Option<f64> {
     let at: jiff::Timestamp = started_at.parse().ok()?;
     Some(at.as_second() as f64)

@@ -1,5 +1,6 @@
-//! Where the answers of a result stand among typical figures: the ranges of classes of disks, and
-//! this disk's own mark. It is a separate file, as the sources are listed apart from the charts.
+//! Charts that compare the answers of a result with typical figures: the ranges of classes of
+//! disks, and a mark for this disk. It is a separate file because the sources are listed apart from
+//! the charts.
 
 use crate::chart::{Dot, Frame, per_second, ranges, rate};
 use crate::figures;
@@ -8,13 +9,13 @@ use itertools::Itertools;
 use wrote_result::document::{Answer, Class, Document, Row, Standing};
 use wrote_result::units;
 
-/// Returns the answers that the yardstick has, with the typical figures.
+/// Returns the answers for which there are typical figures, with these figures.
 pub fn standings(document: &Document) -> impl Iterator<Item = (&Answer, &Standing)> {
     let answers = document.answers.iter().flatten();
     answers.filter_map(|answer| Some((answer, answer.yardstick.as_ref()?)))
 }
 
-/// Returns a strip for each answer that the yardstick has.
+/// Returns a strip for each answer for which there are typical figures.
 pub fn strips(document: &Document) -> Vec<Figure> {
     let strip = |(answer, of): (&Answer, &Standing)| strip(answer, of, document.row(&answer.row)?);
     standings(document).filter_map(strip).collect()
@@ -50,7 +51,7 @@ fn strip(answer: &Answer, of: &Standing, row: &Row) -> Option<Figure> {
     Some(Figure { picture, question, legend: Vec::new(), note })
 }
 
-/// Returns the list of the publications, class by class; `None` without a strip.
+/// Returns the list of the publications, by class; `None` if there is no strip.
 pub fn sources<'a>(document: &Document) -> Option<Section<'a>> {
     let classes = standings(document).flat_map(|(_, of)| &of.classes).unique_by(|of| &of.name);
     let mut classes = classes.map(|class| (class.name.clone(), class.sources.clone())).peekable();
@@ -68,7 +69,7 @@ mod tests {
         Class { name: name.into(), low, high, sources: vec![format!("https://{name}/")] }
     }
 
-    /// Returns the numbers after an attribute, of every element that has it.
+    /// Returns the values of a numeric attribute in all elements that have it.
     fn numbers(svg: &str, attribute: &str) -> Vec<f64> {
         let begin = format!(" {attribute}=\"");
         let values = svg.split(&*begin).skip(1);
@@ -80,7 +81,7 @@ mod tests {
         for (name, figure, of) in [
             ("small/fdatasync-each", 10_000.0, [(140.0, 1700.0), (7000.0, 40_000.0)]),
             ("stream/cached-fdatasync-at-end", 1.5e9 / 1e6, [(20.0, 175.0), (1050.0, 1700.0)]),
-            // Far beyond every range.
+            // This figure is far beyond every range.
             ("small/fdatasync-each", 900_000.0, [(20.0, 120.0), (390.0, 1200.0)]),
         ] {
             let scale = if name.starts_with("small") { 4096.0 } else { 1e6 };

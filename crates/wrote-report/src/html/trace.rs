@@ -8,7 +8,7 @@ use crate::tree::{Block, Figure, Role, Section};
 use wrote_result::trace::{Ack, CallKind, Calls, Trace};
 use wrote_result::units;
 
-/// Returns the article of a traced program: what would survive first.
+/// Returns the article of a traced program. It begins with what would survive.
 pub fn article<'a>(trace: &'a Trace, name: &str) -> Article<'a> {
     let mut article = begun(trace, name, &trace.command);
     let command = trace.command.first().map_or("", String::as_str);
@@ -26,7 +26,7 @@ pub fn article<'a>(trace: &'a Trace, name: &str) -> Article<'a> {
     article
 }
 
-/// The lines of a file's lane: writes, flushes, names.
+/// The number of lines in a file's lane: writes, flushes and names.
 const LINES: u32 = 3;
 
 /// Draws when each file was written, flushed and named.
@@ -81,7 +81,7 @@ fn mark(row: usize, name: &str, calls: &Calls) -> Mark {
     Mark { row, line, class, from_ns: calls.from_s * 1e9, to_ns: calls.to_s * 1e9, title }
 }
 
-/// Returns the calls in words: `3 writes (12.3 kB), from 1.20 ms to 3.40 ms`.
+/// Returns a description of the calls: `3 writes (12.3 kB), from 1.20 ms to 3.40 ms`.
 fn words(calls: &Calls) -> String {
     let [one, many] = match calls.kind {
         CallKind::Make => ["creation", "creations"],

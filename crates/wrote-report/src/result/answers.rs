@@ -13,7 +13,7 @@ pub fn cards(document: &Document) -> Vec<Card> {
     document.advice.iter().map(|advice| card(advice, row_of(advice, document))).collect()
 }
 
-/// Returns the row that the reason of an advice begins with.
+/// Returns the row whose name begins the reason of a piece of advice.
 fn row_of<'a>(advice: &Advice, document: &'a Document) -> Option<&'a Row> {
     document.row(advice.because.split_once(": ")?.0)
 }
@@ -38,7 +38,7 @@ fn card(advice: &Advice, row: Option<&Row>) -> Card {
     }
 }
 
-/// Returns the code with its title: by this library first, where it has a way.
+/// Returns the code, with titles. The code that uses this library comes first, if there is any.
 fn codes(advice: &Advice) -> Vec<Code> {
     let code = |title, label, text: &String| {
         let language = advice.language.clone().unwrap_or_else(|| RUST.into());
@@ -54,8 +54,8 @@ fn codes(advice: &Advice) -> Vec<Code> {
     codes.filter(|code| !code.text.is_empty()).collect()
 }
 
-/// Returns the figure that answers, and the further ones: operations where they are small, and the
-/// time of a save.
+/// Returns the figure that answers, and further figures. The figure is the operations per second if
+/// operations are small, and the time of a save for saves.
 fn figures(row: &Row) -> (String, String) {
     let p99 = p99(row.latency());
     let p99 = Some(p99).filter(|of| !of.is_empty()).map(|of| format!("P99 {of}"));

@@ -1,4 +1,4 @@
-//! The charts and the table of a group of rows, by its view.
+//! The charts of a group of rows, by its view.
 
 use super::grid::Grid;
 use super::latencies;
@@ -20,9 +20,9 @@ use wrote_result::units;
 /// A figure of the latencies.
 type OfLatency = fn(&Latency) -> Option<u64>;
 
-/// A chart shows at most this many rows; the table beneath has all.
+/// The maximum number of rows in a chart. The table below it contains all rows.
 const ROWS_MAX: usize = 40;
-/// Returns the class of a row: the level that it survives.
+/// Returns the class of a row, which is the level that its writes survive.
 fn class(row: &Row) -> String {
     row.survives.map_or("read".into(), |survives| survives.to_string())
 }
@@ -52,7 +52,7 @@ fn with_latencies(group: &Group, mut figures: Vec<Figure>) -> Vec<Figure> {
     figures
 }
 
-/// Returns the rows that a chart shows, and a note about the rest.
+/// Returns the rows that a chart shows, and a note on the other rows.
 fn shown<'a>(group: &Group<'a>) -> (Vec<&'a Row>, String) {
     let rows: Vec<&Row> = group.rows.iter().copied().take(ROWS_MAX).collect();
     let note = rest(rows.len(), group.rows.len());
@@ -74,7 +74,7 @@ fn title(group: &Group, row: &Row) -> String {
     format!("{}: {}", name(group, row), facts.iter().filter(|fact| !fact.is_empty()).join(", "))
 }
 
-/// Returns the levels that the rows survive, as a legend.
+/// Returns the legend of the levels that the rows survive.
 fn survived(rows: &[&Row]) -> Vec<(String, String)> {
     let words = |row: &&Row| match row.survives {
         None => ("read".to_owned(), "reads".to_owned()),
@@ -99,7 +99,8 @@ fn ladder(group: &Group) -> Figure {
     Figure { question: question.into(), note, ..drawn }
 }
 
-/// Draws the speed of rows, in operations or in bytes, in colours of the levels that they survive.
+/// Draws the speed of rows, in operations or in bytes, in the colours of the levels that they
+/// survive.
 fn speeds(
     label: &str,
     rows: &[&Row],
@@ -118,7 +119,7 @@ fn speeds(
     Figure { picture: dots(&frame, &drawn), legend: survived(rows), ..Figure::default() }
 }
 
-/// Returns how an axis of speeds writes its numbers, and its title.
+/// Returns the function that formats the numbers on an axis of speeds, and the title of the axis.
 pub fn scale(is_counted: bool) -> (fn(f64) -> String, &'static str) {
     match is_counted {
         true => (per_second, "operations per second, more is better"),
@@ -126,8 +127,8 @@ pub fn scale(is_counted: bool) -> (fn(f64) -> String, &'static str) {
     }
 }
 
-/// Returns the chart of all writes of a scenario by the level that they survive; `None` where they
-/// are all of one workload, whose own chart shows them.
+/// Returns the chart of all writes of a scenario, by the level that they survive; `None` if they
+/// all belong to one workload, because its chart shows them.
 pub fn overview(groups: &[Group]) -> Option<Figure> {
     let groups = groups.iter().filter(|group| group.view() == View::Operations);
     let lanes = groups.flat_map(|group| group.rows.iter().map(move |row| (group, *row)));
@@ -136,7 +137,7 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
     if workloads < 2 || lanes.len() > ROWS_MAX {
         return None;
     }
-    // The safest first, and of each level the fastest.
+    // The safest rows come first; within each level, the fastest.
     lanes.sort_by(|(_, one), (_, other)| {
         let by_level = other.survives.cmp(&one.survives);
         by_level.then(other.throughput().total_cmp(&one.throughput()))
@@ -246,13 +247,14 @@ fn long(group: &Group) -> Vec<Figure> {
     group.rows.iter().filter_map(figure).collect()
 }
 
-/// Fewer samples need no moving median.
+/// The minimum number of samples for a moving median.
 const MEDIAN_SAMPLES_MIN: usize = 20;
-/// The samples of a moving median, as a part of all; and their bounds on each side.
+/// The number of samples in a moving median, as one part in this many of all samples, and the
+/// minimum and the maximum number on each side.
 const MEDIAN_PART: usize = 40;
 const MEDIAN_HALF: (usize, usize) = (2, 15);
 
-/// Returns the median of the throughput around each sample, at the sample's middle.
+/// Returns the median of the throughput around each sample, placed at the middle of the sample.
 fn moving_median(samples: &[Sample]) -> Vec<(f64, f64)> {
     if samples.len() < MEDIAN_SAMPLES_MIN {
         return Vec::new();
@@ -267,7 +269,7 @@ fn moving_median(samples: &[Sample]) -> Vec<(f64, f64)> {
     (0..samples.len()).map(at).collect()
 }
 
-/// Draws the throughput of each sample against the bytes written, and a line at each change.
+/// Draws the throughput of each sample over the bytes written, with a line at each change.
 fn course(label: &str, of: &Sustained) -> Picture {
     let starts = [0].into_iter().chain(of.samples.iter().map(|sample| sample.end_bytes));
     let bar = |(from, sample): (u64, &Sample)| {
@@ -310,7 +312,7 @@ fn course(label: &str, of: &Sustained) -> Picture {
     lines(label, axes, &drawn)
 }
 
-/// Returns the heat map of a group whose rows are cells of a grid.
+/// Returns the heat map of a group whose rows are the cells of a grid.
 fn grid(group: &Group) -> Option<Figure> {
     let grid = Grid::of(group)?;
     let Grid { title: of_sides, sides, heads, cells, best, is_of_pages, .. } = &grid;
