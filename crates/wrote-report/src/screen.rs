@@ -13,7 +13,7 @@ use wrote_result::doctor::State;
 use wrote_result::document::Severity;
 use wrote_result::recipes::RUST;
 
-/// The column of the labels of a check, and their width.
+/// The column in which the labels of a check begin, and the width of the labels.
 const LABEL_INDENT: usize = 4;
 const LABEL_WIDTH: usize = 9;
 
@@ -59,7 +59,7 @@ impl Report<'_> {
         }
     }
 
-    /// Writes a heading, and words after it on the same line.
+    /// Writes a heading, and further words on the same line.
     fn heading(&mut self, title: &str, rest: &str) -> io::Result<()> {
         let colon = if rest.is_empty() { "" } else { ": " };
         let line = self.page.wide(&format!("{title}{colon}{rest}"), 2);
@@ -151,7 +151,7 @@ impl Report<'_> {
         self.labelled(&check.facts)?;
         self.labelled(&check.before)?;
         for (number, command) in check.commands.iter().enumerate() {
-            // Not wrapped: a reader copies it.
+            // The command is not wrapped, because a reader copies it.
             let label = if number == 0 { "command" } else { "" };
             writeln!(self.out, "    {label:<LABEL_WIDTH$}{}", plain(command))?;
         }
@@ -174,11 +174,12 @@ impl Report<'_> {
             writeln!(self.out, "  {}", self.page.paint(Tone::Strong, &purpose))?;
             writeln!(self.out, "  do       {}", self.page.prose(&card.action, 11))?;
             writeln!(self.out, "  because  {}", self.page.prose(&card.because, 11))?;
-            // Rust without the library is in the documents: the screen stays short.
+            // Rust code without the library is shown only in documents, so that the screen stays
+            // short.
             let is_rust = card.codes.iter().all(|code| code.language == RUST);
             let shown = if is_rust { 1 } else { card.codes.len() };
             for code in card.codes.iter().take(shown) {
-                // Not wrapped: a reader copies it.
+                // The code is not wrapped, because a reader copies it.
                 for (number, line) in code.text.lines().enumerate() {
                     let label = if number == 0 { code.label } else { "" };
                     let line = format!("  {label:<7}  {}", plain(line));

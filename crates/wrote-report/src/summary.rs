@@ -1,4 +1,4 @@
-//! The answers on one screen: the figures that a reader came for, and their warnings.
+//! The answers on one screen: the figures that a reader looks for, and the warnings about them.
 
 use crate::Screen;
 use crate::figures::{asked_rate, operations_per_s, per_second, ranged, text, throughput};
@@ -16,24 +16,24 @@ use wrote_result::document::{
 };
 use wrote_result::units::{self, nanoseconds};
 
-/// The titles of the columns on a screen, and elsewhere.
+/// The titles of the columns: on a screen, and in other formats.
 const HEADINGS: [(&str, &str); 4] = [
     ("", "Purpose"),
     ("MEDIAN", "Median"),
     ("RANGE OR LATENCY", "Likely range, or latency"),
     ("SIMPLEST METHOD", "Simplest method"),
 ];
-/// Further warnings are only in the findings.
+/// The maximum number of warnings. Further warnings are shown only among the findings.
 const WARNINGS_MAX: usize = 3;
-/// The finding that a row without a flush was as fast as memory; its line reports that instead.
+/// The finding that a row without a flush was as fast as memory. The row's line says so instead.
 const MEMORY: &str = "ram-not-disk";
-/// The finding that others disturbed the runs; the headline has it.
+/// The finding that other programs disturbed the runs. The headline says so.
 const BUSY: &str = "busy-neighbour";
 
-/// The headline has at most this number of figures.
+/// The maximum number of figures in the headline.
 const HEADLINE_MAX: usize = 2;
 
-/// Returns the answers that have a row, each with it.
+/// Returns the answers that have a row, each with its row.
 fn found(document: &Document) -> Vec<(&Answer, &Row)> {
     let answers = document.answers.iter().flatten();
     answers.filter_map(|answer| Some((answer, document.row(&answer.row)?))).collect()
@@ -45,12 +45,12 @@ fn is_memory(document: &Document, row: &Row) -> bool {
 }
 
 /// Returns the answer as one sentence: the first figures of the safest level, and the class of
-/// disks that the last of them is consistent with. `None` where the result answers no question.
+/// disks that the last figure is consistent with; `None` if the result answers no question.
 pub fn headline(document: &Document) -> Option<String> {
     let mut found = found(document);
     let of = |row: &Row| (row.view() == View::Saves, row.survives);
     let first = of(found.first()?.1);
-    // Reads stand next to writes of any level.
+    // Reads are shown next to writes of any level.
     found.retain(|(_, row)| of(row) == first || of(row) == (first.0, None));
     found.truncate(HEADLINE_MAX);
     let figures = found.iter().map(|(answer, row)| {
@@ -66,7 +66,7 @@ pub fn headline(document: &Document) -> Option<String> {
     let rows: Vec<&Row> = found.iter().map(|(_, row)| *row).collect();
     let beside = disturbed(document, &rows);
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
-        // The rate was asked for. Whether the disk could do more was not seen.
+        // The rate was requested, so the result does not show whether the disk could do more.
         true => {
             format!("{path} was asked for {} and did {figures}.{beside}", asked_rate(found[0].1))
         }
@@ -131,7 +131,7 @@ fn clause(answer: &Answer, row: &Row) -> String {
     }
 }
 
-/// Returns the section of the answer in a sentence, which comes first.
+/// Returns the section with the answer in one sentence, which comes first.
 pub fn head(document: &Document) -> Option<Section<'_>> {
     let lead =
         headline(document).or_else(|| fit::headline(document)).or_else(|| fastest_of(document));
@@ -139,11 +139,11 @@ pub fn head(document: &Document) -> Option<Section<'_>> {
     (!blocks[0].is_empty()).then(|| Section::new(Role::Headline, "", "", blocks))
 }
 
-/// A sentence names at most this number of jobs.
+/// The maximum number of jobs that a sentence names.
 const JOBS_MAX: usize = 3;
 
-/// Answers for a result without answers of its own: by its jobs, the bend of its curve, or the
-/// fastest row, which survives a power loss if any does.
+/// Returns the answer for a result that contains no answers: its jobs, the knee of its curve, or
+/// its fastest row, which survives a power loss if any row does.
 pub fn fastest_of(document: &Document) -> Option<String> {
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
     let group = groups.first()?;
@@ -167,7 +167,7 @@ pub fn fastest_of(document: &Document) -> Option<String> {
     Some(format!("{}: {answer}", group.workload))
 }
 
-/// Returns the section of the answers; `None` where the result answers no such question.
+/// Returns the section with the answers; `None` if the result answers no question.
 pub fn section(document: &Document) -> Option<Section<'_>> {
     let found = found(document);
     if found.is_empty() {
@@ -207,13 +207,13 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Block::Banner(place, done),
         Block::Table(table(&answers)),
         Block::notes(Style::Apart, notes.chain(standing).chain(warnings).chain(faster)),
-        // For a reader who scrolls up from the prompt.
+        // The headline again, last, so that it is right above the prompt.
         Block::notes(Style::Apart, last),
     ];
     Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
 
-/// Names what a faster method needs, and a simpler one does not.
+/// Names what a faster method needs and a simpler one does not.
 fn price(faster: &Row, simpler: &Row) -> String {
     let [faster, simpler] = [faster, simpler].map(|row| &row.settings.effective);
     let blocks = (faster.blocks != simpler.blocks).then_some(faster.blocks);
@@ -227,17 +227,18 @@ fn price(faster: &Row, simpler: &Row) -> String {
     if needs.is_empty() { needs } else { format!(" (needs {needs})") }
 }
 
-/// Writes the answers so far, like the last screen: the headings, and a line for each.
+/// Returns the answers so far in the form of the last screen: the headings, and a line for each
+/// answer.
 pub fn so_far(answers: &[Answer], rows: &[Row], screen: Screen) -> String {
     let row_of = |answer: &Answer| rows.iter().find(|row| row.name == answer.row);
     let lines = answers.iter().filter_map(|answer| Some(line(answer, row_of(answer)?, false)));
     let mut text = Vec::new();
-    // A write to memory does not fail.
+    // Writing to memory does not fail.
     let _ = table::write(&table(&lines.collect::<Vec<_>>()), Page { screen }, &mut text);
     String::from_utf8_lossy(&text).trim_end().to_owned()
 }
 
-/// Returns the question, the figure, its range, and the way.
+/// Returns the question, the figure, its range, and the method.
 pub fn line(answer: &Answer, row: &Row, is_memory: bool) -> [String; 4] {
     let (figure, range) = match answer.bytes_per_s {
         Some(lasts) => (units::rate(lasts), "the lasting rate".into()),
@@ -255,7 +256,8 @@ fn table(answers: &[[String; 4]]) -> Table {
     Table::of("The answers", HEADINGS.into_iter().enumerate().map(column).collect())
 }
 
-/// Returns a row's figure and its range: operations and their latency where those count.
+/// Returns the figure of a row and its range: operations per second and their latency, if
+/// operations are counted.
 fn figures(row: &Row) -> (String, String) {
     if let (View::Saves, Some(latency)) = (row.view(), row.latency()) {
         let (name, high) = high(latency);
@@ -295,18 +297,18 @@ fn percentiles(of: &Latency) -> String {
     format!("P50 {}, {name} {} {unit}", numbers[0], numbers[1])
 }
 
-/// Returns the P99; too few operations for one have their maximum.
+/// Returns the P99, or the maximum if there are too few operations for a P99.
 fn high(of: &Latency) -> (&'static str, u64) {
     of.known_p99().map_or(("max", of.max), |p99| ("P99", p99))
 }
 
-/// Rounds a value to one digit, or to as many as keep it `within` its interval.
+/// Rounds a value to one digit, or to as many digits as keep it `within` its interval.
 fn rough(value: f64, within: RangeInclusive<f64>) -> f64 {
     let rounded = |digits| units::rounded(value, digits);
     (1..=2).map(rounded).find(|value| within.contains(value)).unwrap_or(value)
 }
 
-/// Marks a figure as rough, without the zeros after its point: `~2 GB/s`.
+/// Marks a figure as rough, without the trailing zeros of its decimals: `~2 GB/s`.
 fn about(figure: &str) -> String {
     match figure.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
@@ -317,10 +319,11 @@ fn about(figure: &str) -> String {
     }
 }
 
-/// A warning is cut at the end of a clause to fit on one line.
+/// The maximum width of a warning. A longer warning is cut at the end of a clause, to fit on one
+/// line.
 const WARNING_COLUMNS_MAX: usize = 76;
 
-/// Returns as much of a warning as a line has room for, up to the end of a clause, with its id.
+/// Returns the clauses of a warning for which a line has space, followed by the id of the warning.
 fn shortened(of: &Finding) -> String {
     let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
     let text = of.text.split(". ").next().unwrap_or_default();
@@ -334,7 +337,7 @@ fn shortened(of: &Finding) -> String {
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
-    // How far all figures can be relied on comes first.
+    // The reliability of all figures comes first.
     let all = findings.iter().filter(warns).sorted_by_key(|of| of.id != "noisy");
     let all: Vec<&Finding> = all.collect();
     let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(|of| shortened(of)).collect();
@@ -434,7 +437,7 @@ mod tests {
             runs in proptest::collection::vec(1e3_f64..1e11, 1..8),
             scatter in 0.0_f64..1.0,
         ) {
-            // From runs that are nearly equal to runs that differ by magnitudes.
+            // The runs range from nearly equal ones to ones that differ by magnitudes.
             let runs: Vec<f64> =
                 runs.iter().map(|run| runs[0] * (run / runs[0]).powf(scatter)).collect();
             let row = sample::row("stream/a", "power-loss", &runs);

@@ -1,5 +1,5 @@
-//! A long run: in words, with its rates, their changes and SNIA's verdict, and drawn against the
-//! bytes written.
+//! A long run: described by its rates, their changes and the verdict of SNIA's rule, and drawn over
+//! the bytes written.
 
 use crate::Screen;
 use crate::figures::ends;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use wrote_result::document::{Change, Interval, Sample, SteadyState, Sustained};
 use wrote_result::units;
 
-/// Returns a line for each level, each change, and the verdict.
+/// Returns a line for each level and each change, and one for the verdict.
 pub fn notes(sustained: &Sustained) -> Vec<String> {
     let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
         let range = ends(&interval, &units::RATES);
@@ -19,7 +19,7 @@ pub fn notes(sustained: &Sustained) -> Vec<String> {
     levels.chain(changes).chain(sustained.steady_state.iter().map(verdict)).collect()
 }
 
-/// Returns the levels: `burst`, `sustained`, `recovered`, each with its extent in words.
+/// Returns the levels `burst`, `sustained` and `recovered`, each with a description of its extent.
 fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let written = units::bytes(sustained.written_bytes());
     let from = |change: &Change| format!("from {} on", units::bytes(change.at_bytes));
@@ -44,7 +44,7 @@ fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     levels
 }
 
-/// Returns a change in words: `at 2.00 GB from 3.21 GB/s to 320 MB/s`.
+/// Returns a description of a change: `at 2.00 GB from 3.21 GB/s to 320 MB/s`.
 pub fn change(change: &Change) -> String {
     format!(
         "at {} from {} to {}",
@@ -54,7 +54,7 @@ pub fn change(change: &Change) -> String {
     )
 }
 
-/// Returns the verdict of SNIA's rule.
+/// Returns the verdict according to SNIA's rule.
 fn verdict(state: &SteadyState) -> String {
     let rounds = format!(
         "rounds {} to {} of {}",
@@ -74,19 +74,19 @@ fn verdict(state: &SteadyState) -> String {
     }
 }
 
-/// Lines of the drawing, and its greatest width.
+/// The number of lines of the drawing, and its maximum width.
 const HEIGHT: usize = 8;
 const WIDTH_MAX: usize = 100;
 
-/// Writes the drawing below an empty line.
+/// Writes an empty line and the drawing.
 pub fn write_drawing(samples: &[Sample], page: Page, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     let mut lines = drawing(samples, page.screen).into_iter();
     lines.try_for_each(|line| writeln!(out, "{}", page.paint(Tone::Faint, &line)))
 }
 
-/// Draws the throughput against the bytes written, as wide as the screen. A column's rate is its
-/// part of the bytes over their time.
+/// Draws the throughput over the bytes written, as wide as the screen. The rate of a column is its
+/// share of the bytes divided by the time that they took.
 fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     let Some(last) = samples.last() else { return Vec::new() };
     let (line, corner, dash) = if screen.unicode { ("│", "└", "─") } else { ("|", "+", "-") };
@@ -115,7 +115,7 @@ fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Returns the character of a column filled to `part` of it.
+/// Returns the character for a column of which `part` is filled.
 fn cell(part: f64, screen: Screen) -> char {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let part = part.clamp(0.0, 1.0);
@@ -155,7 +155,7 @@ mod drawing_tests {
 
     const SCREEN: Screen = Screen { width: 32, colour: false, unicode: true };
 
-    /// 10 MB at 10 MB/s, then 10 MB at 5 MB/s.
+    /// Returns samples of 10 MB at 10 MB/s, and then 10 MB at 5 MB/s.
     fn samples() -> Vec<Sample> {
         let sample = |end_bytes, end_s, throughput_bytes_per_s| Sample {
             end_bytes,

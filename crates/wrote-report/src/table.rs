@@ -14,50 +14,50 @@ pub const GAP: &str = "  ";
 /// A table.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Its name for screen readers.
+    /// The name of the table for screen readers.
     pub label: String,
     pub columns: Vec<Column>,
-    /// The formats that have the table.
+    /// The formats that show the table.
     pub on: On,
-    /// The row that an answer names.
+    /// The index of the row that an answer names.
     pub best: Option<usize>,
-    /// Bars after the rows of a screen.
+    /// The bars after the rows on a screen.
     pub bars: Option<Bars>,
 }
 
-/// Bars after the rows of a table.
+/// The bars after the rows of a table.
 #[derive(Debug)]
 pub struct Bars {
     pub heading: &'static str,
-    /// The part of the whole width for each row.
+    /// The length of each row's bar, as a part of the full width.
     pub parts: Vec<f64>,
-    /// Whether columns are dropped to make room for the bars.
+    /// Whether columns are dropped to make space for the bars.
     pub is_reserved: bool,
 }
 
-/// A row for HTML: its class, and its cells: the column's title, the text, and whether it is a
-/// figure.
+/// A row for HTML: its class, and its cells. Each cell consists of the title of its column, its
+/// text, and whether it is a figure.
 pub type Line<'a> = (&'static str, Vec<(&'a str, &'a str, bool)>);
 
-/// The formats that show a part.
+/// The formats that show a part of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum On {
     #[default]
     All,
-    /// A screen only, for example to explain its marks.
+    /// Only a screen, for example to explain its marks.
     Screen,
     /// Markdown and HTML.
     Pages,
 }
 
 impl Table {
-    /// Makes a table of `columns`.
+    /// Returns a table of `columns`.
     pub fn of(label: &str, columns: Vec<Column>) -> Table {
         Table { label: label.into(), columns, ..Table::default() }
     }
 
-    /// Returns the columns of a format that have any text. A single run has no interval; a read
-    /// survives nothing.
+    /// Returns the columns that a format shows: those with any text. For example, a single run has
+    /// no interval, and a read survives nothing.
     pub fn shown(&self, format: Format) -> impl Iterator<Item = &Column> {
         let has = move |column: &&Column| {
             column.only.is_none_or(|only| only == format)
@@ -71,7 +71,7 @@ impl Table {
         self.columns.first().map_or(0, |column| column.cells.len())
     }
 
-    /// Returns the titles for HTML, each with whether its cells are figures.
+    /// Returns the titles for HTML, each with a flag that tells whether its cells are figures.
     pub fn heads(&self) -> Vec<(&str, bool)> {
         let columns = self.shown(Format::Markdown);
         columns.map(|column| (&*column.title, column.is_of_figures())).collect()

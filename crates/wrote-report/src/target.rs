@@ -3,14 +3,14 @@
 use wrote_result::document::{Device, Document, Host, RankFiles, Ranks, Target};
 use wrote_result::units;
 
-/// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
-/// the JSON.
+/// The mount options, or their beginnings, that change how fast or how safe a write is. Other
+/// options are only in the JSON document.
 const OPTIONS_THAT_MATTER: &str = "\
     ro sync dirsync wsync noatime data= barrier nobarrier commit= journal_checksum \
     journal_async_commit nodelalloc discard dax compress nodatacow nodatasum autodefrag \
     stripe= sunit= logbsize= logdev= vers= size=";
 
-/// Returns the facts about the path and the machine, each group under a label.
+/// Returns the facts about the path and the machine, in groups that have a label each.
 pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Path", path_facts(target))];
     match &target.device {
@@ -125,7 +125,7 @@ fn machine_facts(host: &Host) -> Vec<String> {
     ]
 }
 
-/// Returns the facts about the ranks: `4 ranks on 2 nodes (up to 2 a node)`, ..
+/// Returns the facts about the ranks, such as `4 ranks on 2 nodes (up to 2 a node)`.
 fn rank_facts(ranks: &Ranks) -> Vec<String> {
     let [count, nodes] = [(ranks.ranks.into(), "rank"), (ranks.nodes.len() as u64, "node")]
         .map(|(count, word)| units::counted(count, word));

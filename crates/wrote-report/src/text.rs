@@ -1,4 +1,4 @@
-//! Text for a screen: sanitized, broken into lines, laid out as facts and prose.
+//! Text for a screen: sanitized, broken into lines, and laid out as facts and prose.
 
 use crate::Screen;
 use crate::paint::{Tone, ascii};
@@ -9,20 +9,20 @@ use unicode_width::UnicodeWidthStr;
 use wrote_result::document::Program;
 use wrote_result::units;
 
-/// Breaks prose that begins in column `indent`: every line but the first is indented by as many
-/// columns.
+/// Breaks prose that begins in column `indent` into lines. All lines but the first are indented by
+/// `indent` columns.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let width = width.saturating_sub(indent).max(1);
     let options = Options::new(width)
         .word_splitter(WordSplitter::NoHyphenation)
-        // A reader copies a path or an option whole, even if it is longer than a line.
+        // A path or an option stays whole for a reader to copy, even if it is longer than a line.
         .break_words(false)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     let text = bound(&plain(text));
     textwrap::wrap(&text, options).join(&format!("\n{}", " ".repeat(indent))).replace(NO_BREAK, " ")
 }
 
-/// Stands for a space at which no line ends.
+/// The placeholder for a space at which no line may end.
 const NO_BREAK: &str = "\u{a0}";
 /// The units, without `/s`.
 const UNITS: [&str; 18] = [
@@ -30,7 +30,7 @@ const UNITS: [&str; 18] = [
     "k", "M",
 ];
 
-/// Binds each number to its unit, so that no line ends between them.
+/// Binds each number to its unit, so that no line ends between the two.
 pub fn bound(text: &str) -> String {
     let mut words = text.split(' ');
     let mut bound = words.next().unwrap_or_default().to_owned();
@@ -43,8 +43,8 @@ pub fn bound(text: &str) -> String {
     bound
 }
 
-/// Breaks a list that begins in column `indent`, with commas between its items. An item stays on
-/// one line if it fits on one.
+/// Breaks a list that begins in column `indent` into lines, with commas between its items. An item
+/// stays on one line if it fits on one.
 pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = vec![String::new()];
@@ -64,7 +64,7 @@ pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     wrapped.join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Gathers the values of each key, in the order of the keys' first occurrence.
+/// Groups the values by their keys, in the order in which the keys first occur.
 pub fn gathered<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut all: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in pairs {
@@ -77,12 +77,12 @@ pub fn gathered<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec
 }
 
 /// Returns text on one line, without control characters that a terminal would obey. Paths, models
-/// and the kernel's words come from outside.
+/// and texts of the kernel come from outside.
 pub fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// Wider lines of prose are hard to read.
+/// The maximum width of prose. Wider lines are hard to read.
 const PROSE_WIDTH_MAX: usize = 100;
 
 #[derive(Clone, Copy, Debug)]
@@ -96,17 +96,17 @@ impl Page {
         tone.paint(text, self.screen)
     }
 
-    /// Breaks prose that begins in column `indent`.
+    /// Breaks prose that begins in column `indent` into lines.
     pub fn prose(self, text: &str, indent: usize) -> String {
         wrapped(text, self.screen.width.min(PROSE_WIDTH_MAX), indent)
     }
 
-    /// Breaks text into lines as wide as the screen.
+    /// Breaks text into lines that are as wide as the screen.
     pub fn wide(self, text: &str, indent: usize) -> String {
         wrapped(text, self.screen.width, indent)
     }
 
-    /// Writes labels and the facts of each. Facts may be as wide as the screen.
+    /// Writes labels with the facts of each. Facts may be as wide as the screen.
     pub fn facts(self, facts: &[(String, Vec<String>)], out: &mut dyn Write) -> io::Result<()> {
         let labels: Vec<String> = facts.iter().map(|(label, _)| plain(label)).collect();
         let indent = labels.iter().map(|label| label.width()).max().unwrap_or(0) + 2;
@@ -119,7 +119,7 @@ impl Page {
     }
 }
 
-/// Returns the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
+/// Returns the name and the version of the program: `wrote 0.1.0 (abc)`, `fio-3.33`.
 pub fn program(wrote: &Program) -> String {
     let version = match wrote.version.starts_with(|first: char| first.is_ascii_digit()) {
         true => format!("wrote {}", wrote.version),
@@ -131,7 +131,7 @@ pub fn program(wrote: &Program) -> String {
     }
 }
 
-/// Returns the time of a measurement, its length, and its program.
+/// Returns a sentence with the time of a measurement, its duration, and the program.
 pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
     let took = units::seconds(elapsed_s);
     format!("Measured in {took} from {started_at} by {}.", program(wrote))

@@ -10,31 +10,31 @@ use wrote_result::trace::{Advice, CrashState, CrashTest, End, File, How, Moment}
 use wrote_result::trace::{Trace, Verdict};
 use wrote_result::{quoted, units};
 
-/// The id of a check that fails, in a crash state or without one.
+/// The id of the finding that the check fails, in a crash state or without a crash.
 pub const CHECK_FAILED: &str = "check-failed";
 
 /// The maximum number of files that a screen shows.
 pub const FILES_MAX: usize = 20;
 
-/// The maximum number of files of a crash state that are shown.
+/// The maximum number of a crash state's losses that are shown.
 const LOSSES_MAX: usize = 5;
 
-/// The longest reason of the table, in bytes. The last line has all.
+/// The longest reason shown in the table, in bytes. The last line gives every reason in full.
 const REASON_MAX: usize = 24;
 
-/// Returns the title of Markdown.
+/// Returns the title of the Markdown report.
 pub fn title(trace: &Trace) -> String {
     format!("wrote trace {}", quoted(&trace.command))
 }
 
-/// Returns the sections of Markdown, which begins with the answer.
+/// Returns the sections of the Markdown report, which begin with the answer.
 pub fn on_paper(trace: &Trace) -> Vec<Section<'_>> {
     let mut sections = sections(trace, FILES_MAX);
     sections.rotate_right(1);
     sections
 }
 
-/// Returns the sections of a traced program, the answer last. At most `files_max` files are shown,
+/// Returns the sections of a traced program, with the answer last. Shows at most `files_max` files:
 /// the least safe ones.
 pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     let shown: Vec<&File> = trace
@@ -43,7 +43,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
         .sorted_by_key(|file| (file.survives, std::cmp::Reverse(file.unflushed_bytes)))
         .take(files_max)
         .collect();
-    // The verdict tells the others.
+    // The verdict names the unseen actions that prevent a judgement.
     let unseen = trace.unseen.iter().filter(|unseen| !trace.unjudged.contains(unseen));
     let mut notes: Vec<Note> = unseen.map(|unseen| Note::from(unseen.clone())).collect();
     let hidden = trace.files.len() - shown.len();
@@ -104,7 +104,7 @@ pub fn tested(test: &CrashTest) -> String {
     }
 }
 
-/// Returns the section of a crash state: its moment, what it lost and kept, and what to do.
+/// Returns the section of a crash state: its moment, its losses, what was kept, and what to do.
 pub fn crash_state(state: &CrashState) -> Section<'static> {
     let place = |of: &Moment| of.place.as_ref().map_or(String::new(), |at| format!(" ({at})"));
     let calls = |calls: &[Moment]| calls.iter().map(|of| of.call.clone() + &place(of)).join(", ");
@@ -135,7 +135,7 @@ pub fn crash_state(state: &CrashState) -> Section<'static> {
 pub fn crash_test(test: &CrashTest) -> Vec<Section<'static>> {
     let answer = vec![Block::notes(Style::Apart, [tested(test)])];
     let answer = Section::new(Role::Answer, "", "", answer);
-    // Without a check, the state that was kept is all.
+    // Without a check, the state that was kept is the only section.
     let answer = (!test.check.is_empty()).then_some(answer);
     test.failed.iter().map(crash_state).chain(answer).collect()
 }
@@ -181,7 +181,7 @@ pub fn verdict(trace: &Trace) -> String {
     let count = trace.files.len() as u64 + more.count();
     let safe = trace.files.iter().filter(|file| file.survives == Survives::PowerLoss).count();
     let safe = safe as u64 + more.survives;
-    // A check that fails by itself proves nothing about the program's writes.
+    // A check that fails without a crash proves nothing about the program's writes.
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != CHECK_FAILED;
     let warnings = trace.findings.iter().filter(warns).count();
     let warnings = units::counted(warnings as u64, "warning");
@@ -224,13 +224,13 @@ pub fn verdict(trace: &Trace) -> String {
     }
 }
 
-/// Returns the file with several flushes whose flushes took longest.
+/// Returns the file whose flushes took the most time, of the files with several flushes.
 fn slowest(trace: &Trace) -> Option<&File> {
     let several = trace.files.iter().filter(|file| file.flushes > 1 && file.writes > 0);
     several.max_by(|one, other| one.flush_s.total_cmp(&other.flush_s))
 }
 
-/// Returns how long the writes to a file took, and its flushes.
+/// Returns how long the writes and the flushes of a file took.
 fn time_of(trace: &Trace, file: &File) -> String {
     format!(
         "{}: {} within {}; {} in {} flushes",

@@ -1,5 +1,5 @@
-//! The tree of a report: sections of blocks, written as a screen, Markdown or HTML; findings among
-//! them.
+//! The tree of a report: sections that consist of blocks. They are written to a screen, as Markdown
+//! or as HTML.
 
 use crate::chart::Picture;
 use crate::evidence;
@@ -19,29 +19,29 @@ pub struct Section<'a> {
     /// The sentence below the title.
     pub lede: String,
     pub blocks: Vec<Block<'a>>,
-    /// Whether a page shows only its title until a reader opens it.
+    /// Whether an HTML page shows only the title until the reader opens the section.
     pub is_folded: bool,
-    /// The id that the contents of a page link to; given to all sections at the end.
+    /// The id to which the contents of a page link. All sections get their ids at the end.
     pub id: String,
 }
 
-/// The subject of a section. Each format has its own order of them.
+/// The subject of a section. Each format orders the subjects differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// The answer in one sentence.
     Headline,
-    /// The path and the machine: a screen and Markdown need no title.
+    /// The path and the machine. A screen and Markdown need no title for them.
     Facts,
     /// The answers.
     Answer,
-    /// A scenario. Its question is clearer than its name.
+    /// A scenario. It is titled by its question, which is clearer than its name.
     Scenario,
     /// A section with a title.
     #[default]
     Part,
     Findings,
     Advice,
-    /// A section that only a page shows.
+    /// A section that only an HTML page shows.
     Page,
     /// The end of a text.
     Foot,
@@ -51,12 +51,12 @@ pub enum Role {
 pub enum Block<'a> {
     /// Labels with their facts.
     Facts(Vec<(String, Vec<String>)>),
-    /// A heading within the section, and words after it.
+    /// A heading within the section, and the words that follow it.
     Heading(String, String),
-    /// The place at the left of a line, and the work done there at its right.
+    /// The path at the left of a line, and the work done on it at the right.
     Banner(String, String),
     Table(Table),
-    /// Charts, for a page.
+    /// Charts, for an HTML page.
     Figures(Figures<'a>),
     /// The course of a long run, for a screen.
     Drawing(&'a [Sample]),
@@ -64,11 +64,12 @@ pub enum Block<'a> {
     Remarks(Remarks),
     /// The answers, side by side.
     Cards(Vec<Card>),
-    /// A chapter of the documents: a title, its id, and its HTML, which is our own.
+    /// A chapter of the documentation: its title, its id, and its HTML, which comes from this
+    /// program.
     Chapter(String, String, String),
 }
 
-/// Sentences.
+/// Sentences in a common style.
 pub struct Notes {
     pub notes: Vec<Note>,
     pub style: Style,
@@ -77,7 +78,7 @@ pub struct Notes {
 /// How sentences appear on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// In front of everything, with a gap below.
+    /// Before everything else, with a gap below.
     Lead,
     /// Below a table.
     Close,
@@ -95,15 +96,15 @@ pub struct Note {
     pub text: String,
     /// The mark that the note explains.
     pub mark: Option<Mark>,
-    /// The colour of the mark, or of all.
+    /// The colour of the mark, or of the whole note.
     pub tone: Tone,
     pub on: On,
 }
 
-/// Findings, or checks of the doctor.
+/// Findings, or checks of `wrote doctor`.
 pub struct Remarks {
     pub remarks: Vec<Remark>,
-    /// Whether a text has only the names of the checks.
+    /// Whether texts show only the names of the checks.
     pub is_brief: bool,
 }
 
@@ -111,62 +112,63 @@ pub struct Remarks {
 #[derive(Debug)]
 pub struct Remark {
     pub weight: Weight,
-    /// Its id: `ram-not-disk`.
+    /// The id of the finding or check: `ram-not-disk`.
     pub id: String,
-    /// The id of the chapter that explains it; empty if there is none.
+    /// The id of the chapter that explains the remark; empty if there is none.
     pub chapter: String,
     pub text: String,
-    /// Labels, each with the fact that follows it.
+    /// Labels, each with its fact.
     pub facts: Vec<(String, String)>,
-    /// Labels and facts to know before a command is run: its risk.
+    /// Labels and facts that a reader should know before running a command, such as its risk.
     pub before: Vec<(String, String)>,
-    /// Commands that change the setting.
+    /// The commands that change the setting.
     pub commands: Vec<String>,
-    /// Labels and facts about the commands.
+    /// Labels and facts that follow the commands.
     pub after: Vec<(String, String)>,
 }
 
-/// The weight of a finding, or the state of a check.
+/// The severity of a finding, or the state of a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Weight {
     Finding(Severity),
     Check(State),
 }
 
-/// An answer.
+/// An answer on a card.
 #[derive(Debug, Default)]
 pub struct Card {
     /// The purpose: `streaming`.
     pub purpose: String,
-    /// The way in words.
+    /// The method in words.
     pub way: String,
-    /// Its figure; empty if no row is known.
+    /// The figure of the row; empty if no row is known.
     pub figure: String,
-    /// The ends of its interval: `2.28-2.59`.
+    /// The ends of the figure's interval: `2.28-2.59`.
     pub spread: String,
-    /// The ends of its interval, and further figures.
+    /// The ends of the figure's interval, and further figures.
     pub more: String,
-    /// The class and the words of the level that it survives; empty if unknown.
+    /// The class of the level that the method survives, which is also its name; empty if it is
+    /// unknown.
     pub survives: String,
-    /// The advised action.
+    /// The recommended action.
     pub action: String,
     /// The measured reason.
     pub because: String,
     pub codes: Vec<Code>,
 }
 
-/// Lines of code.
+/// Lines of code, with their titles.
 #[derive(Debug)]
 pub struct Code {
     pub title: &'static str,
     /// The title in the margin of a screen.
     pub label: &'static str,
-    /// The language, in the word that a fence of Markdown uses.
+    /// The language, as named by the info string of a Markdown code fence.
     pub language: String,
     pub text: String,
 }
 
-/// Charts, which are drawn only for a page.
+/// Charts, which are drawn only for an HTML page.
 pub struct Figures<'a>(Box<dyn Fn() -> Vec<Figure> + 'a>);
 
 /// A chart with its question.
@@ -176,25 +178,25 @@ pub struct Figure {
     pub question: String,
     /// The chart.
     pub picture: Picture,
-    /// The classes of the chart and their meanings.
+    /// The classes in the chart, each with its meaning.
     pub legend: Vec<(String, String)>,
-    /// How to read the chart.
+    /// A hint for reading the chart.
     pub note: String,
 }
 
 impl<'a> Section<'a> {
-    /// Makes a section.
+    /// Returns a new section.
     pub fn new(role: Role, title: &str, lede: &str, blocks: Vec<Block<'a>>) -> Section<'a> {
         Section { role, title: title.into(), lede: lede.into(), blocks, ..Section::default() }
     }
 
-    /// Makes a section with a list under its title; `None` if the list is empty.
+    /// Returns a section with a list below its title; `None` if the list is empty.
     pub fn list(title: &str, lines: Vec<String>) -> Option<Section<'a>> {
         let blocks = vec![Block::notes(Style::List, lines)];
         (!blocks[0].is_empty()).then(|| Section::new(Role::Part, title, "", blocks))
     }
 
-    /// Makes the section of labels and facts.
+    /// Returns the section of labels and facts.
     pub fn facts(
         title: &str,
         facts: impl IntoIterator<Item = (impl Into<String>, Vec<String>)>,
@@ -205,17 +207,17 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Makes a block of sentences.
+    /// Returns a block of sentences.
     pub fn notes(style: Style, notes: impl IntoIterator<Item = impl Into<Note>>) -> Block<'a> {
         Block::Notes(Notes { notes: notes.into_iter().map(Into::into).collect(), style })
     }
 
-    /// Makes a block of charts.
+    /// Returns a block of charts.
     pub fn figures(draw: impl Fn() -> Vec<Figure> + 'a) -> Block<'a> {
         Block::Figures(Figures(Box::new(draw)))
     }
 
-    /// Returns whether it is a block of no sentence.
+    /// Returns whether the block is one of sentences, but contains none.
     pub fn is_empty(&self) -> bool {
         matches!(self, Block::Notes(notes) if notes.notes.is_empty())
     }
@@ -229,7 +231,7 @@ impl Figures<'_> {
 }
 
 impl Note {
-    /// Returns a note that explains a mark of a table on a screen.
+    /// Returns a note that explains a mark in a table on a screen.
     pub fn of_mark(mark: Mark, text: &str) -> Note {
         Note { mark: Some(mark), on: On::Screen, ..text.into() }
     }
@@ -242,7 +244,7 @@ impl<T: Into<String>> From<T> for Note {
 }
 
 impl Weight {
-    /// Returns the word for it, which is its class in HTML.
+    /// Returns the word for the weight, which is also its class in HTML.
     pub fn word(self) -> String {
         match self {
             Weight::Finding(severity) => severity.to_string(),
@@ -262,7 +264,8 @@ impl Card {
     }
 }
 
-/// Tells how many rows a chart leaves to the table beneath it; empty if it shows all.
+/// Returns a note on the number of rows that only the table below a chart contains; empty if the
+/// chart shows all rows.
 pub fn rest(shown: usize, all: usize) -> String {
     match all - shown {
         0 => String::new(),
@@ -275,7 +278,7 @@ pub fn id_of(finding: &str) -> String {
     if IDS.contains(&finding) { format!("meaning-{finding}") } else { String::new() }
 }
 
-/// Returns findings for the page, each with its evidence and its chapter.
+/// Returns findings for an HTML page, each with its evidence and its chapter.
 pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remark> {
     let with_facts = |finding: &Finding| {
         let shown = |(key, value): (&String, _)| (evidence::label(key), evidence::told(key, value));
@@ -284,7 +287,7 @@ pub fn remarks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Remar
     findings.into_iter().map(with_facts).collect()
 }
 
-/// Returns a finding with its chapter, without its evidence.
+/// Returns a finding with its chapter, but without its evidence.
 pub fn remark(finding: &Finding) -> Remark {
     Remark {
         weight: Weight::Finding(finding.severity),

@@ -1,4 +1,4 @@
-//! The comparison of two results: what changed, by how much, and how certain that is.
+//! The comparison of two results: what changed, by how much, and how certain the change is.
 
 mod differ;
 mod document;
@@ -20,23 +20,23 @@ use crate::finding::NAMES_MAX;
 use crate::units::some_of;
 use itertools::Itertools;
 
-/// Compares `new` with `old`, row by row; no setting may differ.
+/// Compares `new` with `old`, row by row. No setting may differ.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where no row did the same work on both sides, with the differences.
+/// [`Error::Failed`], with the differences, if no row did the same work on both sides.
 pub fn compare(old: &Document, new: &Document) -> Result<Comparison, Error> {
     compare_allowing(old, new, &Allowed::Only(Vec::new()))
 }
 
-/// Compares `new` with `old`, row by row, where some settings may differ.
+/// Compares `new` with `old`, row by row. Some settings may differ.
 ///
-/// Pairs rows by their names. With allowed differences it also pairs rows by position, in workloads
-/// with equally many rows and no common name.
+/// Pairs rows by their names. If differences are allowed, also pairs rows by position, in workloads
+/// that have the same number of rows and no common name.
 ///
 /// # Errors
 ///
-/// As [`compare`].
+/// Like [`compare`].
 pub fn compare_allowing(
     old: &Document,
     new: &Document,
@@ -70,7 +70,8 @@ fn side(name: &str, document: &Document) -> Side {
     }
 }
 
-/// Explains why no row was compared: the first row on both sides, else rows of each.
+/// Explains why no row was compared: by the first row that is on both sides, or else by a row of
+/// each side.
 fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     if let Some(row) = not_compared.iter().find(|row| !row.differences.is_empty()) {
         let (name, differences) = (&row.name, row.differences.iter().join("; "));
@@ -93,12 +94,12 @@ fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     ))
 }
 
-/// Fails if a row became slower by more than `share` (0.05 is 5 %), and where a row of the old
-/// result was not compared: a check of no row must not pass.
+/// Fails if a row became slower by more than `share` (0.05 is 5 %), or if a row of the old result
+/// was not compared. A check of no rows must not pass.
 ///
-/// A row is slower if its verdict is [`Verdict::Slower`], so that its 95 % interval is wholly on
-/// the slow side, and its ratio is worse than `1 - share`. For rows at a rate, the P99 is more than
-/// `1 + share` times as long.
+/// A row is slower if its verdict is [`Verdict::Slower`] (its whole 95 % interval is on the slow
+/// side) and its ratio is worse than `1 - share`. For rows at a rate, the P99 must be more than `1
+/// + share` times as long.
 ///
 /// # Errors
 ///
@@ -137,7 +138,7 @@ fn is_slower(row: &RowComparison, share: f64) -> bool {
     row.verdict == Verdict::Slower && beyond
 }
 
-/// Shows a row with its ratio: `stream/cached (0.82)`.
+/// Returns the name of a row with its ratio: `stream/cached (x 0.82)`.
 fn told(row: &RowComparison) -> String {
     match (row.by, &row.p99_latency_ns) {
         (Measure::P99LatencyNs, Some(change)) => {
@@ -147,7 +148,7 @@ fn told(row: &RowComparison) -> String {
     }
 }
 
-/// Returns percents, rounded to meaningful digits.
+/// Returns a share in percent, rounded to the digits that matter.
 fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }

@@ -1,6 +1,6 @@
-//! The result: one JSON document, `wrote.result/1`, described for people in `docs/results.md`.
+//! The result: one JSON document, `wrote.result/1`, which `docs/results.md` describes.
 //!
-//! Keys carry their units, and a key that does not apply is left out, never null.
+//! Keys contain their units. A key that does not apply is left out; it is never null.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub use wrote::Survives;
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.result/1";
 
-/// Everything that one run of `wrote` found out.
+/// Everything that one run of `wrote` has found out.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -35,13 +35,13 @@ pub struct Document {
     /// `wrote.result/1`.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
-    /// The program that measured.
+    /// The program that made the measurement.
     pub wrote: Program,
-    /// When the run began, RFC 3339 in UTC.
+    /// The time at which the run began, RFC 3339 in UTC.
     pub started_at: String,
-    /// How long the run took, in seconds.
+    /// The duration of the run, in seconds.
     pub elapsed_s: f64,
-    /// The source of the result. Results from before this key have none.
+    /// The source of the result; absent in results that are older than this key.
     pub source: Option<Source>,
     /// The command line, as given.
     pub command: Vec<String>,
@@ -49,20 +49,20 @@ pub struct Document {
     pub host: Host,
     /// The disk under the path; with several ranks, under rank 0's path.
     pub target: Target,
-    /// The processes that measured together, where there were several.
+    /// The processes that measured together, if there were several.
     pub ranks: Option<Ranks>,
     /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
-    /// The main figures, each with the simplest way to reach it; absent if the scenarios have no
-    /// such question.
+    /// The main figures, each with the simplest method that reaches it; absent if the scenarios
+    /// answer no such question.
     pub answers: Option<Vec<Answer>>,
     /// Whether the disk suits programs, if requested (`wrote fit`).
     pub fit: Option<Vec<Fit>>,
-    /// Every requested language, also if it is not installed (`wrote langs`).
+    /// Every requested language, even if it is not installed (`wrote langs`).
     pub languages: Option<Vec<Language>>,
-    /// The findings on the run, beside the numbers.
+    /// The findings on the run, in addition to the figures.
     pub findings: Vec<Finding>,
-    /// How to write here.
+    /// Advice on how to write to this disk.
     pub advice: Vec<Advice>,
 }
 
@@ -78,21 +78,21 @@ pub enum Source {
     Langs,
     /// `wrote run`.
     Run,
-    /// A result in fio's format, which lacks some of our keys: of fio, or of `wrote run
+    /// A result in fio's format, which lacks some of our keys: from fio, or from `wrote run
     /// --format fio-json`.
     Fio,
 }
 
-/// The program that measured.
+/// The program that made the measurement.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Program {
-    /// Its version.
+    /// The version of the program.
     pub version: String,
-    /// The commit of its build, where known.
+    /// The commit that the program was built from, if it is known.
     pub commit: Option<String>,
-    /// Whether it was built with debug assertions, which makes its CPU figures worthless.
+    /// Whether the program was built with debug assertions, which makes the CPU figures worthless.
     pub debug_build: bool,
 }
 
@@ -105,19 +105,19 @@ pub struct Host {
     pub hostname: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The processor, as it names itself.
+    /// The name of the processor, as the processor states it.
     pub cpu_model: String,
-    /// CPUs that the process may use.
+    /// The number of CPUs that the process may use.
     pub cpus: u32,
-    /// Main memory, in bytes.
+    /// The size of the main memory, in bytes.
     pub memory_bytes: u64,
-    /// The hypervisor or container; `none` where none is visible.
+    /// The hypervisor or the container; `none` if none is visible.
     pub virtualization: String,
-    /// Whether io_uring may be used here: `yes`, or the kernel's reason why not.
+    /// Whether the process may use io_uring: `yes`, or the kernel's reason why not.
     pub io_uring: String,
     /// The kernel's clock source: `tsc`.
     pub clocksource: Option<String>,
-    /// The cost of one clock read, in nanoseconds.
+    /// The time that one reading of the clock takes, in nanoseconds.
     pub clock_read_ns: Option<f64>,
 }
 
@@ -126,34 +126,35 @@ pub struct Host {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Target {
-    /// The measured folder.
+    /// The folder that was measured.
     pub path: String,
-    /// The file system's type.
+    /// The type of the file system.
     pub filesystem: String,
-    /// Its mount options.
+    /// The mount options of the file system.
     pub mount_options: Vec<String>,
-    /// Its size, in bytes.
+    /// The size of the file system, in bytes.
     pub capacity_bytes: u64,
-    /// The bytes that an ordinary user may still use, before the run.
+    /// The number of bytes that were available to an ordinary user before the run.
     pub free_bytes: u64,
-    /// The unit of the offset and length of a direct transfer.
+    /// The unit of the offset and the length of a direct transfer.
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
     pub dio_memory_align_bytes: Option<u32>,
-    /// The shortest write that a power loss leaves whole or not done (`RWF_ATOMIC`), in bytes.
+    /// The minimum size of a write that a power loss leaves either whole or undone (`RWF_ATOMIC`),
+    /// in bytes.
     pub atomic_write_bytes_min: Option<u32>,
-    /// The longest such write, in bytes.
+    /// The maximum size of such a write, in bytes.
     pub atomic_write_bytes_max: Option<u32>,
-    /// The longest such write that the device keeps whole by itself, in bytes; longer ones the file
-    /// system writes to a new place.
+    /// The maximum size of such a write that the device itself keeps whole, in bytes. The file
+    /// system writes longer ones to new blocks.
     pub atomic_write_device_bytes_max: Option<u32>,
-    /// Whether ext4 keeps a journal here, where the kernel reports it.
+    /// Whether ext4 keeps a journal on this disk, if the kernel reports it.
     pub has_journal: Option<bool>,
-    /// The block device, where there is one.
+    /// The block device, if there is one.
     pub device: Option<Device>,
-    /// Why there is no block device, where there is none.
+    /// The reason why there is no block device, if there is none.
     pub no_device_because: Option<String>,
-    /// The limits of this process's control groups on the device and the CPUs.
+    /// The limits that the control groups of this process set on the device and the CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
 }
@@ -163,45 +164,46 @@ pub struct Target {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Device {
-    /// The kernel's name of the device that the file system is on: `sda1`, `dm-0`.
+    /// The kernel's name for the device that holds the file system: `sda1`, `dm-0`.
     pub name: String,
-    /// The whole disks below it, where it is a partition or a mapped device: `sda`.
+    /// The whole disks below the device, if it is a partition or a mapped device: `sda`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
-    /// The model, as the device names itself.
+    /// The model, as the device states it.
     pub model: Option<String>,
-    /// Its size, in bytes.
+    /// The size of the device, in bytes.
     pub capacity_bytes: u64,
-    /// Whether the kernel treats it as a rotational disk.
+    /// Whether the kernel treats the device as a rotational disk.
     pub rotational: bool,
     /// The I/O scheduler in use.
     pub scheduler: String,
-    /// The smallest unit that it addresses, in bytes.
+    /// The smallest unit that the device addresses, in bytes.
     pub logical_block_bytes: u32,
-    /// The smallest unit that it writes without reading first, in bytes.
+    /// The smallest unit that the device writes without reading first, in bytes.
     pub physical_block_bytes: u32,
-    /// The transfer that it prefers for streams, in bytes, where it reports one: the stripe of a
-    /// RAID.
+    /// The size of transfers that the device prefers for streams, in bytes, if it reports one: the
+    /// stripe of a RAID.
     pub optimal_io_bytes: Option<u32>,
     /// `write back` (a volatile cache: flushes matter) or `write through`.
     pub write_cache: String,
-    /// Whether it takes writes with Force Unit Access.
+    /// Whether the device accepts writes with Force Unit Access.
     pub fua: bool,
-    /// Whether it has poll queues.
+    /// Whether the device has poll queues.
     pub io_poll: bool,
-    /// The queue's depth.
+    /// The depth of the queue.
     pub nr_requests: u32,
 }
 
-/// A limit of a control group of this process (cgroups(7)).
+/// A limit that a control group of this process sets (cgroups(7)).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Limit {
-    /// `write_bytes_per_s`, `read_bytes_per_s`, `write_iops`, `read_iops`, `cpus`.
+    /// The limited quantity: `write_bytes_per_s`, `read_bytes_per_s`, `write_iops`, `read_iops`,
+    /// `cpus`.
     pub of: String,
     /// The limit, in the unit that `of` names.
     pub most: f64,
-    /// The file that states it: `/sys/fs/cgroup/blkio/jail/blkio.throttle.write_bps_device`.
+    /// The file that states the limit: `/sys/fs/cgroup/blkio/jail/blkio.throttle.write_bps_device`.
     pub from: String,
 }
 
@@ -210,29 +212,29 @@ pub struct Limit {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name: `ladder`.
+    /// The name of the scenario: `ladder`.
     pub name: String,
-    /// The question that it answers.
+    /// The question that the scenario answers.
     pub question: String,
-    /// One row for each measured way.
+    /// A row for each method that was measured.
     pub rows: Vec<Row>,
-    /// Where rows are the same work at rising rates: the last row before the latency bends upwards.
+    /// The last row before the latency rises, if the rows are the same work at rising rates.
     pub knee: Option<Knee>,
 }
 
-/// The bend of a curve of latency against load.
+/// The knee of a curve: the load at which the latency begins to rise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Knee {
-    /// The row at the bend.
+    /// The name of the row at the knee.
     pub row: String,
-    /// Operations per second there.
+    /// The operations per second at the knee.
     pub iops: f64,
-    /// The 99th percentile of the latency there, in nanoseconds.
+    /// The 99th percentile of the latency at the knee, in nanoseconds.
     pub p99_ns: u64,
 }
 
-/// The weight of a finding.
+/// The severity of a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -240,27 +242,27 @@ pub struct Knee {
 pub enum Severity {
     /// Good to know.
     Info,
-    /// The numbers mean less than they seem to.
+    /// The figures mean less than they seem to.
     Warning,
-    /// Data was lost: no number counts.
+    /// Data was lost, so no figure is valid.
     Critical,
 }
 
-/// A fact that the evidence of the run adds to the numbers.
+/// A fact that the evidence of the run adds to the figures.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Finding {
-    /// A stable name: `ram-not-disk`. Each is explained in `docs/findings.md`.
+    /// A stable name, such as `ram-not-disk`. Each name is explained in `docs/findings.md`.
     pub id: String,
-    /// Its weight.
+    /// The severity.
     pub severity: Severity,
     /// The finding in plain words.
     pub text: String,
-    /// The figures that it rests on.
+    /// The figures on which the finding is based.
     pub evidence: BTreeMap<String, serde_json::Value>,
 }
 
-/// How to write here, for one purpose.
+/// Advice on how to write to this disk for one purpose.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -268,19 +270,20 @@ pub struct Advice {
     /// The purpose: `streaming`, `small durable records`, `data that may be lost`.
     #[serde(rename = "for")]
     pub purpose: String,
-    /// The advised action.
+    /// The recommended action.
     #[serde(rename = "do")]
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// The code with the library `wrote`; in Rust a whole file that compiles as it is. Absent if
-    /// `code` has it already, or the language has no package.
+    /// The code that uses the library `wrote`; in Rust, a whole file that compiles as it is. Absent
+    /// if `code` uses the library already, or if the language has no package.
     pub with_wrote: Option<String>,
-    /// The code: with the standard library where `with_wrote` is present. Empty if there is none.
+    /// The code; it uses the standard library if `with_wrote` is present. Empty if there is no
+    /// code.
     pub code: String,
     /// The language of the code; Rust if absent.
     pub language: Option<String>,
-    /// The chapter of `docs/safe-writes.md` that has the code in all languages.
+    /// The chapter of `docs/safe-writes.md` with the code in all languages.
     pub recipe: Option<String>,
 }
 
@@ -291,27 +294,28 @@ pub struct Advice {
 pub struct Answer {
     /// The question in a few words: `Stream, durable`.
     pub question: String,
-    /// The name of the row with the figure, the simplest way's.
+    /// The name of the row with the figure, which is the row of the simplest method.
     pub row: String,
-    /// The way in a few words: `write(), one fdatasync`.
+    /// The method in a few words: `write(), one fdatasync`.
     pub how: String,
-    /// The rate to show instead of the row's: the sustained one, if the row has a burst or a limit.
+    /// The rate to show instead of the rate of the row: the sustained rate, if the disk has a burst
+    /// or a limit.
     pub bytes_per_s: Option<f64>,
     /// The figure compared with others, in words.
     pub note: Option<String>,
-    /// A way that is measurably faster and takes more care to program.
+    /// A method that is measurably faster, but takes more care to program.
     pub faster: Option<Faster>,
-    /// Where the figure stands among typical figures of classes of disks.
+    /// The comparison of the figure with the typical figures of classes of disks.
     pub yardstick: Option<Standing>,
 }
 
-/// Where a figure stands among typical ones.
+/// The comparison of a figure with typical figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Standing {
     /// The comparison in words.
     pub text: String,
-    /// The classes that the machine does not contradict.
+    /// The classes that are possible on this machine.
     pub classes: Vec<Class>,
     /// The month in which the figures were collected: `2026-11`.
     pub collected: String,
@@ -321,30 +325,30 @@ pub struct Standing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Class {
-    /// `enterprise SSDs`.
+    /// The name of the class: `enterprise SSDs`.
     pub name: String,
-    /// The least of the published figures.
+    /// The minimum of the published figures.
     pub low: f64,
-    /// The largest of them.
+    /// The maximum of the published figures.
     pub high: f64,
-    /// Where they were published.
+    /// The publications of the figures.
     pub sources: Vec<String>,
 }
 
-/// A way that is faster than the simplest one.
+/// A method that is faster than the simplest one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Faster {
-    /// The name of its row.
+    /// The name of the method's row.
     pub row: String,
-    /// The way in a few words.
+    /// The method in a few words.
     pub how: String,
     /// The ratio of the medians.
     pub times: f64,
 }
 
 impl Program {
-    /// This program, built from `commit`.
+    /// Returns this program, built from `commit`.
     pub fn this(commit: Option<String>) -> Program {
         Program {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -355,7 +359,7 @@ impl Program {
 }
 
 impl Document {
-    /// Returns whether the document is from another tool, and so lacks some of our keys.
+    /// Returns whether the document comes from another tool, and therefore lacks some of our keys.
     pub fn is_imported(&self) -> bool {
         self.source == Some(Source::Fio)
     }
@@ -365,18 +369,20 @@ impl Document {
         self.scenarios.iter().flat_map(|scenario| &scenario.rows)
     }
 
-    /// Returns the row of this name.
+    /// Returns the row with this name.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows().find(|row| row.name == name)
     }
 }
 
-/// The operations of [`View::Metadata`], as `rw` has them beside fio's words.
+/// The operations of [`View::Metadata`], as they occur in `rw` in addition to fio's words.
 const METADATA: [&str; 6] = ["create", "stat", "open", "read", "rename", "unlink"];
-/// Workloads whose rows form a grid: the beginning of their names, and the title over the sides.
+/// The workloads whose rows form a grid: the beginning of the rows' names, and the title of the
+/// lines.
 const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
 
-/// Completes a document that was read: its source, and the view and cell of each row without one.
+/// Completes a document that was read: adds its source, and the view and the cell of each row
+/// without a view.
 pub fn complete(document: &mut Document) {
     document.source = document.source.or_else(|| Some(source(document)));
     for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {
@@ -386,7 +392,8 @@ pub fn complete(document: &mut Document) {
     }
 }
 
-/// The version of other tools, and of `wrote run --format fio-json`, begins with a word.
+/// Returns the source of a document without that key. The versions of other tools, and of `wrote
+/// run --format fio-json`, begin with a word.
 fn source(document: &Document) -> Source {
     let is_ours = document.wrote.version.starts_with(|first: char| first.is_ascii_digit());
     match document.command.get(1).map(String::as_str) {
@@ -422,62 +429,62 @@ fn cell(row: &Row) -> Option<Cell> {
     Some(Cell { title: (*title).into(), side: side.into(), head: head.into() })
 }
 
-/// The processes that measured together, each a rank (MPI).
+/// The processes that measured together, each of them a rank (MPI).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Ranks {
-    /// Their number.
+    /// The number of ranks.
     pub ranks: u32,
-    /// The most ranks on one node.
+    /// The maximum number of ranks on one node.
     pub ranks_per_node: u32,
-    /// Whether each had its own files, or regions of one file.
+    /// Whether each rank had separate files, or a region of a shared file.
     pub files: RankFiles,
-    /// Their nodes, in the order of the first ranks.
+    /// The nodes, in the order of their first ranks.
     pub nodes: Vec<Node>,
 }
 
-/// The files of ranks.
+/// The division of files among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankFiles {
-    /// Each rank has its own files.
+    /// Each rank has separate files.
     #[default]
     PerRank,
-    /// One file, in which each rank has one region after the other.
+    /// The ranks share one file, in which their regions follow each other.
     Segments,
 }
 
 crate::words::word!(RankFiles, Severity);
 
-/// A node, and its clock.
+/// A node and its clock.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Node {
-    /// Its host's name.
+    /// The name of the host.
     pub name: String,
-    /// Its ranks.
+    /// The ranks on the node.
     pub ranks: Vec<u32>,
-    /// How far its clock was ahead of rank 0's, in seconds.
+    /// The time by which the node's clock was ahead of rank 0's clock, in seconds.
     pub clock_offset_s: f64,
-    /// The shortest time in which all ranks met, in seconds: the offset is known to it.
+    /// The shortest time in which all ranks met, in seconds. It is the uncertainty of the offset.
     pub round_trip_s: Option<f64>,
 }
 
-/// The spread of the ranks of a run.
+/// The differences between the ranks of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Spread {
     /// The rank with the fewest operations per second.
     pub slowest: RankRun,
-    /// The rank with the most.
+    /// The rank with the most operations per second.
     pub fastest: RankRun,
     /// The median of all ranks' operations per second.
     pub median_iops: f64,
-    /// From the first rank's start to the last one's, in seconds.
+    /// The time from the start of the first rank to the start of the last, in seconds.
     pub started_within_s: f64,
-    /// File bytes per second until the first rank was done (stonewalled), as if each rank's bytes
-    /// were spread evenly over its time.
+    /// The file bytes per second until the first rank had finished (stonewalled), as if the bytes
+    /// of each rank were spread evenly over its time.
     pub stonewalled_bytes_per_s: f64,
 }
 
@@ -487,13 +494,13 @@ pub struct Spread {
 pub struct RankRun {
     /// The rank.
     pub rank: u32,
-    /// Its node.
+    /// The name of the rank's node.
     pub node: String,
-    /// File bytes that it wrote or read.
+    /// The number of file bytes that the rank wrote or read.
     pub bytes: u64,
-    /// From its first operation to its last acknowledgement, in seconds.
+    /// The time from the rank's first operation to its last acknowledgement, in seconds.
     pub elapsed_s: f64,
-    /// Its operations per second.
+    /// The operations per second of the rank.
     pub iops: f64,
 }
 
@@ -503,7 +510,7 @@ mod tests {
     use crate::document::{CrashLeaves, Latency, Sustained};
     use crate::sample;
 
-    /// Returns the rows of a document from before the keys, completed.
+    /// Returns a document with this row as an older version wrote it, completed.
     fn completed(row: Row) -> Document {
         let mut document = sample::document(vec![Row { view: None, cell: None, ..row }]);
         document.source = None;

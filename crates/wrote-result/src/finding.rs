@@ -1,5 +1,5 @@
-//! Findings: their ids, their order, and their construction. It is a separate file because jobs and
-//! scenarios make them.
+//! Findings: their ids, their order, and their construction. It is a separate file because both
+//! jobs and scenarios create findings.
 
 use crate::document::{Finding, Row, Severity};
 use crate::units::some_of;
@@ -8,50 +8,50 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// `docs/findings.md`, by a link that a package resolves.
+/// The text of `docs/findings.md`, through a link that a package resolves.
 const TEXT: &str = include_str!("../findings.md");
 
-/// The stable ids of all findings, in their order: the titles of the chapters of
+/// The stable ids of all findings, in their order. They are the titles of the chapters of
 /// `docs/findings.md`.
 pub static IDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let titles = TEXT.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
     titles.collect()
 });
 
-/// Returns the chapter of a finding in Markdown, without its title.
+/// Returns the Markdown text of the chapter about a finding, without its title.
 pub fn chapter(id: &str) -> Option<&'static str> {
     let (_, rest) = TEXT.split_once(&format!("\n## `{id}`\n"))?;
     Some(rest.split("\n## ").next().unwrap_or(rest))
 }
 
-/// The maximum number of rows that a text names.
+/// The maximum number of rows that the text of a finding names.
 pub const NAMES_MAX: usize = 3;
 
-/// Sorts `findings`: warnings first, then in the order of [`IDS`].
+/// Sorts `findings` by severity, the worst first, and then in the order of [`IDS`].
 pub fn sort(findings: &mut [Finding]) {
     let place = |finding: &Finding| IDS.iter().position(|id| *id == finding.id);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
 }
 
 impl Finding {
-    /// Makes a finding of [`Severity::Warning`], still without figures.
+    /// Returns a finding of [`Severity::Warning`] without figures.
     pub fn warning(id: &str, text: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Warning, text)
     }
 
-    /// Makes a finding of [`Severity::Info`], still without figures.
+    /// Returns a finding of [`Severity::Info`] without figures.
     pub fn info(id: &str, text: impl Into<String>) -> Finding {
         Finding::new(id, Severity::Info, text)
     }
 
-    /// Makes a finding, still without figures.
+    /// Returns a finding without figures.
     pub fn new(id: &str, severity: Severity, text: impl Into<String>) -> Finding {
         Finding { id: id.into(), severity, text: text.into(), evidence: BTreeMap::new() }
     }
 
-    /// Adds the names of all `rows`. The text ends with the first of them.
+    /// Adds the names of all `rows`. The first of them are added at the end of the text.
     pub fn about(mut self, rows: &[&Row]) -> Finding {
-        // A row of jobs that ran at once has the names of all.
+        // The row of jobs that ran at the same time has the names of all these jobs.
         let names: Vec<&str> = rows.iter().flat_map(|row| row.name.split(", ")).collect();
         let word = if names.len() == 1 { "Row" } else { "Rows" };
         self.text += &format!(". {word}: {}", some_of(&names, NAMES_MAX));
@@ -66,7 +66,8 @@ impl Finding {
     }
 }
 
-/// Makes the finding `left-out` of the rows that could not be measured, each with the reason.
+/// Returns the finding `left-out` about the rows that could not be measured, each with the reason;
+/// `None` if there are none.
 pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
     let of = |because: &String| {
         let of = rows.iter().filter(|(_, reason)| reason == because);

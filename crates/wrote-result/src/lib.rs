@@ -1,5 +1,6 @@
-//! The documents that `wrote` writes and reads, and everything computed from them: statistics,
-//! units, comparison. Also the errors of measurements, and the flag that ends a run early.
+//! The documents that `wrote` writes and reads, and everything that is computed from them:
+//! statistics, units and comparisons. Also the errors of measurements, and the flag that ends a run
+//! early.
 
 pub mod compare;
 pub mod doctor;
@@ -20,14 +21,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to end early: it stops within one batch of writes and removes its files.
+/// A request for a run to end early. The run stops within one batch of writes, and removes its
+/// files.
 ///
-/// Clones share one flag, for a signal handler and the run.
+/// Clones share one flag, so that a signal handler can stop the run.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Makes a flag that is not raised.
+    /// Returns a flag that is not raised.
     pub fn new() -> Stop {
         Stop::default()
     }
@@ -53,30 +55,30 @@ impl Stop {
     }
 }
 
-/// The error of a measurement. Its text is one line, ready to be shown.
+/// The error of a measurement. Its text is one line that can be shown as it is.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request is invalid: exit 2.
+    /// The request is invalid. The exit code is 2.
     #[error("{0}")]
     Usage(String),
-    /// The request could not be done: exit 1.
+    /// The request could not be fulfilled. The exit code is 1.
     #[error("{0}")]
     Failed(String),
-    /// A verdict, or a refusal, with an exit code of its own: 3 for a fault that loses nothing.
+    /// A verdict or a refusal with a specific exit code: 3 for a fault that loses nothing.
     #[error("{1}")]
     Coded(u8, String),
-    /// A program run for the user ended with this exit code; it becomes ours.
+    /// A program that was run for the user ended with this exit code, which becomes ours.
     #[error("exit code {0}")]
     Ended(u8),
-    /// The run was stopped (see [`Stop`]), and its files are removed.
+    /// The run was stopped (see [`Stop`]), and its files have been removed.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Error {
-    /// Returns the function that makes the failure of a call at a path:
-    /// `/data/a: open: Permission denied`.
+    /// Returns a function that converts the failure of a call at a path: `/data/a: open: Permission
+    /// denied`.
     pub fn at<E: Display>(path: &Path, call: &str) -> impl Fn(E) -> Error + Copy {
         move |error| Error::Failed(format!("{}: {call}: {error}", path.display()))
     }

@@ -4,10 +4,10 @@ use crate::document::Advice;
 
 const TEXT: &str = include_str!("../safe-writes.md");
 
-/// The language of advice that names no other.
+/// The language of advice that names no other language.
 pub const RUST: &str = "rust";
 
-/// The languages of advice, each by its name and the word that marks its code.
+/// The languages of advice, each with its name and the word that marks its code.
 pub const LANGUAGES: [(&str, &str); 6] = [
     ("python", "python"),
     ("node", "js"),
@@ -17,12 +17,12 @@ pub const LANGUAGES: [(&str, &str); 6] = [
     ("c", "c"),
 ];
 
-/// A chapter: one thing to do, with its code in each language.
+/// A chapter: one task, with the code for it in each language.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
-    /// `Replacing a file`.
+    /// The title: `Replacing a file`.
     pub title: &'static str,
-    /// The first paragraph.
+    /// The first paragraph, which describes what to do.
     pub action: &'static str,
     /// The second paragraph, which names the findings that the code avoids.
     pub findings: &'static str,
@@ -30,12 +30,12 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Returns the code with the standard library, if the language has any.
+    /// Returns the code that uses the standard library, if the language has any.
     pub fn code(&self, language: &str) -> Option<&'static str> {
         self.block(&format!("```{language}\n"))
     }
 
-    /// Returns the code with the language's package of `wrote`, if it has one.
+    /// Returns the code that uses the language's package of `wrote`, if there is one.
     pub fn with_wrote(&self, language: &str) -> Option<&'static str> {
         self.block(&format!("```{language} wrote\n"))
     }
@@ -61,8 +61,8 @@ pub fn code(title: &str, language: &str) -> String {
 }
 
 impl Advice {
-    /// Puts the code of its chapter in another language than Rust in the place of its own. Advice
-    /// without a chapter keeps only its words.
+    /// Replaces the Rust code with the code of the chapter in another language. Advice without a
+    /// chapter keeps only its words.
     pub fn speak(&mut self, language: &'static str) {
         let recipe = all().find(|recipe| self.recipe.as_deref() == Some(recipe.title));
         let of = |code: Option<&str>| code.map(|code| code.trim_end().to_owned());

@@ -29,10 +29,10 @@ pub fn host() -> Host {
     }
 }
 
-/// Returns a row whose runs of 1 GB each reached these throughputs. The device saw each byte.
+/// Returns a row whose runs of 1 GB each reached these throughputs. All bytes reached the device.
 ///
-/// `name` is as in results: its words for direct I/O, the engine and flushes become its
-/// settings.
+/// `name` has the form that it has in results. Its words for direct I/O, the engine and flushes
+/// determine the settings of the row.
 pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     let (workload, way) = name.split_once('/').unwrap();
     let sync = ["fdatasync-at-end", "fdatasync-each", "o_dsync-each"];
@@ -71,8 +71,8 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     }
 }
 
-/// Returns a row of the scenario `append` of three runs, each with this rate of messages per second
-/// and these `records`.
+/// Returns a row of the scenario `append` with three runs, each with this rate of messages per
+/// second and these `records`.
 pub fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
     let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
     row.view = Some(View::Messages);
@@ -102,7 +102,7 @@ fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
     }
 }
 
-/// Returns the result of a benchmark that measured these rows, as one scenario.
+/// Returns the result of a benchmark that measured these rows as one scenario.
 pub fn document(rows: Vec<Row>) -> Document {
     Document {
         schema: SCHEMA.into(),

@@ -1,13 +1,14 @@
-//! The cost of sync: a way of saving compared with the same way without it. It is a separate file
-//! because it is the only figure of two rows, and names their ways.
+//! The cost of a sync: a method of saving compared with the same method without the sync. It is a
+//! separate file because no other figure involves two rows, and because it names their methods.
 
 use crate::document::Row;
 
-/// Ways that differ only by their flushes: the way with them, the way without.
+/// The methods that differ only by their flushes: the method with them, and the method without
+/// them.
 const PAIRS: [(&str, &str); 3] =
     [("fs-write-fsync", "fs-write"), ("rename-fsync", "rename"), ("append-fdatasync", "append")];
 
-/// A way with sync compared with the same way without.
+/// A method with a sync, compared with the same method without it.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncCost<'a> {
     /// The row whose saves are flushed.
@@ -18,7 +19,7 @@ pub struct SyncCost<'a> {
     pub times: f64,
 }
 
-/// Returns the costs of sync in one workload of saves. A way that was measured without its
+/// Returns the costs of the syncs in one workload of saves. A method that was measured without its
 /// counterpart is left out. `fs::write` comes first.
 pub fn sync_costs<'a>(rows: &[&'a Row]) -> Vec<SyncCost<'a>> {
     let of = |way: &str| {

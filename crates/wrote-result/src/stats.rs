@@ -1,4 +1,4 @@
-//! Figures of several runs or operations: intervals, latencies, statistics and histograms.
+//! Figures over several runs or operations: intervals, latencies, statistics and histograms.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 /// The probability below the upper end of a two-sided 95 % interval.
 const UPPER: f64 = 0.975;
 
-/// Returns the median of `values`; 0 without any.
+/// Returns the median of `values`; 0 if there are none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
         0 => 0.0,
         n if n % 2 == 1 => sorted[n / 2],
-        // Halved first: the sum of two large values may overflow.
+        // Both values are halved first, because the sum of two large values may overflow.
         n => sorted[n / 2 - 1] / 2.0 + sorted[n / 2] / 2.0,
     }
 }
 
 /// Returns the median of `values` and a 95 % confidence interval, in the unit of `values`.
 ///
-/// The interval is Student's t on the logarithms of the values: throughputs are positive and err by
-/// a factor. With a value of zero or below, the interval is computed on the values themselves.
-/// Values that are not finite are left out. The interval always contains the median; of one value
-/// it is that value; of none it is 0.
+/// The interval is Student's t on the logarithms of the values, because throughputs are positive
+/// and deviate by a factor. If a value is zero or below, the interval is computed on the values
+/// themselves. Values that are not finite are left out. The interval always contains the median.
+/// For one value, the interval is that value; for none, it is 0.
 pub fn interval(values: &[f64]) -> Interval {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let median = median(&values);
@@ -42,7 +42,7 @@ pub fn interval(values: &[f64]) -> Interval {
     } else {
         t_interval(&values)
     };
-    // JSON has no infinity, and the mean may lie away from the median.
+    // JSON has no infinity, and the mean may differ from the median.
     Interval {
         median,
         ci95_low: low.clamp(f64::MIN, median),
@@ -50,7 +50,7 @@ pub fn interval(values: &[f64]) -> Interval {
     }
 }
 
-/// Returns the 95 % confidence interval of the mean of two values or more, by Student's t.
+/// Returns the 95 % confidence interval of the mean of at least two values, by Student's t.
 fn t_interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().map(|value| value / count).sum::<f64>();
@@ -60,21 +60,21 @@ fn t_interval(values: &[f64]) -> (f64, f64) {
     (mean - half_width, mean + half_width)
 }
 
-/// Returns the larger distance of the interval's ends from the median, as a share of the median:
-/// 0.25 is ±25 %. Infinite where the median is 0 and the interval is not.
+/// Returns the larger distance of the interval's ends from the median, as a share of the median
+/// (0.25 is ±25 %); infinite if the median is 0 and the interval is wider.
 pub fn relative_width(interval: &Interval) -> f64 {
     let reach =
         (interval.ci95_high - interval.median).max(interval.median - interval.ci95_low).abs();
     if reach == 0.0 { 0.0 } else { reach / interval.median.abs() }
 }
 
-/// An interval that reaches farther than this share of its median is noisy: the figure is rough.
+/// The relative width of an interval above which its figure is rough.
 pub const ROUGH_WIDTH: f64 = 0.25;
 
 /// Returns whether two intervals have no common value, so that the measurements differ.
 ///
-/// The interval of a single run is a point without information on the variation: use intervals over
-/// two runs or more.
+/// The interval of a single run is a point that says nothing about the variation, so intervals
+/// should cover at least two runs.
 pub fn distinguishable(a: &Interval, b: &Interval) -> bool {
     a.ci95_high < b.ci95_low || b.ci95_high < a.ci95_low
 }
@@ -99,13 +99,14 @@ pub fn latency(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// The longest accepted text. Deflated zeros grow a thousandfold when read.
+/// The maximum length of a text. Deflated zeros grow a thousandfold when they are read.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// A logarithmic bin: its least latency and its end, in nanoseconds, and the operations in it.
+/// A logarithmic bin: its lower and its upper end, in nanoseconds, and the number of operations in
+/// it.
 pub type Bin = (f64, f64, u64);
 
-/// Returns a histogram of nanoseconds as text; `None` for an empty one.
+/// Returns a histogram of nanoseconds as text; `None` if it is empty or its text would be too long.
 pub fn encode(histogram: &Histogram<u64>) -> Option<String> {
     if histogram.is_empty() {
         return None;
@@ -115,7 +116,7 @@ pub fn encode(histogram: &Histogram<u64>) -> Option<String> {
     Some(STANDARD.encode(bytes)).filter(|text| text.len() <= TEXT_BYTES_MAX)
 }
 
-/// Returns the histogram of a text; `None` where the text is not a histogram.
+/// Returns the histogram of a text; `None` if the text is not a histogram.
 pub fn decode(text: &str) -> Option<Histogram<u64>> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
@@ -124,24 +125,24 @@ pub fn decode(text: &str) -> Option<Histogram<u64>> {
     Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
 }
 
-/// Returns the text of two histograms together; `None` where either text is not a histogram.
+/// Returns the text of two histograms combined; `None` if either text is not a histogram.
 pub fn together(one: &str, other: &str) -> Option<String> {
     let mut all = decode(one)?;
-    // A parsed histogram has room for its own slowest operation, and not for a slower one.
+    // A parsed histogram has space for its slowest operation, but not for a slower one.
     all.auto(true);
     all.add(decode(other)?).ok()?;
     encode(&all)
 }
 
-/// Returns quantiles and the latency at each, in nanoseconds, from the fastest operation to the
-/// slowest. The last quantile is below 1 by one operation.
+/// Returns quantiles with the latency at each, in nanoseconds, from the fastest operation to the
+/// slowest. The last quantile is below 1 by the share of one operation.
 pub fn quantiles(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let count = histogram.len();
     if count == 0 {
         return Vec::new();
     }
     let last = 1.0 - 1.0 / (count as f64).max(2.0);
-    // Ten steps to each power of ten of slower operations.
+    // There are ten steps for each power of ten of the share of slower operations.
     let steps = (0..).map(|step| 1.0 - 10f64.powf(-f64::from(step) / 10.0));
     let steps = steps.take_while(|quantile| *quantile < last);
     let at = |quantile: f64| (quantile, histogram.value_at_quantile(quantile));
@@ -152,7 +153,7 @@ pub fn quantiles(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     all
 }
 
-/// Returns the bins that hold an operation, `per_decade` of them to each power of ten.
+/// Returns the bins that contain operations, with `per_decade` bins for each power of ten.
 pub fn bins(histogram: &Histogram<u64>, per_decade: u32) -> Vec<Bin> {
     let per_decade = f64::from(per_decade.max(1));
     let mut bins: Vec<(i32, u64)> = Vec::new();
@@ -175,13 +176,13 @@ pub fn bins(histogram: &Histogram<u64>, per_decade: u32) -> Vec<Bin> {
 pub struct Interval {
     /// The median over the runs.
     pub median: f64,
-    /// The interval's lower end.
+    /// The lower end of the interval.
     pub ci95_low: f64,
-    /// The interval's upper end.
+    /// The upper end of the interval.
     pub ci95_high: f64,
 }
 
-/// Latencies of one operation, in nanoseconds.
+/// The latencies of operations, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Latency {
@@ -209,24 +210,25 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The fewest operations for a P99: one of them is slower.
+    /// The minimum number of operations for a P99: one of them is slower.
     pub const P99_COUNT_MIN: u64 = 100;
-    /// The fewest operations for a P99.9.
+    /// The minimum number of operations for a P99.9.
     pub const P99_9_COUNT_MIN: u64 = 1000;
 
-    /// Returns the P99 to show or to judge by; `None` below [`Latency::P99_COUNT_MIN`] operations,
-    /// where it is but the maximum.
+    /// Returns the P99 for showing and judging; `None` below [`Latency::P99_COUNT_MIN`] operations,
+    /// where the P99 is only the maximum.
     pub fn known_p99(&self) -> Option<u64> {
         (self.count >= Latency::P99_COUNT_MIN).then_some(self.p99)
     }
 
-    /// Returns the P99.9 to show; `None` below [`Latency::P99_9_COUNT_MIN`] operations.
+    /// Returns the P99.9 for showing; `None` below [`Latency::P99_9_COUNT_MIN`] operations.
     pub fn known_p99_9(&self) -> Option<u64> {
         (self.count >= Latency::P99_9_COUNT_MIN).then_some(self.p99_9)
     }
 
-    /// Combines latencies without histograms, at least one: minimum, maximum, mean, sum and count
-    /// are exact, and `percentile` makes a percentile of all from each one's own.
+    /// Combines latencies without histograms. There must be at least one. The minimum, maximum,
+    /// mean, sum and count are exact; `percentile` computes each percentile from the percentiles of
+    /// the latencies.
     pub fn combined(all: &[Latency], percentile: impl Fn(Vec<u64>) -> u64) -> Latency {
         let of = |figure: fn(&Latency) -> u64| percentile(all.iter().map(figure).collect());
         let total = all.iter().map(|one| one.total).sum();
@@ -266,7 +268,8 @@ mod stats_tests {
 
     #[test]
     fn the_interval_is_students_t_on_the_logarithms() {
-        // Logarithms 0, 1, 2: mean 1, standard deviation 1; t(0.975, 2) = 4.30265 in the tables.
+        // The logarithms are 0, 1 and 2, with a mean of 1 and a standard deviation of 1; t(0.975,
+        // 2) is 4.30265 in the tables.
         let e = std::f64::consts::E;
         let interval = interval(&[1.0, e, e * e]);
         let half_width = 4.302_65 / 3.0_f64.sqrt();

@@ -8,16 +8,16 @@ use serde_with::{As, DisplayFromStr, skip_serializing_none};
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.trace/1";
 
-/// The files that a program wrote, and how much of them would survive.
+/// The files that a program wrote, and what a power loss would leave of them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// `wrote.trace/1`.
     pub schema: String,
-    /// When the program was started, in UTC, to the second: `2026-01-02T03:04:05Z`.
+    /// The time at which the program was started, in UTC, to the second: `2026-01-02T03:04:05Z`.
     pub started_at: String,
-    /// The program that watched.
+    /// The program that watched it.
     pub wrote: Program,
     /// The machine.
     pub host: Host,
@@ -25,45 +25,48 @@ pub struct Trace {
     pub folder: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The program's end.
+    /// How the program ended.
     pub end: End,
-    /// The time from its start to the end of its last process, in seconds.
+    /// The time from the program's start to the end of its last process, in seconds.
     pub elapsed_s: f64,
-    /// The cost of the watching.
+    /// The cost of watching the program.
     pub watching: Watching,
-    /// Whether files were judged as on a disk with a journal, wherever they lay (`--on-disk`).
+    /// Whether files were judged as if they were on a disk with a journal, wherever they were
+    /// (`--on-disk`).
     #[serde(default)]
     pub on_disk: bool,
-    /// The sign of an acknowledgement.
+    /// The sign by which the program acknowledges that something is saved.
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
     pub acknowledged_text: Option<String>,
-    /// The names that were written or given and still exist, by path; a file with several names has
-    /// several entries.
+    /// The names that were written or created and still exist, by path. A file with several names
+    /// has several entries.
     pub files: Vec<File>,
-    /// The files that are not listed, because there are many.
+    /// The files that are not listed because there are too many.
     #[serde(default, skip_serializing_if = "MoreFiles::is_empty")]
     pub more_files: MoreFiles,
-    /// How many files were made or written, and removed.
+    /// The number of files that were created or written, and later removed.
     pub removed_files: u64,
-    /// When the calls were made.
+    /// The times of the calls.
     #[serde(default)]
     pub timeline: Timeline,
-    /// Calls that could not be seen, ready to be shown.
+    /// The calls that could not be seen, in a form that can be shown.
     pub unseen: Vec<String>,
-    /// Whether all that was written survives a power loss, as the worst of the files has it.
+    /// Whether everything that was written survives a power loss. This is the worst verdict on a
+    /// file.
     #[serde(default)]
     pub verdict: Verdict,
-    /// The reasons why files cannot be judged, ready to be shown. With any of them, the verdict is
-    /// not `survives`.
+    /// The reasons why files cannot be judged, in a form that can be shown. If there is any, the
+    /// verdict is not `survives`.
     #[serde(default)]
     pub unjudged: Vec<String>,
-    /// The check of what a power loss could have left (`--check`).
+    /// The check of the states that a power loss could have left (`--check`).
     #[serde(default)]
     pub crash: Option<CrashTest>,
-    /// Mistakes that lose data or time, warnings first. `docs/trace-findings.md` explains each.
+    /// Mistakes that lose data or time, with warnings first. `docs/trace-findings.md` explains
+    /// each.
     pub findings: Vec<Finding>,
-    /// How it is done right, in the languages of the programs with findings.
+    /// How to do it right, in the languages of the programs with findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
 }
@@ -73,21 +76,21 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashTest {
-    /// The check; DIR stands for the folder.
+    /// The command that checks a folder. DIR stands for the folder.
     pub check: String,
-    /// The states that were checked. After a failure, only smaller ones are.
+    /// The number of states that were checked. After a failure, only smaller states are checked.
     pub states: u64,
-    /// The states for which there was no time (`--within`).
+    /// The number of states for which there was no time (`--within`).
     pub unchecked_states: u64,
-    /// The crashes for which all states stand: one state stands for all that leave the same content
-    /// of the same names.
+    /// The number of crashes that all states stand for. One state stands for all crashes that leave
+    /// the same content under the same names.
     pub crashes: u64,
-    /// Whether there may be more states, beyond the number that was asked for.
+    /// Whether there may be more states than the requested number.
     #[serde(default)]
     pub is_limited: bool,
-    /// The time of the checks, in seconds.
+    /// The time that the checks took, in seconds.
     pub elapsed_s: f64,
-    /// The state in which the check fails and that lacks the fewest changes.
+    /// The state with the fewest missing changes in which the check fails.
     pub failed: Option<CrashState>,
 }
 
@@ -96,37 +99,37 @@ pub struct CrashTest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashState {
-    /// Its number among the states of the record.
+    /// The number of the state among the states of the record.
     pub number: u64,
-    /// The moment of the power loss, and what it left, in words.
+    /// The moment of the power loss and what it left, in words.
     pub moment: String,
     /// The files that differ from what the program saw.
     pub losses: Vec<String>,
-    /// The last unflushed changes that it has.
+    /// The last unflushed changes that the state contains.
     pub kept: Vec<Moment>,
-    /// The number of unflushed changes that it lacks, or has in part only.
+    /// The number of unflushed changes that the state lacks, or contains only in part.
     pub lost_changes: u64,
-    /// The first of them.
+    /// The first of the changes that the state lacks.
     pub lost: Vec<Moment>,
-    /// The advice.
+    /// The advice on how to fix the program.
     pub fix: String,
     /// The line of the program's source to look at.
     pub place: Option<String>,
     /// How the check failed.
     pub problem: Option<String>,
-    /// The command that makes the state in a new folder.
+    /// The command that creates the state in a new folder.
     pub reproduce: String,
 }
 
-/// Code that does without findings what a program did: a chapter of `docs/safe-writes.md`.
+/// Code that does what a program did, but without findings: a chapter of `docs/safe-writes.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Advice {
-    /// Its purpose: `replacing a file`.
+    /// The purpose of the code: `replacing a file`.
     pub purpose: String,
-    /// The advised action, in words.
+    /// The recommended action, in words.
     pub action: String,
-    /// The ids of the findings that it avoids.
+    /// The ids of the findings that the code avoids.
     pub findings: Vec<String>,
     /// The language of the code: `python`, `js`, `go`, `java`, `c`, `rust` or `sh`.
     pub language: String,
@@ -134,35 +137,36 @@ pub struct Advice {
     pub code: String,
 }
 
-/// Whether a power loss leaves what was written, so far as that was seen.
+/// Whether a power loss leaves what was written, as far as the calls could be seen.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// All of it.
+    /// Everything survives.
     Survives,
-    /// It cannot be judged.
+    /// The outcome cannot be judged.
     #[default]
     Unknown,
-    /// Bytes or a name may be gone.
+    /// Bytes or a name may be lost.
     Lost,
 }
 
-/// Files that were written, by what a power loss leaves of them: the safest and oldest of many.
+/// The numbers of files that are not listed, by their verdicts. Of many files, the safest and
+/// oldest are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoreFiles {
-    /// They survive it.
+    /// The number of files that survive a power loss.
     pub survives: u64,
-    /// They cannot be judged.
+    /// The number of files that cannot be judged.
     pub unknown: u64,
-    /// Bytes or names may be gone.
+    /// The number of files whose bytes or names may be lost.
     pub lost: u64,
 }
 
 impl MoreFiles {
-    /// Counts files with this verdict.
+    /// Adds `count` files with this verdict.
     pub fn add(&mut self, verdict: Verdict, count: u64) {
         *match verdict {
             Verdict::Survives => &mut self.survives,
@@ -171,17 +175,17 @@ impl MoreFiles {
         } += count;
     }
 
-    /// Returns the number of all.
+    /// Returns the number of files.
     pub fn count(&self) -> u64 {
         self.survives + self.unknown + self.lost
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no such files.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Returns the worst verdict.
+    /// Returns the worst verdict on a file.
     pub fn verdict(&self) -> Verdict {
         match self {
             MoreFiles { lost: 1.., .. } => Verdict::Lost,
@@ -191,23 +195,23 @@ impl MoreFiles {
     }
 }
 
-/// A sign to the outside that something is saved.
+/// A sign by which a program tells the outside that something is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ack {
     /// The end of the program.
     #[default]
     Exit,
-    /// A write to its standard output.
+    /// A write to the program's standard output.
     Stdout,
     /// A write to a socket.
     Socket,
-    /// A write of a text to its standard output, its standard error or a socket.
+    /// A write of a text to the program's standard output, its standard error or a socket.
     Text,
 }
 
 impl Trace {
-    /// Returns the worst of the findings.
+    /// Returns the severity of the worst finding; `None` if there are no findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -218,14 +222,15 @@ impl Trace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Its exit code.
+    /// The program's exit code.
     pub code: Option<i32>,
-    /// The signal that killed it.
+    /// The signal that killed the program.
     pub signal: Option<i32>,
 }
 
 impl End {
-    /// The exit code as a shell has it: 128 and the signal's number where a signal killed it.
+    /// Returns the exit code as a shell reports it: 128 plus the signal's number if a signal killed
+    /// the program.
     pub fn exit_code(self) -> u8 {
         const OF_SIGNALS: i32 = 128;
         let code = self.code.or(self.signal.map(|signal| OF_SIGNALS + signal)).unwrap_or(1);
@@ -238,11 +243,12 @@ impl End {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watching {
-    /// The calls at which a process was stopped.
+    /// The number of calls at which a process was stopped.
     pub stopped_calls: u64,
-    /// The processes and threads.
+    /// The number of processes and threads.
     pub tasks: u64,
-    /// The time for which the stops were examined, in seconds, without the kernel's own.
+    /// The time spent on examining stopped processes, in seconds, without the time that the kernel
+    /// took.
     #[serde(default)]
     pub stopped_s: f64,
 }
@@ -252,73 +258,75 @@ pub struct Watching {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its path at the end.
+    /// The path at the end.
     pub path: String,
-    /// Write calls.
+    /// The number of write calls.
     pub writes: u64,
-    /// The bytes of all writes.
+    /// The number of bytes in all writes.
     pub bytes: u64,
-    /// Half of the writes were of this size or less, in bytes; 0 without writes.
+    /// The median size of the writes, in bytes; 0 if there are none.
     pub write_p50_bytes: u64,
-    /// Calls that flushed it, and writes that were durable themselves.
+    /// The number of calls that flushed the file, and of writes that were durable themselves.
     pub flushes: u64,
-    /// The time within them, in seconds.
+    /// The time spent in these flushes, in seconds.
     #[serde(default)]
     pub flush_s: f64,
-    /// The time from the start of its first write to the end of its last write or flush, in
+    /// The time from the start of the first write to the end of the last write or flush, in
     /// seconds.
     #[serde(default)]
     pub span_s: f64,
-    /// How it was produced.
+    /// How the file was produced.
     pub how: How,
-    /// Whether it had a writable shared mapping. Stores through it count as writes, page by page.
+    /// Whether the file had a writable shared mapping. Stores through the mapping are counted as
+    /// writes, page by page.
     pub is_mapped: bool,
-    /// Written bytes that were not flushed at the end.
+    /// The number of written bytes that were not flushed at the end.
     pub unflushed_bytes: u64,
     /// The worst event that the written bytes survive at the end, on real file systems
     /// (`docs/durability.md`).
     #[serde(with = "As::<DisplayFromStr>")]
     #[schemars(with = "SurvivesWord")]
     pub survives: Survives,
-    /// The same, by POSIX's promises.
+    /// The worst event that the written bytes survive if only the guarantees of POSIX hold.
     #[serde(with = "As::<DisplayFromStr>")]
     #[schemars(with = "SurvivesWord")]
     pub survives_posix: Survives,
-    /// Whether it survives a power loss. Of a file that cannot be judged, `survives` is the least
-    /// that is certain.
+    /// Whether the file survives a power loss. If the file cannot be judged, `survives` is the
+    /// level that is certain.
     #[serde(default)]
     pub verdict: Verdict,
-    /// Why it does not survive a power loss, ready to be shown.
+    /// The reason why the file does not survive a power loss, in a form that can be shown.
     #[serde(default)]
     pub because: Option<String>,
-    /// Why it cannot be judged.
+    /// The reason why the file cannot be judged.
     #[serde(default)]
     pub unjudged: Option<String>,
 }
 
-/// The calls over time, for at most 16 files: of the least safe ones with the most calls, then of
-/// removed ones.
+/// The calls over time, for at most 16 files: first the least safe files with the most calls, then
+/// removed files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timeline {
-    /// The acknowledgements, other than the end of the program.
+    /// The acknowledgements, except for the end of the program.
     pub answers: Vec<Calls>,
-    /// The files, by their first call.
+    /// The files, in the order of their first calls.
     pub files: Vec<Lane>,
-    /// How many more files had calls.
+    /// The number of other files that had calls.
     pub more_files: u64,
 }
 
-/// The calls on a file, also under the names that it had before, and on the files that it
+/// The calls on a file, including those under its earlier names, and the calls on the files that it
 /// replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lane {
-    /// Its last path.
+    /// The last path of the file.
     pub path: String,
-    /// Whether it was removed.
+    /// Whether the file was removed.
     pub is_removed: bool,
-    /// The calls in their order, at most 128 of each kind: in a long run several are one.
+    /// The calls in their order, at most 128 of each kind. In a long run, several calls are
+    /// combined.
     pub calls: Vec<Calls>,
 }
 
@@ -326,16 +334,16 @@ pub struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
-    /// Their kind.
+    /// The kind of the calls.
     pub kind: CallKind,
-    /// Their number.
+    /// The number of calls.
     pub count: u64,
     /// The bytes written; 0 for other kinds.
     #[serde(default)]
     pub bytes: u64,
-    /// When the first began, in seconds from the start of the program.
+    /// When the first call began, in seconds from the start of the program.
     pub from_s: f64,
-    /// When the last ended.
+    /// When the last call ended, in seconds from the start of the program.
     pub to_s: f64,
 }
 
@@ -345,25 +353,25 @@ pub struct Calls {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
-    /// It was created.
+    /// The file was created.
     Make,
-    /// It was emptied, cut, extended, or got space.
+    /// The file was emptied, truncated or extended, or space was allocated for it.
     Resize,
-    /// It was written.
+    /// The file was written.
     Write,
-    /// It was flushed; a durable write is one, too.
+    /// The file was flushed. A durable write is a flush, too.
     Flush,
-    /// A flush of it failed.
+    /// A flush of the file failed.
     FailedFlush,
-    /// It got its name, or exchanged it.
+    /// The file got its name, or exchanged it with another file's.
     Rename,
-    /// It got a further name.
+    /// The file got an additional name.
     Link,
-    /// A name of it was removed.
+    /// A name of the file was removed.
     Unlink,
-    /// The folder with its new name was flushed.
+    /// The folder with the file's new name was flushed.
     FlushFolder,
-    /// The program answered.
+    /// The program sent an acknowledgement.
     Answer,
 }
 
@@ -371,19 +379,19 @@ pub enum CallKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// It was created in place.
+    /// The file was created under its final name.
     Made,
-    /// It was written under another name, and renamed over an old file.
+    /// The file was written under another name, and replaced an old file by a rename.
     Replaced,
-    /// It was renamed to a free name.
+    /// The file was renamed to a free name.
     Renamed,
-    /// It got a further name by a link.
+    /// The file got an additional name by a link.
     Linked,
-    /// It existed, was emptied and written again.
+    /// The file existed, was emptied, and was written again.
     Rewritten,
-    /// It existed and grew at its end.
+    /// The file existed, and grew at its end.
     Appended,
-    /// It existed and was changed in place.
+    /// The file existed, and was changed in place.
     Changed,
 }
 
@@ -394,15 +402,15 @@ pub enum How {
 pub struct Moment {
     /// The call, in words.
     pub call: String,
-    /// Seconds from the start of the program.
+    /// The time from the start of the program, in seconds.
     pub at_s: f64,
-    /// Its file and line in the program's source, where the program has line numbers.
+    /// The file and the line of the call in the program's source, if the program has line numbers.
     #[serde(default)]
     pub place: Option<String>,
 }
 
 impl Moment {
-    /// Makes a moment without a place.
+    /// Returns a moment without a source location.
     pub fn new(call: &str, at_ns: u64) -> Moment {
         Moment { call: call.into(), at_s: at_ns as f64 / 1e9, place: None }
     }

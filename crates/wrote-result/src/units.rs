@@ -1,4 +1,4 @@
-//! Sizes, rates, durations and times as text, and read from text.
+//! Sizes, rates, durations and times: formatted as text, and parsed from it.
 
 use std::borrow::Borrow;
 
@@ -8,16 +8,16 @@ pub use parse::{
     parse_block_size, parse_count, parse_duration, parse_moment, parse_pause, parse_size,
 };
 
-/// The units of bytes above the byte, each 1000 times the one before.
+/// The units of bytes, each of which is 1000 times the previous one.
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-/// The units of times from the nanosecond on.
+/// The units of time, from the nanosecond on.
 pub const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
 /// The units of bytes per second.
 pub const RATES: [&str; 5] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
 /// The units of operations per second.
 pub const COUNTS: [&str; 3] = ["/s", "k/s", "M/s"];
 
-/// Shows bytes: `1.07 GB`, `512 B`.
+/// Formats a number of bytes: `1.07 GB`, `512 B`.
 pub fn bytes(size_bytes: u64) -> String {
     if size_bytes < 1000 {
         format!("{size_bytes} B")
@@ -26,7 +26,8 @@ pub fn bytes(size_bytes: u64) -> String {
     }
 }
 
-/// Shows a part of bytes and their whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`.
+/// Formats a part of some bytes and the whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`, `all 3.00
+/// GB`.
 pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
     let unit = whole.trim_start_matches(|letter: char| letter != ' ');
@@ -34,7 +35,7 @@ pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     if part == whole { format!("all {whole}") } else { format!("{number} of {whole}") }
 }
 
-/// Shows bytes per second: `2.41 GB/s`; `? B/s` for a rate that is negative or not finite.
+/// Formats bytes per second: `2.41 GB/s`; `? B/s` for a rate that is negative or not finite.
 pub fn rate(bytes_per_s: f64) -> String {
     if !bytes_per_s.is_finite() || bytes_per_s < 0.0 {
         "? B/s".into()
@@ -45,12 +46,12 @@ pub fn rate(bytes_per_s: f64) -> String {
     }
 }
 
-/// Shows a time in nanoseconds: `1.20 ms`, `85 ns`.
+/// Formats a time in nanoseconds: `1.20 ms`, `85 ns`.
 pub fn nanoseconds(elapsed_ns: u64) -> String {
     if elapsed_ns < 1000 { format!("{elapsed_ns} ns") } else { seconds(elapsed_ns as f64 / 1e9) }
 }
 
-/// Shows a time in seconds: `320 ms`, `12.3 s`, `2 min 05 s`, `1 h 02 min`; `? s` for a time that
+/// Formats a time in seconds: `320 ms`, `12.3 s`, `2 min 05 s`, `1 h 02 min`; `? s` for a time that
 /// is negative or not finite.
 pub fn seconds(elapsed_s: f64) -> String {
     if !elapsed_s.is_finite() || elapsed_s < 0.0 {
@@ -71,12 +72,12 @@ pub fn seconds(elapsed_s: f64) -> String {
     }
 }
 
-/// Counts things: `1 record`, `3 records`.
+/// Formats a number of things: `1 record`, `3 records`.
 pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names the first `most`, and counts the rest: `a, b and 3 more`.
+/// Lists the first `most` names, and states how many more there are: `a, b and 3 more`.
 pub fn some_of<S: Borrow<str>>(names: &[S], most: usize) -> String {
     match names.len().checked_sub(most) {
         Some(more @ 1..) => format!("{} and {more} more", names[..most].join(", ")),
@@ -84,7 +85,7 @@ pub fn some_of<S: Borrow<str>>(names: &[S], most: usize) -> String {
     }
 }
 
-/// Shows a block size, exactly and in the largest binary unit that divides it: `4 KiB`, `1 MiB`,
+/// Formats a block size exactly, in the largest binary unit that divides it: `4 KiB`, `1 MiB`,
 /// `1536 B`.
 pub fn block_size(size_bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
@@ -95,7 +96,7 @@ pub fn block_size(size_bytes: u64) -> String {
     }
 }
 
-/// Shows a size exactly, in the form of an option: `500M`, `1536`. [`parse_size`] parses it.
+/// Formats a size exactly, in the form of an option: `500M`, `1536`. [`parse_size`] parses it.
 pub fn exact(size_bytes: u64) -> String {
     let units = [("T", 12), ("G", 9), ("M", 6), ("k", 3)];
     let whole =
@@ -106,7 +107,8 @@ pub fn exact(size_bytes: u64) -> String {
     }
 }
 
-/// Shows three significant digits, or all digits before the point: `0.97`, `12.3`, `2410`.
+/// Formats a value with three significant digits, or with all digits before the decimal point if
+/// there are more: `0.97`, `12.3`, `2410`.
 pub fn significant(value: f64) -> String {
     format!("{value:.0$}", decimals(value))
 }
@@ -117,7 +119,7 @@ pub fn rounded(value: f64, digits: u32) -> f64 {
     (value / unit).round() * unit
 }
 
-/// Returns the decimals of a value with three significant digits.
+/// Returns the number of decimals of a value with three significant digits.
 fn decimals(value: f64) -> usize {
     match value {
         v if v >= 99.95 => 0,
@@ -126,9 +128,10 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// Shows figures of one kind in one unit, each with three significant digits, and names the unit:
-/// the greatest one's, or the next smaller unit if the least would be shown with fewer than two
-/// digits. `units` increase by 1000 each: [`TIMES`], [`RATES`] or [`COUNTS`].
+/// Formats figures of one kind in one unit, each with three significant digits, and returns the
+/// unit. It is the unit of the largest figure, or the next smaller one if the smallest figure would
+/// have fewer than two digits. The `units` are [`TIMES`], [`RATES`] or [`COUNTS`], each 1000 times
+/// the previous one.
 pub fn alike(values: &[f64], units: &[&'static str]) -> (Vec<String>, &'static str) {
     let positive = || values.iter().copied().filter(|value| *value > 0.0);
     let (least, most) = (positive().fold(f64::MAX, f64::min), positive().fold(0.0, f64::max));
@@ -140,12 +143,12 @@ pub fn alike(values: &[f64], units: &[&'static str]) -> (Vec<String>, &'static s
     (values.iter().map(|value| significant(value / scale(unit))).collect(), units[unit])
 }
 
-/// Shows `value` in the unit that leaves one to three digits before the point, with three
-/// significant digits.
+/// Formats `value` with three significant digits, in the unit that leaves one to three digits
+/// before the decimal point.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;
-    // 999.5 would round to 1000: it belongs to the next unit.
+    // A value of 999.5 would be rounded to 1000, so it gets the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;

@@ -1,7 +1,7 @@
-//! Enums whose variants are words of a URL, a file, a result or a metric: two macros, in a room of
-//! their own because every other room uses them.
+//! Enums whose variants are words in a URL, a file, a result or a metric. The two macros have a
+//! separate module because every other module uses them.
 
-/// Declares an enum with the word of each variant, which is printed and parsed.
+/// Declares an enum with a word for each variant. Variants are printed and parsed as these words.
 ///
 /// ```
 /// wrote_result::words! {
@@ -28,10 +28,10 @@ macro_rules! words {
         $vis enum $name { $($(#[$of_variant])* $variant,)+ }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             $vis const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
-            /// Returns the word.
+            /// Returns the word of the variant.
             $vis const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
@@ -54,7 +54,7 @@ macro_rules! words {
     };
 }
 
-/// Prints and parses the words of enums as JSON has them.
+/// Implements printing and parsing of enums, with the words that they have in JSON.
 macro_rules! word {
     ($($name:ident),+) => {$(
         impl std::fmt::Display for $name {

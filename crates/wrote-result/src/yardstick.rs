@@ -1,15 +1,15 @@
-//! Where a figure stands among typical ones of classes of disks, from `yardstick.toml`.
+//! The comparison of a figure with the typical figures of classes of disks, from `yardstick.toml`.
 
 use crate::document::{Class, Device, Host, Standing};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// A figure that the yardstick has.
+/// A figure for which there are typical figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Durable writes of 4 KiB per second, one after the other.
+    /// The durable writes of 4 KiB per second, one after another.
     Durable,
-    /// Megabytes per second of a stream.
+    /// The megabytes per second of a stream.
     Stream,
 }
 
@@ -51,13 +51,13 @@ enum Kind {
 static YARDSTICK: LazyLock<Yardstick> =
     LazyLock::new(|| toml::from_str(include_str!("yardstick.toml")).expect("it is valid"));
 
-/// At most this number of classes is named.
+/// The maximum number of classes that are named.
 const NAMED_MAX: usize = 2;
 
-/// Returns where a figure stands; `None` without a block device.
+/// Compares a figure with the typical figures; `None` without a block device.
 ///
-/// Only classes are named that the device and the machine allow: the disk of a real machine belongs
-/// to no cloud, and flash does not rotate. A virtual machine may have any disk.
+/// Names only classes that are possible for the device and the machine: the disk of a physical
+/// machine belongs to no cloud, and flash does not rotate. A virtual machine may have any disk.
 pub fn standing(
     figure: Figure,
     value: f64,
@@ -106,7 +106,7 @@ fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
         }
         (false, None, _) => format!("consistent with {}", like.join(" and ")),
         (true, Some(below), Some(above)) => format!("between {} and {}", told(below), told(above)),
-        // Faster than every class is rather a cache than a good disk.
+        // A figure above every class is more likely that of a cache than that of a good disk.
         (true, Some(below), None) => return Some(times(below)),
         (true, None, Some(above)) => format!("below {}", told(above)),
         (true, None, None) => return None,
@@ -117,7 +117,7 @@ fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
     Some(format!("{}, {stands}", grade.word))
 }
 
-/// `1.7 k`, `140`; `1.7 GB/s`, `83 MB/s`.
+/// Formats a figure briefly: `1.7 k`, `140`; `1.7 GB/s`, `83 MB/s`.
 fn short(figure: Figure, value: f64) -> String {
     let (number, thousands) = match value {
         1000.0.. => ((value / 100.0).round() / 10.0, true),

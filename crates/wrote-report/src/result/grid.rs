@@ -1,4 +1,5 @@
-//! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
+//! A workload whose rows are the cells of a grid: block sizes from top to bottom, methods from left
+//! to right, and the best cell marked.
 
 use crate::figures::{
     cpu_s_per_gb, fell_back, operations_per_s, p99, peak_memory, range, text, throughput,
@@ -14,23 +15,24 @@ use wrote_result::document::{Cell, Row, Torn, View, fastest};
 const SURVIVES: &str = "SURVIVES";
 const TORN: &str = "TORN";
 
-/// A workload's cells in their places.
+/// The cells of a workload, in their positions.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
     pub title: &'a str,
-    /// `512 KiB x 64`, in the order of the rows.
+    /// The titles of the lines, such as `512 KiB x 64`, in the order of the rows.
     pub sides: Vec<&'a str>,
-    /// The names of the columns, such as `plain` and `registered`, in the order of the rows.
+    /// The titles of the columns, such as `plain` and `registered`, in the order of the rows.
     pub heads: Vec<&'a str>,
     pub cells: Vec<(&'a Cell, &'a Row)>,
     pub best: &'a Row,
-    /// Whether the rows are pages of a database: the fastest of a line that is never torn counts.
+    /// Whether the rows are pages of a database. The best cell of each line is then the fastest one
+    /// that is never torn.
     pub is_of_pages: bool,
 }
 
 impl<'a> Grid<'a> {
-    /// Returns the grid of a group; `None` where its rows do not form one. At a rate all cells have
-    /// the same throughput, and their latencies need a table.
+    /// Returns the grid of a group; `None` if its rows form no grid. At a rate, all cells have the
+    /// same throughput, and their latencies need a table.
     pub fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
         if group.rows.iter().any(|row| row.is_open_loop()) {
             return None;
@@ -46,7 +48,8 @@ impl<'a> Grid<'a> {
         Some(Grid { group, title: &cells[0].0.title, sides, heads, cells, best, is_of_pages })
     }
 
-    /// Returns the best row of a line: of all lines, but for pages, whose lines are other work.
+    /// Returns the best row of all lines, or for pages the best row of this line, because each line
+    /// is other work.
     pub fn best_of(&self, side: &str) -> Option<&'a Row> {
         if !self.is_of_pages {
             return Some(self.best);
@@ -76,7 +79,7 @@ impl<'a> Grid<'a> {
             return Text { mark: Some(Mark::None), ..Text::default() };
         };
         match side {
-            // The word is wider than a figure, and takes the columns of its mark.
+            // This word is wider than a figure, and takes the columns of the mark.
             SURVIVES => return text(row.survives).into(),
             TORN => return Text { mark: Some(Mark::None), ..text(row.torn).into() },
             _ => {}
@@ -90,17 +93,17 @@ impl<'a> Grid<'a> {
         Text { before, mark: Some(mark), ..self.figure(row).into() }
     }
 
-    /// Returns the figure that counts.
+    /// Returns the figure by which the rows are compared.
     pub fn figure(&self, row: &Row) -> String {
         if self.is_of_pages { operations_per_s(row) } else { throughput(row) }
     }
 
-    /// Returns whether a row is as good as the best.
+    /// Returns whether a row is as good as the best row.
     fn is_level(&self, row: &Row, best: &Row) -> bool {
         row.is_tied_with(best) && row.torn == best.torn
     }
 
-    /// Returns the best cell in full, and the meaning of the marks.
+    /// Returns a full description of the best cell, and explanations of the marks.
     pub fn notes(&self) -> Vec<Note> {
         let best = self.best;
         if self.is_of_pages {

@@ -5,14 +5,14 @@ use crate::tree::Figure;
 use wrote_result::document::{Latency, Row};
 use wrote_result::{stats, units};
 
-/// More lines in one chart hide each other.
+/// The maximum number of lines in a chart. More lines would hide each other.
 pub const LINES_MAX: usize = 4;
-/// A chart has histograms of at most this many rows, each in its own lane.
+/// The maximum number of rows in a chart of histograms, each of which has a lane.
 const LANES_MAX: usize = 10;
-/// Bins to each power of ten.
+/// The number of bins for each power of ten.
 const BINS_PER_DECADE: u32 = 20;
 
-/// Returns the charts of latencies, as far as the rows have them. `name` names a row.
+/// Returns the charts of the latencies of the rows that have any. `name` returns the name of a row.
 pub fn figures(
     workload: &str,
     rows: &[&Row],
@@ -21,7 +21,7 @@ pub fn figures(
 ) -> Vec<Figure> {
     let timed: Vec<&Row> = rows.iter().copied().filter(|row| has_latency(row)).collect();
     let mut shown = timed.clone();
-    // The safest first: their latency is a promise.
+    // The safest rows come first, because their latency is a promise.
     shown.sort_by_key(|row| std::cmp::Reverse(row.survives));
     shown.truncate(LANES_MAX);
     if shown.is_empty() {
@@ -76,19 +76,19 @@ const TICKS: [(f64, &str); 8] = [
     (0.999999, "P99.9999"),
 ];
 
-/// Returns the place of a quantile: 10 %, 1 % and 0.1 % of slower operations are equally far from
-/// each other.
+/// Returns the position of a quantile on the axis. 10 %, 1 % and 0.1 % of slower operations are
+/// equally far apart.
 fn place(quantile: f64) -> f64 {
     -(1.0 - quantile.min(1.0 - 1e-7)).log10()
 }
 
-/// Returns a quantile in words: `P99.9`.
+/// Returns a quantile as text: `P99.9`.
 fn word(quantile: f64) -> String {
     let percent = format!("{:.5}", quantile * 100.0);
     format!("P{}", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Draws a line for each row: the share of slower operations against the latency, both logarithmic.
+/// Draws a line for each row: the latency over the share of slower operations, both logarithmic.
 fn percentiles(label: &str, curves: Vec<Line>) -> Picture {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let most = points().map(|(at, _)| *at).fold(1.0, f64::max);
@@ -101,8 +101,8 @@ fn percentiles(label: &str, curves: Vec<Line>) -> Picture {
     lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
-/// Returns the line of a row, of quantiles from 0 to below 1 and the latency at each in
-/// nanoseconds, both rising.
+/// Returns the line of a row. `points` are quantiles from 0 to below 1 with their latencies in
+/// nanoseconds, both ascending.
 fn curve(name: String, class: String, points: &[(f64, u64)]) -> Line {
     let at = |(quantile, latency_ns): &(f64, u64)| {
         (place(*quantile), (*latency_ns.max(&1) as f64).log10())
@@ -130,7 +130,7 @@ fn has_latency(row: &Row) -> bool {
     row.latency().is_some_and(|of| of.count > 0)
 }
 
-/// Returns the quantiles that a document without a histogram has.
+/// Returns the quantiles of a document without histograms.
 fn points(of: &Latency) -> Vec<(f64, u64)> {
     let known = [(0.0, of.min), (0.5, of.p50), (0.9, of.p90), (0.95, of.p95), (0.99, of.p99)];
     let last = 1.0 - 1.0 / (of.count as f64).max(2.0);

@@ -1,5 +1,5 @@
-//! Saves of several texts on a screen: the first text in full, and the medians of all others in a
-//! second table. It is a separate file, because other formats have a table for each text.
+//! Saves of several texts on a screen: the first text in full, and the medians of all other texts
+//! in a second table. It is a separate file because other formats have a table for each text.
 
 use crate::figures::latency;
 use crate::group::Group;
@@ -8,9 +8,10 @@ use crate::tree::{Block, Note, Style};
 use itertools::Itertools;
 use wrote_result::document::{Row, Scenario, View};
 
-/// Fewer workloads of saves are all shown in full.
+/// The minimum number of workloads of saves to shorten. Fewer workloads are shown in full.
 const WORKLOADS_MIN: usize = 3;
-/// A text that replaces another is the usual case, and stands for all.
+/// A part of the name of the workload that is shown in full. Replacing an existing text is the
+/// usual case.
 const USUAL: &str = "/existing-";
 
 /// Returns the row of a group with this name.
@@ -18,8 +19,8 @@ fn row<'a>(group: &Group<'a>, name: &str) -> Option<&'a Row> {
     group.rows.iter().copied().find(|row| group.name(row) == name)
 }
 
-/// Returns a scenario's groups that a screen shows in full, and the table of the others with its
-/// heading and notes.
+/// Returns the groups of a scenario that a screen shows in full, and the table of the other groups
+/// with its heading and notes; `None` if all groups are shown in full.
 pub fn shortened(scenario: &Scenario) -> Option<(Vec<Group<'_>>, Vec<Block<'_>>)> {
     let groups = Group::all_of(scenario);
     let (mut saves, mut shown): (Vec<Group>, Vec<Group>) =
@@ -44,7 +45,7 @@ pub fn shortened(scenario: &Scenario) -> Option<(Vec<Group<'_>>, Vec<Block<'_>>)
     let first = Column::words("NAME", Keep::Always, &names, |name| *name);
     let columns = [first].into_iter().chain(medians).collect();
     let table = Table { on: On::Screen, ..Table::of("medians", columns) };
-    // What a row survives may depend on whether the file exists.
+    // The event that a row survives may depend on whether the file exists.
     let weaker = names.iter().filter_map(|name| {
         let whole = row(&main, name)?.survives?;
         let is_less = |group: &&Group| row(group, name).is_some_and(|of| of.survives < Some(whole));

@@ -3,22 +3,22 @@
 use crate::Format;
 use crate::paint::{Mark, Tone};
 
-/// A column.
+/// A column of a table.
 #[derive(Debug)]
 pub struct Column {
     /// The title on a screen.
     pub heading: String,
-    /// The title elsewhere.
+    /// The title in other formats.
     pub title: String,
-    /// The content of its cells.
+    /// The content of the column's cells.
     pub kind: Kind,
-    /// Its rank on a narrow screen.
+    /// The rank of the column on a narrow screen.
     pub keep: Keep,
-    /// How it is broken into lines on a screen, if it may be.
+    /// The widths within which the column is broken into lines on a screen, if it may be.
     pub flex: Option<Flex>,
-    /// The only format that has the column, if not all formats have it.
+    /// The only format that shows the column; `None` if all formats do.
     pub only: Option<Format>,
-    /// Whether it is shown even if empty.
+    /// Whether the column is shown even if it is empty.
     pub is_kept: bool,
     pub cells: Vec<Text>,
 }
@@ -27,49 +27,49 @@ pub struct Column {
 #[derive(Debug, Default)]
 pub struct Text {
     pub text: String,
-    /// The sign in front of the cell on a screen.
+    /// The sign in front of the text on a screen.
     pub before: &'static str,
-    /// The text for a screen without room for the whole.
+    /// The text for a screen without space for the whole text.
     pub short: Option<String>,
-    /// The mark after the cell on a screen.
+    /// The mark after the text on a screen.
     pub mark: Option<Mark>,
-    /// Its colour on a screen.
+    /// The colour of the text on a screen.
     pub tone: Tone,
 }
 
-/// The widths of a column broken into lines before others are dropped.
+/// The widths of a column that is broken into lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flex {
-    /// The smallest width of the column.
+    /// The minimum width of the column.
     pub least: usize,
-    /// The width below which other columns are dropped before this one becomes narrower.
+    /// The width below which other columns are dropped before this column becomes narrower.
     pub easy: usize,
 }
 
 /// The content of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Words from outside, which begin at the left.
+    /// Words, which are aligned to the left.
     Words,
-    /// Figures, which end at the right.
+    /// Figures, which are aligned to the right.
     Figures,
 }
 
 /// The rank of a column on a narrow screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keep {
-    /// Every screen has the column.
+    /// Shown on every screen.
     Always,
-    /// Every screen has it: below the row where the row's line has no room for it.
+    /// Shown on every screen, but below the row if the row's line has no space for it.
     Below,
-    /// It is dropped when no other column is left to drop.
+    /// Dropped when no other column is left to drop.
     Last,
-    /// Shown on a screen if there is room; the highest number is dropped first.
+    /// Shown if there is space. The column with the highest number is dropped first.
     If(u8),
 }
 
 impl Column {
-    /// Returns a column of figures, made of `rows`.
+    /// Returns a column of figures, with a cell for each of `rows`.
     pub fn figures<'r, T: 'r, C: Into<Text>>(
         heading: impl Into<String>,
         keep: Keep,
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// Returns a column of words, made of `rows`.
+    /// Returns a column of words, with a cell for each of `rows`.
     pub fn words<'r, T: 'r, C: Into<Text>>(
         heading: impl Into<String>,
         keep: Keep,
@@ -99,17 +99,17 @@ impl Column {
         Column { kind: Kind::Words, ..Column::figures(heading, keep, rows, cell) }
     }
 
-    /// Gives the column another title in Markdown.
+    /// Gives the column a different title in Markdown and HTML.
     pub fn titled(self, title: impl Into<String>) -> Column {
         Column { title: title.into(), ..self }
     }
 
-    /// Shows the column in this format alone.
+    /// Shows the column only in this format.
     pub fn only(self, format: Format) -> Column {
         Column { only: Some(format), ..self }
     }
 
-    /// Breaks the cells into lines on a narrow screen.
+    /// Allows the cells to be broken into lines on a narrow screen.
     pub fn flexible(self, least: usize, easy: usize) -> Column {
         Column { flex: Some(Flex { least, easy }), ..self }
     }
@@ -119,14 +119,14 @@ impl Column {
         Column { is_kept: true, ..self }
     }
 
-    /// Returns whether its cells end at the right.
+    /// Returns whether the cells are figures, which are aligned to the right.
     pub fn is_of_figures(&self) -> bool {
         self.kind == Kind::Figures
     }
 }
 
 impl Text {
-    /// Returns whether a reader sees anything of it.
+    /// Returns whether the text or its mark is visible.
     pub fn is_any(&self) -> bool {
         !self.text.is_empty() || self.mark.is_some_and(|mark| mark != Mark::None)
     }

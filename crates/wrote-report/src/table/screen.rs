@@ -1,4 +1,4 @@
-//! A table on a screen: as many columns as it has room for, and bars in the room that is left.
+//! A table on a screen: as many columns as there is space for, and bars in the space that is left.
 
 use super::{Column, Flex, GAP, Table, Text};
 use crate::paint::{Mark, Tone, ascii};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
-/// The bar takes the room that is left, within these limits.
+/// The minimum and the maximum width of the bars, which take the space that is left.
 const BAR_WIDTH_MIN: usize = 7;
 const BAR_WIDTH_MAX: usize = 32;
 
@@ -52,14 +52,14 @@ pub fn write(table: &Table, page: Page, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The last column of a list is broken into lines before it becomes narrower.
+/// The width below which the last column of a list is broken into lines.
 const LAST_WIDTH_MIN: usize = 30;
 
-/// Writes a list of texts under their headings. The last column is broken into lines where the
-/// screen is narrow.
+/// Writes a list of texts under their headings. On a narrow screen, the last column is broken into
+/// lines.
 ///
 /// # Errors
-///
+/// The errors of `out`.
 /// The errors of `out`.
 pub fn write_list<const COLUMNS: usize>(
     headings: [&str; COLUMNS],
@@ -97,14 +97,15 @@ fn write_row(
     Ok(())
 }
 
-/// Takes out the column that may stand below the rows.
+/// Removes and returns the column that may be shown below the rows.
 fn split_off_below<'a>(columns: &mut Vec<Fitted<'a>>) -> Option<Fitted<'a>> {
     let place = columns.iter().position(|column| column.of.keep == Keep::Below)?;
     Some(columns.remove(place))
 }
 
-/// Drops columns, the least important first, until the rest has room, and gives the flexible one
-/// its width. Bars keep `reserved` columns, but not before a column that is to go last.
+/// Drops columns, the least important first, until the others fit, and sets the width of the
+/// flexible column. The bars keep `reserved` columns, unless a column that is to be dropped last
+/// needs this space.
 fn fit(columns: &mut Vec<Fitted>, width: usize, reserved: usize) {
     let beside_bars = width.saturating_sub(reserved);
     while let Some(last) = (0..columns.len()).max_by_key(|index| columns[*index].of.keep) {
@@ -126,19 +127,19 @@ fn fit(columns: &mut Vec<Fitted>, width: usize, reserved: usize) {
     }
 }
 
-/// Returns the width that the columns need, with the flexible one at its easy width.
+/// Returns the width that the columns need, with the flexible column at its easy width.
 fn needed(columns: &[Fitted]) -> usize {
     narrowed(columns, |flex| flex.easy)
 }
 
-/// Returns the width of the columns, with the flexible one as narrow as this.
+/// Returns the width of the columns if the flexible column is only as wide as `width` says.
 fn narrowed(columns: &[Fitted], width: fn(&Flex) -> usize) -> usize {
     let of_flexible = |column: &Fitted| column.of.flex.as_ref().map_or(usize::MAX, width);
     let spared = |column: &Fitted| column.width.saturating_sub(of_flexible(column));
     taken(columns) - columns.iter().map(spared).sum::<usize>()
 }
 
-/// Returns the width of the columns, with the gaps between them.
+/// Returns the width of the columns, including the gaps between them.
 fn taken(columns: &[Fitted]) -> usize {
     let widths = columns.iter().map(|column| column.width).sum::<usize>();
     widths + columns.len().saturating_sub(1) * GAP.len()
@@ -162,15 +163,15 @@ impl<'a> Fitted<'a> {
         Fitted { of: column, heading, cells, width }
     }
 
-    /// Text as wide as the column.
+    /// Returns a text padded to the width of the column.
     fn aligned(&self, text: &str, tone: Tone, page: Page) -> String {
         let pad = " ".repeat(self.width.saturating_sub(text.width()));
         let text = if text.is_empty() { String::new() } else { page.paint(tone, text) };
         if self.of.is_of_figures() { pad + &text } else { text + &pad }
     }
 
-    /// Returns the lines of a cell. In the last column, where a reader copies commands, words stay
-    /// whole.
+    /// Returns the lines of a cell. In the last column, words are not broken, because a reader
+    /// copies commands from it.
     fn lines(&self, row: usize, is_last: bool) -> Vec<String> {
         let text = &self.cells[row];
         if self.of.flex.is_none() {
@@ -184,8 +185,8 @@ impl<'a> Fitted<'a> {
     }
 }
 
-/// Returns a bar for a part of the whole `width`, in eighths of a column if the screen has them.
-/// Any part above zero is visible.
+/// Returns a bar for a part of the full `width`, in eighths of a column if the screen can show
+/// them. Any part above zero is visible.
 fn bar(part: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if part.is_nan() || part <= 0.0 || width == 0 {

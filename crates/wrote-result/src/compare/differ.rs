@@ -1,4 +1,4 @@
-//! Differences between two parts of a result, key by key.
+//! The differences between parts of two results, key by key.
 
 use super::document::Difference;
 use crate::document::Document;
@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys that always differ, without a meaning.
+/// The keys that always differ, which means nothing.
 const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
-/// The least difference of the used share that is reported.
+/// The minimum difference of the used share that is reported.
 const USED_SHARE_OTHER: f64 = 0.1;
 
-/// Returns the differences between the programs, the machines and the targets. An unknown value of
-/// an imported result is not a difference.
+/// Returns the differences between the programs, the machines and the targets. A value that an
+/// imported result lacks is not a difference.
 pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     let imported = old.is_imported() || new.is_imported();
     let whole = |document: &Document| {
@@ -31,7 +31,7 @@ pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     differences
 }
 
-/// Returns whether this is a key's value if it is unknown.
+/// Returns whether a value means that it is unknown.
 fn is_unknown(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
@@ -41,7 +41,7 @@ fn is_unknown(value: &Value) -> bool {
     }
 }
 
-/// Returns the difference of the used share of the file system, where it matters.
+/// Returns the difference of the used share of the file system, if it is large enough to matter.
 fn used(old: &Document, new: &Document) -> Option<Difference> {
     let share = |document: &Document| {
         let target = &document.target;
@@ -57,7 +57,7 @@ fn used(old: &Document, new: &Document) -> Option<Difference> {
     })
 }
 
-/// Flattens an object: nested keys are joined by a point.
+/// Returns the values of an object by their keys. Nested keys are joined by a point.
 pub(super) fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, Value> {
     let mut flat = BTreeMap::new();
     let value = serde_json::to_value(value).expect("parts of a result are JSON");
@@ -76,7 +76,7 @@ fn add(name: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Returns the keys whose values differ, or that one side lacks.
+/// Returns the keys whose values differ, or which one side lacks.
 pub(super) fn maps(
     old: &BTreeMap<String, Value>,
     new: &BTreeMap<String, Value>,

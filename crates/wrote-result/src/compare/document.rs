@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 
-/// The name and version of the comparison's own document.
+/// The name and version of the document of a comparison.
 pub const SCHEMA: &str = "wrote.compare/1";
 
 /// The comparison of a result with an older one.
@@ -19,17 +19,17 @@ pub struct Comparison {
     pub schema: String,
     /// The older result.
     pub old: Side,
-    /// The newer one.
+    /// The newer result.
     pub new: Side,
-    /// Differences between the programs, the machines and the targets.
+    /// The differences between the programs, the machines and the targets.
     pub differences: Vec<Difference>,
     /// The rows that did the same work on both sides.
     pub rows: Vec<RowComparison>,
-    /// The rows that were not compared, with the reason.
+    /// The rows that were not compared, with the reasons.
     pub not_compared: Vec<NotCompared>,
-    /// Facts that the reader of the ratios needs.
+    /// Facts that a reader of the ratios needs to know.
     pub notes: Vec<String>,
-    /// The two results, old and new, if both were measured for this comparison.
+    /// The two results, the old one first, if both were measured for this comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<Document>,
 }
@@ -38,19 +38,19 @@ pub struct Comparison {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// The file's name, or this side's differing settings.
+    /// The name of the result's file, or the settings that differ on this side.
     pub name: String,
-    /// The command line that measured it; empty where unknown.
+    /// The command line that measured the result; empty if it is unknown.
     pub command: Vec<String>,
-    /// The start of its run, RFC 3339 in UTC; empty where unknown.
+    /// The start of the run, RFC 3339 in UTC; empty if it is unknown.
     pub started_at: String,
-    /// The program that measured it.
+    /// The program that measured the result.
     pub wrote: Program,
-    /// Its findings of severity `warning`.
+    /// The findings of severity `warning`.
     pub warnings: Vec<Finding>,
 }
 
-/// A value that differs between the sides. A missing value is left out.
+/// A value that differs between the two sides. The value of a side that lacks it is left out.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -73,9 +73,9 @@ pub enum Verdict {
     Faster,
     /// The new side is slower.
     Slower,
-    /// The difference may be chance.
+    /// The difference may be due to chance.
     NoDetectableDifference,
-    /// A side has a single run, so chance is unknown.
+    /// A side has a single run, so that the influence of chance is unknown.
     OneRun,
 }
 
@@ -85,24 +85,25 @@ pub enum Verdict {
 pub enum Measure {
     /// The throughput.
     Throughput,
-    /// The 99th percentile of the latency, of rows at a rate, whose throughput is that rate.
+    /// The 99th percentile of the latency. It decides for rows at a rate, whose throughput is that
+    /// rate.
     P99LatencyNs,
 }
 
-/// One row, on both sides.
+/// A row on both sides.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowComparison {
-    /// Its name on the old side.
+    /// The name of the row on the old side.
     pub name: String,
-    /// Its name on the new side, where that differs.
+    /// The name of the row on the new side, if it differs.
     pub new_name: Option<String>,
     /// The scenario.
     pub scenario: String,
-    /// The group of rows that it is compared with.
+    /// The group of rows that the row is compared with.
     pub workload: String,
-    /// Bytes per operation, if all operations of both sides have the same size.
+    /// The bytes per operation, if all operations on both sides have the same size.
     pub bs_bytes: Option<u64>,
     /// The conclusion.
     pub verdict: Verdict,
@@ -110,9 +111,9 @@ pub struct RowComparison {
     pub by: Measure,
     /// File bytes per second.
     pub throughput_bytes_per_s: Change,
-    /// The 99th percentile of the latency of one operation, in nanoseconds, where each run has one.
+    /// The 99th percentile of the latency of one operation, in nanoseconds, if every run has one.
     pub p99_latency_ns: Option<Change>,
-    /// Differences that were allowed, or that are in the effective settings.
+    /// The differences that were allowed, or that are in the effective settings.
     pub differences: Vec<Difference>,
 }
 
@@ -129,7 +130,7 @@ pub struct Change {
     pub ratio: f64,
     /// The lower end of the ratio's 95 % interval; absent if a side has a single run.
     pub ci95_low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the ratio's 95 % interval.
     pub ci95_high: Option<f64>,
     /// The probability of such a difference by chance.
     pub p_value: Option<f64>,
@@ -137,7 +138,7 @@ pub struct Change {
     pub old_runs: u32,
     /// The number of runs of the new side.
     pub new_runs: u32,
-    /// The conclusion, in view of the number of compared rows.
+    /// The conclusion, which takes the number of compared rows into account.
     pub verdict: Verdict,
 }
 
@@ -145,11 +146,11 @@ pub struct Change {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotCompared {
-    /// Its name.
+    /// The name of the row.
     pub name: String,
     /// The reason.
     pub because: Because,
-    /// The differences of the work.
+    /// The differences in the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
 }
@@ -158,31 +159,31 @@ pub struct NotCompared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Because {
-    /// The two did different work.
+    /// The two rows did different work.
     OtherWork,
     /// The new result has no such row.
     OnlyInOld,
     /// The old result has no such row.
     OnlyInNew,
-    /// A run transferred no byte, so there is no ratio.
+    /// A run transferred no bytes, so there is no ratio.
     NothingMoved,
 }
 
 impl std::fmt::Display for Difference {
-    /// `asked.iodepth is 4 in OLD and 64 in NEW`.
+    /// Writes `asked.iodepth is 4 in OLD and 64 in NEW`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (old, new) = (shown(self.old.as_ref()), shown(self.new.as_ref()));
         write!(formatter, "{} is {old} in OLD and {new} in NEW", self.key)
     }
 }
 
-/// Shows a value of a result in one line: text without quotes, `none` for a missing one.
+/// Returns a value of a result on one line: text without quotes, and `none` for a missing value.
 pub fn shown(value: Option<&Value>) -> String {
     match value {
         None => "none".into(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(values)) => values.iter().map(|value| shown(Some(value))).join(","),
-        // 9 instead of 9.0.
+        // This prints 9 instead of 9.0.
         Some(Value::Number(number)) if number.is_f64() => {
             number.as_f64().unwrap_or_default().to_string()
         }

@@ -1,4 +1,4 @@
-//! The pairing of the rows of two results, and the check that their work was equal.
+//! The pairing of the rows of two results, and the check that paired rows did the same work.
 
 use super::differ::{flat, maps};
 use super::document::{Because, Difference, NotCompared};
@@ -7,20 +7,20 @@ use crate::schema;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Settings of a run's length, which a calibration or the given time chooses. A throughput does not
-/// depend on them.
+/// The settings of the length of a run, which a calibration or the given time chooses. Throughput
+/// does not depend on them.
 const LENGTHS: [&str; 4] = ["size_bytes", "messages", "runtime_s", "time_based"];
-/// Keys of a row, besides its settings, that define its work.
+/// The keys of a row, in addition to its settings, that define its work.
 const OF_ROW: [&str; 3] = ["direction", "survives", "crash_leaves"];
-/// Random access over a file larger by this factor is other work.
+/// The factor by which the file of random accesses may be larger. Beyond it, the work is different.
 pub(super) const FACTOR_MAX: f64 = 2.0;
 
-/// The settings that may differ in compared rows.
+/// The settings that may differ between compared rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// These keys of the settings, as in `wrote.result/1` or without their unit: `iodepth`, `bs`.
+    /// These keys of the settings, as in `wrote.result/1` or without their units: `iodepth`, `bs`.
     Only(Vec<String>),
-    /// All: the difference is intended.
+    /// All keys, because the difference is intended.
     Everything,
 }
 
@@ -30,16 +30,16 @@ pub(super) struct RowPairs<'a> {
     pub not_compared: Vec<NotCompared>,
 }
 
-/// Two rows of the same work.
+/// Two rows that did the same work.
 pub(super) struct RowPair<'a> {
     pub scenario: &'a str,
     pub old: &'a Row,
     pub new: &'a Row,
-    /// Allowed differences.
+    /// The differences that are allowed.
     pub differences: Vec<Difference>,
 }
 
-/// Returns every key of the settings, and of a row, that may be allowed to differ.
+/// Returns every key of the settings and of a row that may be allowed to differ.
 pub fn allowable() -> Vec<String> {
     let schema = schema::<Document>();
     let settings = schema["$defs"]["Settings"]["properties"].as_object();
@@ -90,7 +90,7 @@ fn all_rows(document: &Document) -> impl Iterator<Item = (&str, &Row)> {
     scenarios.flat_map(|scenario| scenario.rows.iter().map(|row| (scenario.name.as_str(), row)))
 }
 
-/// Finds the row of the new result for each of the old one, by its name.
+/// Returns the row of the new result for each row name of the old result.
 fn partners<'a>(
     old: &'a Document,
     new: &'a Document,
@@ -133,12 +133,12 @@ fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     known_on_both(maps(&work(old), &work(new)), imported)
 }
 
-/// Returns differences of the effective settings under an equal request: fallbacks. Differences in
-/// `told` are already reported.
+/// Returns the differences between the effective settings of equal requests, which are fallbacks.
+/// Differences in `told` are already reported.
 fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<Difference> {
     let effective = |row: &Row| {
         let mut effective = flat("effective", &row.settings.effective);
-        // The depth counts what was reached; flags of a ring follow from the kernel.
+        // The depth states what was reached, and the flags of a ring follow from the kernel.
         effective.retain(|key, _| {
             !is_length(key) && key != "effective.iodepth" && key != "effective.ring_flags"
         });
@@ -150,7 +150,7 @@ fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<D
     differences
 }
 
-/// Returns whether random access spans clearly more of a file on one side.
+/// Returns whether random access spans a clearly larger part of the file on one side.
 fn random_span_differs(old: &Row, new: &Row) -> bool {
     let [old, new] = [old, new].map(|row| row.settings.asked.size_bytes as f64);
     old.max(new) > FACTOR_MAX * old.min(new)
@@ -169,7 +169,7 @@ fn of_row(row: &Row) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Removes differences where one side is unknown, as in imported results.
+/// Removes the differences in which a side is unknown, if a result is imported.
 fn known_on_both(differences: Vec<Difference>, imported: bool) -> Vec<Difference> {
     let known = |value: &Option<Value>| value.as_ref().is_some_and(|value| value != "unknown");
     let both = |difference: &Difference| known(&difference.old) && known(&difference.new);
@@ -184,7 +184,7 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// Returns whether a key may differ: by its name, or by that without its unit.
+/// Returns whether a key may differ. A name in `allowed` may omit the unit of the key.
 fn is_allowed(key: &str, allowed: &Allowed) -> bool {
     let names = |name: &String| is_called(last(key), name);
     match allowed {
@@ -193,7 +193,7 @@ fn is_allowed(key: &str, allowed: &Allowed) -> bool {
     }
 }
 
-/// Returns whether `name` means this key: `bs` means `bs_bytes`.
+/// Returns whether `name` stands for this key, as `bs` stands for `bs_bytes`.
 pub(super) fn is_called(key: &str, name: &str) -> bool {
     let units = ["", "_bytes", "_percent", "_s", "_bytes_per_s"];
     units.iter().any(|unit| key.strip_suffix(unit) == Some(name))

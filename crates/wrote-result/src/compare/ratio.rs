@@ -1,8 +1,8 @@
-//! The ratio of two medians, with an interval and the probability of chance: the bootstrap.
+//! The ratio of two medians, with an interval and the probability of chance, by the bootstrap.
 //!
-//! Each side's runs are resampled with replacement. The spread of the ratio of the samples' medians
-//! is the confidence in the ratio (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
-//! chapters 13 and 16).
+//! The runs of each side are resampled with replacement. The spread of the ratio of the resampled
+//! medians shows how certain the ratio is (Efron and Tibshirani, *An Introduction to the
+//! Bootstrap*, 1993, chapters 13 and 16).
 
 use crate::stats;
 use distrs::{Normal, StudentsT};
@@ -10,18 +10,19 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const RESAMPLES: usize = 10_000;
-/// Fixed, so that equal runs give equal intervals.
+/// The seed is fixed, so that equal runs give equal intervals.
 const SEED: u64 = 0x7772_6f74_6520_7673;
-/// With fewer runs on a side the resamples vary too little, and the interval is widened.
+/// The minimum number of runs on each side for an interval that is not widened. Resamples of fewer
+/// runs vary too little.
 const RUNS_ENOUGH: usize = 5;
 /// The probability on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
-    /// The median of the new values divided by the old ones'.
+    /// The median of the new values divided by the median of the old values.
     pub ratio: f64,
-    /// The 95 % interval; `None` where a side has a single value.
+    /// The 95 % interval; `None` if a side has a single value.
     pub interval: Option<RatioInterval>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct RatioInterval {
 }
 
 impl Ratio {
-    /// Returns the ratio of the new values to the old ones; `None` if a side has no value, or a
+    /// Returns the ratio of the new values to the old values; `None` if a side has no values, or a
     /// value that is not positive.
     pub fn of(old: &[f64], new: &[f64]) -> Option<Ratio> {
         let positive = |values: &[f64]| {
@@ -50,13 +51,13 @@ impl Ratio {
     }
 }
 
-/// The logarithms of the medians of resamples. On a logarithmic scale a ratio is a difference, and
+/// The logarithms of the medians of resamples. On a logarithmic scale, a ratio is a difference, and
 /// twice as fast is as far from equal as half as fast.
 struct Draws {
-    /// Unsorted, like the other side's.
+    /// The logarithms for the old side, unsorted, as those for the new side are.
     old: Vec<f64>,
     new: Vec<f64>,
-    /// New less old, sorted.
+    /// The logarithms for the new side minus those for the old side, sorted.
     differences: Vec<f64>,
     runs: [usize; 2],
 }
@@ -75,14 +76,15 @@ impl Draws {
         Draws { old: drawn_old, new: drawn_new, differences, runs: [old.len(), new.len()] }
     }
 
-    /// Returns the interval between the percentiles, and the probability of no difference.
+    /// Returns the interval between the percentiles, and the probability that there is no
+    /// difference.
     fn sure(&self, difference: f64) -> RatioInterval {
         let widening = self.widening();
         let last = (self.differences.len() - 1) as f64;
         let at = |part: f64| self.differences[(part * last).round() as usize];
         let low = difference - widening * (difference - at(TAIL)).max(0.0);
         let high = difference + widening * (at(1.0 - TAIL) - difference).max(0.0);
-        // The place of no difference before the widening.
+        // The position of no difference before the interval is widened.
         let none = difference - difference / widening;
         let count = |of: &dyn Fn(&f64) -> bool| self.differences.iter().filter(|d| of(d)).count();
         let beyond = count(&|drawn| *drawn <= none).min(count(&|drawn| *drawn >= none));
@@ -90,10 +92,10 @@ impl Draws {
         RatioInterval { low: low.exp(), high: high.exp(), p_value }
     }
 
-    /// Returns the factor that widens the interval for few runs. Resamples of n runs vary less than
-    /// n runs do, by n - 1 to n. The variation itself is known from only n runs, so Student's t
-    /// replaces the normal distribution, with the degrees of freedom of Welch and Satterthwaite
-    /// (1947).
+    /// Returns the factor that widens the interval if there are few runs. The variance of resamples
+    /// of n runs is smaller than that of n runs, by the factor (n - 1) / n. Because the variance
+    /// itself is estimated from only n runs, Student's t replaces the normal distribution, with the
+    /// degrees of freedom of Welch and Satterthwaite (1947).
     fn widening(&self) -> f64 {
         let [old_runs, new_runs] = self.runs.map(|runs| runs as f64);
         if self.runs.iter().all(|runs| *runs >= RUNS_ENOUGH) {
@@ -117,7 +119,7 @@ fn drawn_median(values: &[f64], random: &mut Xoshiro256PlusPlus) -> f64 {
     let drawn: Vec<f64> = values
         .iter()
         .map(|_| {
-            // The high half of a product is uniform, to within one in 2^60.
+            // The high half of the product is uniform, to within one in 2^60.
             let place = (u128::from(random.next_u64()) * values.len() as u128) >> 64;
             values[place as usize]
         })
@@ -130,8 +132,8 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
 }
 
-/// Returns which probabilities are too small for chance among all of them: Holm's procedure (Holm,
-/// *A simple sequentially rejective multiple test procedure*, 1979) at 5 %.
+/// Returns which of the probabilities are too small to be chance among all of them, by Holm's
+/// procedure (Holm, *A simple sequentially rejective multiple test procedure*, 1979) at 5 %.
 pub(super) fn holm(p_values: &[f64]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -193,35 +195,35 @@ mod tests {
     fn of_many_looks_the_smallest_chance_must_be_the_smaller() {
         assert_eq!(holm(&[0.04]), [true]);
         assert_eq!(holm(&[0.04, 0.5]), [false, false]);
-        // 0.05 / 3, then 0.05 / 2, then 0.05.
+        // The limits are 0.05 / 3, 0.05 / 2 and 0.05.
         assert_eq!(holm(&[0.024, 0.016, 0.06]), [true, true, false]);
         assert_eq!(holm(&[0.03, 0.016, 0.03]), [false, true, false]);
         assert!(holm(&[]).is_empty());
     }
 
-    /// Returns a value of the normal distribution (Box and Muller).
+    /// Returns a normally distributed value (Box and Muller).
     fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
         let mut even = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let (radius, angle) = (even().max(1e-300), even());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// Returns the deviation of a run's throughput from the usual one, as a logarithm.
+    /// Returns the deviation of a run's throughput from the usual throughput, as a logarithm.
     fn noise(shape: u32, random: &mut Xoshiro256PlusPlus) -> f64 {
         match shape {
             0 => 0.05 * normal(random),
-            // Rare outliers: Student's t with three degrees of freedom.
+            // Rare outliers: Student's t distribution with three degrees of freedom.
             1 => {
                 let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
                 0.05 * normal(random) / (squares / 3.0).sqrt()
             }
-            // One in seven has a stall.
+            // One run in seven stalls.
             _ if random.next_u64().is_multiple_of(7) => -0.4 - 0.1 * normal(random).abs(),
             _ => 0.03 * normal(random),
         }
     }
 
-    /// Compares two sides of `runs` equal runs 100 times, and counts the intervals that contain 1.
+    /// Compares two sides of `runs` equal runs 100 times, and returns how many intervals contain 1.
     fn coverage_percent(runs: usize, shape: u32) -> f64 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(runs as u64 * 10 + u64::from(shape));
         const TRIALS: u32 = 100;
@@ -230,7 +232,8 @@ mod tests {
             .filter(|_| {
                 let (old, new) = (side(), side());
                 let difference = stats::median(&new).ln() - stats::median(&old).ln();
-                // Fewer resamples than for a result: this is a hundred results.
+                // There are fewer resamples than for a result, because this test computes a hundred
+                // results.
                 let RatioInterval { low, high, .. } = Draws::new(&old, &new, 1000).sure(difference);
                 low <= 1.0 && 1.0 <= high
             })
@@ -243,7 +246,7 @@ mod tests {
     fn of_two_sides_that_do_not_differ_95_intervals_in_100_hold_1_with_3_5_and_10_runs() {
         for runs in [3, 5, 10] {
             let mean = (0..3).map(|shape| coverage_percent(runs, shape)).sum::<f64>() / 3.0;
-            // With 300 trials at 95 %, fewer than 92 % contain 1 in one case of a hundred; the
+            // With 300 trials at 95 %, fewer than 92 % contain 1 in one case out of a hundred. The
             // seeds are fixed.
             assert!((92.0..=99.9).contains(&mean), "{runs} runs: {mean}");
         }

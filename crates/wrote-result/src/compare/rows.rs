@@ -1,4 +1,4 @@
-//! The compared rows: their ratios and verdicts.
+//! The compared rows, with their ratios and verdicts.
 
 use super::document::{Because, Change, Measure, NotCompared, RowComparison, Verdict};
 use super::pair::{FACTOR_MAX, RowPair, RowPairs};
@@ -7,8 +7,8 @@ use crate::document::{Latency, Row, Run, View};
 use crate::stats;
 use itertools::Itertools;
 
-/// Compares each pair, and then decides over all of them together. Returns also the rows that were
-/// not compared.
+/// Compares each pair, and then decides the verdicts over all pairs together. Also returns the rows
+/// that were not compared.
 pub(super) fn compared(paired: &RowPairs<'_>) -> (Vec<RowComparison>, Vec<NotCompared>) {
     let mut not_compared = paired.not_compared.clone();
     let mut rows = Vec::new();
@@ -35,11 +35,12 @@ pub(super) fn compared(paired: &RowPairs<'_>) -> (Vec<RowComparison>, Vec<NotCom
     (rows, not_compared)
 }
 
-/// Compares a pair; `None` without a ratio.
+/// Compares a pair; `None` if there is no ratio.
 fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     let RowPair { scenario, old, new, differences } = pair;
     let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
-    // A result from before the time of durable writes is compared by the time of the writes.
+    // A result without the latency of durable writes, as in older versions, is compared by the
+    // latency of the writes.
     let are_durable = [old, new].iter().all(|row| row.durable_latency_ns.is_some());
     let p99_latency_ns = change(old, new, if are_durable { durable_p99 } else { p99 });
     let held_to_a_rate = old.is_open_loop() && new.is_open_loop();
@@ -79,7 +80,7 @@ fn p99_of(latency: Option<&Latency>) -> Option<f64> {
     latency.and_then(Latency::known_p99).map(|p99| p99 as f64)
 }
 
-/// Returns the change of a figure; `None` where a run lacks it, or without a ratio.
+/// Returns the change of a figure; `None` if a run lacks the figure, or there is no ratio.
 fn change(old: &Row, new: &Row, figure: fn(&Run) -> Option<f64>) -> Option<Change> {
     let figures = |row: &Row| row.runs.iter().map(figure).collect::<Option<Vec<f64>>>();
     let (old, new) = (figures(old)?, figures(new)?);
@@ -97,8 +98,8 @@ fn change(old: &Row, new: &Row, figure: fn(&Run) -> Option<f64>) -> Option<Chang
     })
 }
 
-/// Decides the verdicts on a figure over all rows: a difference needs a row's own interval without
-/// 1, and must not be chance among the number of rows.
+/// Decides the verdicts on a figure over all rows. A row differs only if its interval excludes 1,
+/// and if the number of rows does not make such a difference likely by chance.
 fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
     changes.retain(|change| change.p_value.is_some());
     let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
@@ -112,7 +113,7 @@ fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
     }
 }
 
-/// Returns the facts that a reader of the ratios needs.
+/// Returns the facts that a reader of the ratios needs to know.
 pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String> {
     let lengths = paired.pairs.iter().filter(|pair| are_of_other_lengths(pair));
     let lengths = lengths.map(|pair| &pair.old.name).join(", ");
@@ -144,14 +145,14 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     notes
 }
 
-/// Returns whether a row's own interval shows a difference, and all rows together do not.
+/// Returns whether the interval of a row shows a difference that is not significant among all rows.
 fn is_only_alone(change: &Change) -> bool {
     let leaves_out_1 = change.ci95_low.is_some_and(|low| low > 1.0)
         || change.ci95_high.is_some_and(|high| high < 1.0);
     leaves_out_1 && change.verdict == Verdict::NoDetectableDifference
 }
 
-/// Returns whether the calibrations differ so much that the drive was in another state.
+/// Returns whether the calibrations differ so much that the drive must have been in another state.
 fn are_of_other_lengths(pair: &RowPair<'_>) -> bool {
     let [old, new] = [pair.old, pair.new].map(|row| &row.settings.asked);
     let asked_alike = old.size_bytes == new.size_bytes

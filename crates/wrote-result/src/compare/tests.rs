@@ -172,7 +172,7 @@ fn rows_of_other_names_are_paired_by_their_places_where_something_may_differ() {
     assert!(comparison.not_compared.is_empty());
 }
 
-/// Runs at one throughput, at a rate, with these 99th percentiles.
+/// Returns a result whose runs all have the same throughput, at a rate, and these 99th percentiles.
 fn at_a_rate(p99_us: [u64; 5]) -> Document {
     let mut document = document(&[100.0; 5]);
     for row in &mut document.scenarios[0].rows {
@@ -230,7 +230,7 @@ fn the_gate_fails_where_it_has_not_looked() {
 
 #[test]
 fn a_difference_that_only_many_looks_gave_is_not_called_one() {
-    // One row of forty whose medians differ by chance.
+    // One row out of forty has medians that differ by chance.
     let names: Vec<String> = (0..40).map(|number| format!("stream/{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let old = sample::document(rows(&names, &[100.0, 104.0, 96.0, 102.0, 98.0]));

@@ -10,74 +10,74 @@ use serde_with::skip_serializing_none;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Fit {
-    /// Its name: `etcd`.
+    /// The name of the program: `etcd`.
     pub program: String,
-    /// The version whose pattern was run.
+    /// The version of the program whose pattern was run.
     pub version: String,
-    /// The worst verdict of its published rules, alone and beside other work; none if there is no
-    /// such rule.
+    /// The worst verdict on the program's published rules, alone and under background load; absent
+    /// if there is no such rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<FitVerdict>,
-    /// Its rules, and figures without a rule.
+    /// The rules of the program, and figures without a rule.
     pub rules: Vec<FitRule>,
 }
 
-/// A rule, or a figure of a program without a published rule.
+/// A rule, or a figure of a program that has no published rule.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FitRule {
     /// The rule in a few words: `WAL fdatasync P99 < 10 ms`.
     pub name: String,
-    /// The row that it judges.
+    /// The name of the row to judge.
     pub row: String,
-    /// The figure of the row that it judges: `latency_p50_ns`, `latency_p99_ns` (of a transaction,
-    /// until it is durable), `flush_p50_ns`, `flush_p99_ns` (of a flush alone), `iops`
-    /// (transactions per second), `bytes_per_s`.
+    /// The figure of the row to judge: `latency_p50_ns`, `latency_p99_ns` (of a transaction, until
+    /// it is durable), `flush_p50_ns`, `flush_p99_ns` (of a flush alone), `iops` (transactions per
+    /// second), `bytes_per_s`.
     pub of: String,
-    /// The limit from above, in the unit that `of` names.
+    /// The upper limit, in the unit that `of` names.
     pub most: Option<f64>,
-    /// The limit from below.
+    /// The lower limit.
     pub least: Option<f64>,
     /// The publisher of the rule, with the version.
     pub says: Option<String>,
     /// The address of the source.
     pub source: Option<String>,
-    /// The publisher: `official`, the program's makers, or `operator`.
+    /// The kind of publisher: `official` for the program's makers, or `operator`.
     pub kind: Option<String>,
-    /// When the source was read: `2026-11`.
+    /// The month in which the source was read: `2026-11`.
     pub date: Option<String>,
-    /// The load that the rule is for, where it is not the normal one: `heavy load`.
+    /// The load that the rule is for, if it is not the normal load: `heavy load`.
     pub load: Option<String>,
     /// The figure on this disk, over the runs.
     pub here: Interval,
-    /// The verdict; none without a limit.
+    /// The verdict; absent if there is no limit.
     pub verdict: Option<FitVerdict>,
-    /// For an undecided rule: the seconds of measuring that would decide it at this spread; none if
-    /// no time would.
+    /// For an undecided rule, the time to measure that would decide it at this spread, in seconds;
+    /// absent if no length of time would.
     pub decided_after_s: Option<f64>,
-    /// The same beside other work on the disk.
+    /// The figure and the verdict under each background load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Beside>,
 }
 
-/// A figure while a neighbour uses the disk.
+/// A figure under background load.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Beside {
-    /// The neighbour: `copy`.
+    /// The background load: `copy`.
     pub neighbour: String,
     /// The figure.
     pub here: Interval,
-    /// The figure beside the neighbour over the figure alone, each of one round; 0 where operations
-    /// were too few for a P99.
+    /// The figure under the background load divided by the figure alone, both from the same round;
+    /// 0 if there were too few operations for a P99.
     pub ratio: Interval,
-    /// The verdict; none without a limit.
+    /// The verdict; absent if there is no limit.
     pub verdict: Option<FitVerdict>,
 }
 
-/// A verdict by an interval.
+/// The verdict that follows from an interval.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -87,19 +87,19 @@ pub enum FitVerdict {
     Fits,
     /// The interval contains the limit, or there are fewer than three runs.
     Undecided,
-    /// It does not fit or is undecided, while other programs used the disk beside most runs.
+    /// The disk does not fit or is undecided, but other programs used it during most runs.
     Busy,
     /// The whole interval breaks the limit.
     DoesNotFit,
 }
 
 impl FitVerdict {
-    /// The reason of [`FitVerdict::Busy`], and the way out.
+    /// The reason for [`FitVerdict::Busy`], and a remedy.
     pub const BUSY: &str = "other programs used the disk or the CPUs during most runs; end them \
                             (iotop and top show them) and repeat, or judge the disk beside such \
                             work with --beside copy";
 
-    /// Returns the words for it.
+    /// Returns the words for the verdict.
     pub fn words(self) -> &'static str {
         match self {
             FitVerdict::Fits => "fits",
@@ -109,29 +109,29 @@ impl FitVerdict {
         }
     }
 
-    /// Returns the verdict of several rules together: the worst.
+    /// Returns the verdict on several rules together, which is the worst one.
     pub fn of_all(verdicts: impl Iterator<Item = FitVerdict>) -> Option<FitVerdict> {
         verdicts.max()
     }
 }
 
-/// Returns the latency of a figure: a flush's, or a transaction's.
+/// Returns the latency that a figure is about: of a flush, or of a transaction.
 fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Option<Latency> {
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The greatest factor that advice may lengthen a measurement by.
+/// The maximum factor by which advice may lengthen a measurement.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {
-    /// The fewest runs with a verdict.
+    /// The minimum number of runs for a verdict.
     pub const RUNS_MIN: usize = 3;
 
     /// The figures that a rule may judge.
     pub const FIGURES: [&str; 6] =
         ["latency_p50_ns", "latency_p99_ns", "flush_p50_ns", "flush_p99_ns", "iops", "bytes_per_s"];
 
-    /// Returns the figure of each run that has it.
+    /// Returns the figure for each run that has it.
     pub fn figures(of: &str, row: &Row) -> Vec<f64> {
         let of_run = |run: &Run| {
             let latency = latency_of(of, run.latency_ns, run.flush_latency_ns);
@@ -146,9 +146,10 @@ impl FitRule {
         row.runs.iter().filter_map(of_run).collect()
     }
 
-    /// Judges the rule by the runs of its row that no other program disturbed, if they are most of
-    /// them and enough. If not, by all: other programs only make a disk look worse, so a rule that
-    /// fits does so without them, and nothing else is known.
+    /// Judges the rule by the runs of its row that no other program disturbed, if these are the
+    /// majority and enough of them. Otherwise judges it by all runs: other programs only make a
+    /// disk look worse, so a rule that fits would fit without them, and any other verdict becomes
+    /// [`FitVerdict::Busy`].
     pub fn judge(&mut self, row: &Row) {
         let calm: Vec<Run> = row.runs.iter().filter(|run| !run.is_disturbed()).cloned().collect();
         let disturbed = row.runs.len() - calm.len();
@@ -172,16 +173,16 @@ impl FitRule {
         }
     }
 
-    /// Returns the least operations of a run where they are too few for the P99 that is judged.
+    /// Returns the minimum number of operations of a run, if it is too small for the P99 to judge.
     fn few(of: &str, row: &Row) -> Option<u64> {
         let timed = |run: &Run| latency_of(of, run.latency_ns, run.flush_latency_ns);
         let least = row.runs.iter().filter_map(timed).map(|latency| latency.count).min();
         least.filter(|least| of.ends_with("_p99_ns") && *least < Latency::P99_COUNT_MIN)
     }
 
-    /// Returns the figure over the runs. With too few operations for a P99 in each run, it is taken
-    /// over all runs together, or 0 if these are too few as well. It lies between the least median
-    /// of a run and the slowest operation.
+    /// Returns the figure over the runs. If each run has too few operations for a P99, the P99 is
+    /// taken over all runs together, or is 0 if all of them are too few. It lies between the lowest
+    /// median of a run and the slowest operation.
     fn here(of: &str, row: &Row) -> Interval {
         if FitRule::few(of, row).is_none() {
             return interval(&FitRule::figures(of, row));
@@ -196,7 +197,7 @@ impl FitRule {
         }
     }
 
-    /// Adds a row of the same pattern with a neighbour, measured in the same rounds.
+    /// Adds a row of the same pattern under a background load, measured in the same rounds.
     pub fn judge_beside(&mut self, neighbour: &str, alone: &Row, beside: &Row) {
         let has_few = [alone, beside].iter().any(|row| FitRule::few(&self.of, row).is_some());
         let figures = [alone, beside].map(|row| match has_few {
@@ -215,8 +216,8 @@ impl FitRule {
         });
     }
 
-    /// Judges a limit as broken whatever the figures are, alone and with neighbours: no flush of
-    /// the row survives a power loss.
+    /// Judges a limit as broken, alone and under background load, whatever the figures are, because
+    /// no flush of the row survives a power loss.
     pub fn refuse(&mut self) {
         let beside = self.beside.iter_mut().map(|beside| &mut beside.verdict);
         for verdict in std::iter::once(&mut self.verdict).chain(beside).flatten() {
@@ -225,7 +226,7 @@ impl FitRule {
         self.decided_after_s = None;
     }
 
-    /// Returns its verdicts, alone and with each neighbour.
+    /// Returns the verdicts, alone and under each background load.
     pub fn verdicts(&self) -> impl Iterator<Item = FitVerdict> {
         self.verdict.into_iter().chain(self.beside.iter().filter_map(|beside| beside.verdict))
     }
@@ -246,8 +247,8 @@ impl FitRule {
         })
     }
 
-    /// Returns how many times longer to measure until the interval excludes the limit. Its half
-    /// width falls with the root of the time.
+    /// Returns the factor by which a longer measurement would let the interval exclude the limit.
+    /// The half width of the interval falls with the square root of the time.
     fn longer(&self) -> Option<f64> {
         let limit = self.most.or(self.least).filter(|limit| *limit > 0.0)?;
         let Interval { median, ci95_low, ci95_high } = self.here;
@@ -262,7 +263,8 @@ impl FitRule {
 mod tests {
     use super::*;
 
-    /// Runs of `count` flushes each, which take between half and twice of each P99.
+    /// Returns a row with runs of `count` flushes each, which take between half and twice the P99
+    /// of the run.
     fn row_of(p99s: &[u64], count: u64) -> Row {
         let flushes = |p99: u64, count| {
             Some(Latency { p50: p99 / 2, p99, max: 2 * p99, count, ..Latency::default() })
@@ -301,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Returns the verdict of runs with P99s beside these shares of foreign I/O.
+    /// Returns the verdict on runs with these P99s and these shares of foreign I/O.
     fn beside_others(runs: &[(u64, f64)]) -> Option<FitVerdict> {
         let mut row = row(&runs.iter().map(|(p99, _)| *p99).collect::<Vec<_>>());
         for (run, (_, share)) in row.runs.iter_mut().zip(runs) {
@@ -350,10 +352,10 @@ mod tests {
             rule.judge(&row_of(p99s, count));
             (rule.verdict.unwrap(), rule.here.median, rule.decided_after_s)
         };
-        // 150 flushes have a P99, though the 50 of a run have none.
+        // 150 flushes have a P99, although the 50 flushes of a run have none.
         assert_eq!(judged(&[20, 30, 40], 50), (FitVerdict::Fits, 20.0, None));
         assert_eq!(judged(&[900, 800, 850], 20), (FitVerdict::DoesNotFit, 0.0, None));
-        // 100 flushes need five times 20.
+        // At least 100 flushes are needed, which is five times 20.
         assert_eq!(judged(&[60, 70, 80], 20), (FitVerdict::Undecided, 0.0, Some(30.0)));
     }
 

@@ -1,4 +1,4 @@
-//! A row: one way of reading or writing, its runs and figures, and the view that shows it.
+//! A row: one method of reading or writing, its runs and figures, and the view that shows it.
 
 use super::{
     CrashLeaves, Direction, Flush, Interval, Latency, Process, SettingsPair, Spread, Survives,
@@ -12,56 +12,57 @@ use serde_with::{As, DisplayFromStr, skip_serializing_none};
 use std::ops::Add;
 use std::time::Duration;
 
-/// One way of reading or writing, measured several times.
+/// A method of reading or writing, measured several times.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Row {
-    /// Its name, unique in the result: `stream/direct-io_uring`.
+    /// The name of the row, which is unique in the result: `stream/direct-io_uring`.
     pub name: String,
-    /// The group in which it is compared: `stream` or `small`; of jobs, the jobs that ran at once:
-    /// `group 0`.
+    /// The group of rows that are compared with each other: `stream` or `small`; for jobs, the jobs
+    /// that ran at the same time: `group 0`.
     pub workload: String,
-    /// The way of writing or reading, in words.
+    /// The method of writing or reading, in words.
     pub way: String,
-    /// The kind of its measurement, which decides how the row is shown. Older results have none.
+    /// The kind of measurement, which decides how the row is shown. Absent in older results.
     pub view: Option<View>,
-    /// The row's place in the grid of its workload, where that is one.
+    /// The cell of the row in the grid of its workload, if the rows form one.
     pub cell: Option<Cell>,
     /// The direction of the row's bytes. A document without this key is older than the first reads.
     #[serde(default)]
     pub direction: Direction,
     /// The worst event that an acknowledged write survives: `nothing`, `process-crash`, `os-crash`,
-    /// `power-loss`. Reads have none.
+    /// `power-loss`. Absent for reads.
     #[serde(default, with = "As::<Option<DisplayFromStr>>")]
     #[schemars(with = "Option<SurvivesWord>")]
     pub survives: Option<Survives>,
-    /// File bytes transferred by each run (the median, where runs are bounded by time).
+    /// The file bytes that each run transferred; the median, if runs are limited by time.
     pub bytes_per_run: u64,
-    /// The state of the file after a crash in the middle of a save, where whole files are saved:
-    /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of
-    /// the old, and a part of the appended).
+    /// The state of the file after a crash in the middle of a save, if whole files are saved:
+    /// `old-or-new`, `torn` (some of both texts), `empty` (or a part of the new text),
+    /// `old-and-part` (all of the old text, and a part of the appended one).
     pub crash_leaves: Option<CrashLeaves>,
-    /// Whether a power loss may leave a part of a page, where pages of a database are written:
-    /// `possible` or `never`.
+    /// Whether a power loss may leave a page that is partly written, if pages of a database are
+    /// written: `possible` or `never`.
     pub torn: Option<Torn>,
-    /// The requested settings, those in effect, and the reason for each difference.
+    /// The requested settings, the settings in effect, and the reason for each difference.
     pub settings: SettingsPair,
-    /// Each run, in order.
+    /// The runs, in order.
     pub runs: Vec<Run>,
-    /// File bytes per second, over the runs.
+    /// The file bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
-    /// The latency of one write or read, over all runs; absent where operations were not timed.
+    /// The latency of one write or read, over all runs; absent if operations were not timed.
     pub latency_ns: Option<Latency>,
     /// The histogram of these latencies, in nanoseconds: Base64 of HdrHistogram's payload "V2
-    /// deflate", which its own tools read. Results from before this key have none.
+    /// deflate", which HdrHistogram's tools can read. Absent in results that are older than this
+    /// key.
     pub latency_histogram_ns: Option<String>,
-    /// The latency of one flush, over all runs, of jobs that flush between writes or at the end.
+    /// The latency of one flush, over all runs, for jobs that flush between writes or at the end.
     pub flush_latency_ns: Option<Latency>,
-    /// The time from the start of a write to the end of the flush that covers it, over all runs,
-    /// where flushes come between writes.
+    /// The time from the start of a write to the end of the flush that covers it, over all runs, if
+    /// flushes occur between writes.
     pub durable_latency_ns: Option<Latency>,
-    /// The histogram of these times, as of the latencies.
+    /// The histogram of these times, in the format of the histogram of latencies.
     pub durable_histogram_ns: Option<String>,
     /// The throughput over time, in the scenario `sustained`.
     pub sustained: Option<Sustained>,
@@ -72,62 +73,64 @@ pub struct Row {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Run {
-    /// File bytes written or read.
+    /// The file bytes that were written or read.
     pub bytes: u64,
-    /// From the first operation to the last acknowledgement, in seconds.
+    /// The time from the first operation to the last acknowledgement, in seconds.
     pub elapsed_s: f64,
     /// `bytes / elapsed_s`.
     pub throughput_bytes_per_s: f64,
-    /// Operations per second.
+    /// The operations per second.
     pub iops: f64,
-    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both
+    /// The CPU seconds in user space: of the whole process, or of a job's threads. A job that both
     /// reads and writes divides its CPU seconds between its two rows by their operations.
     pub cpu_user_s: f64,
-    /// CPU seconds in the kernel, of the same threads.
+    /// The CPU seconds in the kernel, of the same threads.
     pub cpu_system_s: f64,
-    /// Voluntary and involuntary context switches.
+    /// The voluntary and involuntary context switches.
     pub context_switches: u64,
-    /// Bytes that any process wrote to the block device in the run.
+    /// The bytes that all processes together wrote to the block device during the run.
     pub device_written_bytes: Option<u64>,
-    /// Write requests and flushes of any process that the block device completed in the run.
+    /// The write requests and flushes of all processes that the block device completed during the
+    /// run.
     pub device_writes: Option<u64>,
-    /// Bytes that any process read from the block device in the run.
+    /// The bytes that all processes together read from the block device during the run.
     pub device_read_bytes: Option<u64>,
-    /// Other programs' part of the device and of the CPUs in the samples before and after the run,
-    /// from 0 to 1: the time in which their requests were in the device's queue, their writes of
-    /// all writes, or the time in which they waited for a CPU, whichever is most; or, of a run that
-    /// flushes each write, the device's bytes that its own flushes can't have written.
+    /// The share of other programs in the device and in the CPUs, in the samples before and after
+    /// the run, from 0 to 1. It is the largest of these: the part of the time in which their
+    /// requests were in the device's queue, their share of all writes, and the part of the time in
+    /// which they waited for a CPU. For a run that flushes each write, it is the share of the
+    /// device's bytes that the run's flushes can't have written.
     pub foreign_share: Option<f64>,
-    /// Peak resident memory, in bytes: for whole files in the run, else in the process until then;
-    /// in `serve` of the server's process. None if the kernel cannot reset the peak.
+    /// The peak resident memory, in bytes: of the run for whole files, otherwise of the process
+    /// until then; in `serve`, of the server's process. Absent if the kernel cannot reset the peak.
     pub max_rss_bytes: Option<u64>,
-    /// The largest number of operations in flight.
+    /// The maximum number of operations in flight.
     pub iodepth_reached: u32,
-    /// The appended messages that the file holds, read back after the clock.
+    /// The appended messages that the file contains, read back after the clock stopped.
     pub records: Option<Records>,
     /// The latency of one write or read of this run.
     pub latency_ns: Option<Latency>,
     /// The latency of one flush of this run.
     pub flush_latency_ns: Option<Latency>,
-    /// The time of a write until it was durable, of this run.
+    /// The time of a write of this run until it was durable.
     pub durable_latency_ns: Option<Latency>,
-    /// With a rate: the delay from when an operation was due, or had room, to its start. It is the
-    /// measuring program's own part of the latencies.
+    /// With a rate, the delay from when an operation was due, or had space in the queue, to its
+    /// start. The measuring program itself adds this delay to the latencies.
     pub issue_delay_ns: Option<Latency>,
-    /// The busiest CPU, with the work of all processes.
+    /// The busiest CPU, including the work of all processes.
     pub cpu_busiest: Option<CpuBusy>,
-    /// Seconds in which threads of this process were ready to run without a CPU: other threads had
-    /// it, or a control group withheld it.
+    /// The time in which threads of this process were ready to run but had no CPU, in seconds:
+    /// other threads used it, or a control group withheld it.
     pub cpu_waited_s: Option<f64>,
-    /// Bytes of the run's files that the page cache held at its end and need not have held from
-    /// before, of runs that bypass it: 0 or little where the bypass works.
+    /// For a run that bypasses the page cache, the bytes of its files that the page cache held at
+    /// its end and need not have held beforehand. 0, or little, if the bypass works.
     pub page_cache_bytes: Option<u64>,
-    /// Bytes to read that were never written.
+    /// The bytes to read that were never written.
     pub unwritten_bytes: Option<u64>,
-    /// Bytes of the files to read that the page cache held when the clock started, of jobs that
-    /// read through it.
+    /// The bytes of the files to read that the page cache held when the clock started, for jobs
+    /// that read through it.
     pub cached_before_bytes: Option<u64>,
-    /// The spread of the ranks, in runs by several.
+    /// The spread of the ranks, if several ranks ran together.
     pub ranks: Option<Spread>,
 }
 
@@ -135,33 +138,33 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CpuBusy {
-    /// Its number.
+    /// The number of the CPU.
     pub cpu: u32,
-    /// The part of the time in which it was neither idle nor waiting for I/O, from 0 to 1.
+    /// The part of the time in which the CPU was neither idle nor waiting for I/O, from 0 to 1.
     pub busy_share: f64,
 }
 
-/// The messages of a run, as the file holds them.
+/// The messages of a run, as found in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Records {
-    /// Messages that producers submitted.
+    /// The messages that producers submitted.
     pub sent: u64,
-    /// Whole messages found.
+    /// The whole messages that were found.
     pub whole: u64,
-    /// Messages that are missing.
+    /// The messages that are missing.
     pub lost: u64,
-    /// Places in the file with bytes that are not a whole message.
+    /// The stretches of the file whose bytes are not a whole message.
     pub torn: u64,
-    /// Whole messages found again.
+    /// The whole messages that were found more than once.
     pub doubled: u64,
-    /// Messages after one that the same producer submitted later. Where every message has its own
-    /// task, the producer is the thread that makes the tasks.
+    /// The messages that follow one which the same producer submitted later. If each message has a
+    /// task, the producer is the thread that creates the tasks.
     pub out_of_order: u64,
 }
 
 impl Records {
-    /// Returns whether the file has every message once, in any order, and nothing else.
+    /// Returns whether the file contains every message once, in any order, and nothing else.
     pub fn are_whole(&self) -> bool {
         self.whole == self.sent && self.torn == 0 && self.doubled == 0
     }
@@ -182,18 +185,19 @@ impl Add for Records {
     }
 }
 
-/// Other programs disturb a run above this share.
+/// The share above which other programs disturb a run.
 const FOREIGN_SHARE_MAX: f64 = 0.1;
 
 impl Run {
-    /// Returns whether other programs used the disk during the run.
+    /// Returns whether other programs used the disk or the CPUs so much that they disturbed the
+    /// run.
     pub fn is_disturbed(&self) -> bool {
         self.foreign_share.is_some_and(|share| share > FOREIGN_SHARE_MAX)
     }
 }
 
 impl Row {
-    /// Returns the view. A row of an older result gets one when the document is read.
+    /// Returns the view. A row of an older result gets its view when the document is read.
     pub fn view(&self) -> View {
         self.view.unwrap_or_default()
     }
@@ -211,9 +215,9 @@ impl Row {
         }
     }
 
-    /// Returns the latency to show for the row: of an operation, or of a durable write where
-    /// flushes come between writes (M11). `None` where one flush at the end makes all writes
-    /// durable. A result of fio lacks the durable time: there it is only the flush.
+    /// Returns the latency to show for the row: of an operation, or of a durable write if flushes
+    /// occur between writes (M11); `None` if a single flush at the end makes all writes durable. A
+    /// result of fio lacks the durable time, so that the latency is that of the flush alone.
     pub fn latency(&self) -> Option<&Latency> {
         let flush = || self.flush_latency_ns.as_ref();
         match self.settings.effective.sync {
@@ -224,7 +228,7 @@ impl Row {
         }
     }
 
-    /// Returns the histogram of [`Row::latency`], where the document has it.
+    /// Returns the histogram of [`Row::latency`], if the document contains it.
     pub fn histogram_ns(&self) -> Option<&str> {
         match self.latency() {
             None => None,
@@ -236,38 +240,38 @@ impl Row {
         }
     }
 
-    /// Returns whether the file had every message once, and nothing else, in all runs that were
-    /// read back.
+    /// Returns whether the file contained every message once, and nothing else, in all runs that
+    /// were read back.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }
 
-    /// Returns whether operations began at a rate. Their latencies then count from when each was
-    /// due (M5).
+    /// Returns whether the operations began at a rate. The latency of each operation is then
+    /// counted from the time at which it was due (M5).
     pub fn is_open_loop(&self) -> bool {
         let asked = &self.settings.asked;
         asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
     }
 
-    /// Returns its name without its workload's: `cached-fdatasync-at-end`. A number is not a name:
-    /// `rand/read/16` stays whole.
+    /// Returns the name of the row without the name of its workload: `cached-fdatasync-at-end`. A
+    /// number alone is not a name, so `rand/read/16` is returned in full.
     pub fn short_name(&self) -> &str {
         let rest = self.name.strip_prefix(&self.workload).and_then(|rest| rest.strip_prefix('/'));
         rest.filter(|rest| !rest.bytes().all(|of| of.is_ascii_digit())).unwrap_or(&self.name)
     }
 
-    /// Returns whether operations are at random offsets.
+    /// Returns whether the operations are at random offsets.
     pub fn is_random(&self) -> bool {
         self.settings.effective.rw.starts_with("rand")
     }
 
-    /// Returns whether the row's bytes are random and survive a power loss.
+    /// Returns whether the data is random and the writes survive a power loss.
     pub fn is_durable(&self) -> bool {
         self.survives == Some(Survives::PowerLoss) && self.settings.effective.data.is_none()
     }
 
-    /// Returns whether two rows have no measurable difference. With a single run the variation is
-    /// unknown, and the medians count.
+    /// Returns whether two rows have no measurable difference. With a single run, the variation is
+    /// unknown, and the rows are not tied.
     pub fn is_tied_with(&self, other: &Row) -> bool {
         let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
         self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
@@ -278,7 +282,8 @@ impl Row {
         relative_width(&self.throughput_bytes_per_s) > ROUGH_WIDTH
     }
 
-    /// Returns how many times as fast as `other` it is: `1.74`, or `about 2` of rough throughputs.
+    /// Returns how many times as fast as `other` the row is: `1.74`, or `about 2` if a throughput
+    /// is rough.
     pub fn times(&self, other: &Row) -> String {
         let times = self.throughput() / other.throughput();
         match (self.is_rough() || other.is_rough(), times) {
@@ -323,37 +328,37 @@ impl Run {
     }
 }
 
-/// Returns the row of the highest throughput; the first of equal rows.
+/// Returns the row with the highest throughput; of equal rows, the first.
 pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if row.throughput() > best.throughput() { row } else { best })
 }
 
-/// The kind of a row's measurement.
+/// The kind of measurement of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum View {
-    /// Operations, timed one by one or at least counted.
+    /// Operations, which were timed one by one or at least counted.
     #[default]
     Operations,
-    /// Whole files; single operations were not timed.
+    /// Whole files, whose single operations were not timed.
     Files,
     /// Messages that were appended.
     Messages,
-    /// A small text saved repeatedly.
+    /// Saves of a small text, again and again.
     Saves,
     /// Operations at rising shares of the load that a closed loop reaches.
     Curve,
     /// One long stream.
     Long,
-    /// Operations on names and small files, by their number.
+    /// The number of operations on names and small files.
     Metadata,
 }
 
-/// The place of a row in a grid.
+/// The position of a row in a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Cell {
-    /// The title over all lines: `BS x IODEPTH`.
+    /// The title of the lines: `BS x IODEPTH`.
     pub title: String,
     /// The line: `512 KiB x 64`.
     pub side: String,
@@ -361,20 +366,20 @@ pub struct Cell {
     pub head: String,
 }
 
-/// The least share of the requested rate that counts as reached.
+/// The minimum share of the requested rate for the rate to be reached.
 const REACHED_SHARE_MIN: f64 = 0.95;
 
 /// The requested rate of a row, and the rate that it reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
-    /// Operations or bytes per second, over all jobs of a run.
+    /// The requested operations or bytes per second, over all jobs of a run.
     pub asked_per_s: f64,
-    /// The same, over the examined runs.
+    /// The achieved operations or bytes per second, over the examined runs.
     pub achieved_per_s: f64,
-    /// Whether both are rates of operations; otherwise of bytes.
+    /// Whether both are rates of operations, and not of bytes.
     pub is_of_operations: bool,
-    /// Whether at least 95 % was reached, or as much as chance allows under random arrivals.
-    /// Latencies of a rate that is not reached grow with the length of the run.
+    /// Whether at least 95 % was reached, or as much as chance allows under random arrivals. At a
+    /// rate that is not reached, latencies grow with the length of the run.
     pub is_reached: bool,
 }
 
@@ -384,7 +389,7 @@ impl Reached {
         Reached::within(row, Duration::ZERO)
     }
 
-    /// Like [`Reached::of`], over the runs that took at least `elapsed_min`.
+    /// Like [`Reached::of`], but only over the runs that took at least `elapsed_min`.
     pub fn within(row: &Row, elapsed_min: Duration) -> Option<Reached> {
         let asked = &row.settings.asked;
         let jobs = f64::from(asked.numjobs.max(1));
@@ -404,7 +409,7 @@ impl Reached {
             return None;
         }
         let achieved_per_s = if is_of_operations { operations } else { bytes } / elapsed_s;
-        // Three standard deviations of the number of a Poisson process's arrivals.
+        // Three standard deviations of the number of arrivals in a Poisson process.
         let is_random = asked.rate_process == Some(Process::Poisson);
         let chance = if is_random { 3.0 / operations.max(1.0).sqrt() } else { 0.0 };
         let share = achieved_per_s / asked_per_s;
@@ -431,7 +436,7 @@ mod tests {
         for (sync, expected) in [
             (Flush::None, [Some(10), Some(10)]),
             (Flush::ODsyncEach, [Some(10), Some(10)]),
-            // A result from before the times of flushes has only the writes'.
+            // A result that is older than the latencies of flushes has only those of the writes.
             (Flush::FdatasyncAtEnd, [Some(10), None]),
             (Flush::FsyncAtEnd, [Some(10), None]),
             (Flush::FdatasyncEach, [Some(10), Some(300)]),

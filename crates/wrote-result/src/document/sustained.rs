@@ -5,97 +5,100 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// The fewest samples in which changes can be found.
+/// The minimum number of samples in which changes can be found.
 pub const SAMPLES_MIN: usize = 32;
-/// The largest ratio of the lower to the higher throughput at a change.
+/// The maximum ratio of the lower to the higher throughput at a change.
 pub const CHANGED_SHARE_MAX: f64 = 0.75;
 
-/// The throughput of a long write, against bytes and against time.
+/// The throughput of a long write, over bytes and over time.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Sustained {
-    /// Bytes of the file. When it is full, writes continue at its start.
+    /// The size of the file, in bytes. When the file is full, writes continue at its start.
     pub file_bytes: u64,
     /// The throughput of each piece, in order.
     pub samples: Vec<Sample>,
-    /// Where it changed; none if no change was found.
+    /// The changes of the throughput; empty if no change was found.
     pub changes: Vec<Change>,
-    /// The throughput from the change before the first cliff to the cliff; without a cliff, from
-    /// the start to the first change or the end.
+    /// The throughput from the last change before the first cliff, or from the start, to the cliff;
+    /// without a cliff, from the start to the first change or the end.
     pub burst_bytes_per_s: Interval,
-    /// The throughput after the last change, or of all where there is none.
+    /// The throughput after the last change, or of the whole run if there is no change.
     pub sustained_bytes_per_s: Interval,
-    /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
-    /// seconds; none if there was no pause.
+    /// The throughput right after the idle pause, for as many bytes as the burst had, or as fit
+    /// into 10 seconds; absent if there was no pause.
     pub recovered_bytes_per_s: Option<Interval>,
-    /// The length of the pause, in seconds. There is one only after a cliff.
+    /// The length of the pause, in seconds. There is a pause only after a cliff.
     pub idle_s: Option<f64>,
     /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
-    /// Test Specification; none if there are too few samples.
+    /// Test Specification; absent if there are too few samples.
     pub steady_state: Option<SteadyState>,
 }
 
-/// One piece of what was written.
+/// One piece of the bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Sample {
-    /// Bytes written when it ended, from the start of the run.
+    /// The bytes written from the start of the run to the end of the sample.
     pub end_bytes: u64,
-    /// Seconds from the start of the run to its end.
+    /// The time from the start of the run to the end of the sample, in seconds.
     pub end_s: f64,
-    /// Bytes per second within it.
+    /// The bytes per second within the sample.
     pub throughput_bytes_per_s: f64,
 }
 
-/// A place where the throughput changed permanently.
+/// A point at which the throughput changed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Change {
-    /// Bytes written before it.
+    /// The bytes written before the change.
     pub at_bytes: u64,
-    /// Seconds from the start of the run.
+    /// The time from the start of the run to the change, in seconds.
     pub at_s: f64,
-    /// The throughput between the change before, or the start, and this one.
+    /// The throughput from the previous change, or from the start, to this change.
     pub before_bytes_per_s: f64,
-    /// The throughput between this change and the next one, or the end.
+    /// The throughput from this change to the next one, or to the end.
     pub after_bytes_per_s: f64,
 }
 
-/// Whether a steady state was reached: over 5 rounds, equal parts of the run's time, the greatest
-/// and the least are at most 20 % of the mean apart, and the least-squares line changes by at most
-/// 10 % of the mean.
+/// Whether a steady state was reached. The run is divided into rounds of equal time. In 5 rounds,
+/// the maximum and the minimum must differ by at most 20 % of the mean, and the least-squares line
+/// must change by at most 10 % of the mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SteadyState {
-    /// Whether it was.
+    /// Whether the steady state was reached.
     pub reached: bool,
-    /// The throughput of each round, in their order.
+    /// The throughput of each round, in order.
     pub rounds_bytes_per_s: Vec<f64>,
-    /// The first of the judged rounds, from 1: after the last change the first five that are
-    /// steady, or the last five of all.
+    /// The first of the rounds that were judged, from 1. These are the first five steady rounds
+    /// after the last change, or else the last five rounds.
     pub first_round: u32,
-    /// The last of the judged rounds, included.
+    /// The last of the rounds that were judged, inclusive.
     pub last_round: u32,
-    /// The greatest less the least of them, as a part of their mean.
+    /// The maximum minus the minimum of these rounds, as a part of their mean.
     pub range_share: f64,
-    /// The change of their least-squares line from the first to the last, as a part of their mean.
+    /// The change of the least-squares line from the first to the last of these rounds, as a part
+    /// of their mean.
     pub slope_share: f64,
 }
 
 impl Sample {
-    /// Returns the bytes written by the second `at_s`, evenly within a sample.
+    /// Returns the bytes written by the second `at_s`, if the bytes of each sample are spread
+    /// evenly over its time.
     pub fn bytes_at(samples: &[Sample], at_s: f64) -> f64 {
         height(samples, at_s, |sample| (sample.end_s, sample.end_bytes as f64))
     }
 
-    /// Returns when `at_bytes` were written, in seconds, evenly within a sample.
+    /// Returns when `at_bytes` had been written, in seconds, if the bytes of each sample are spread
+    /// evenly over its time.
     pub fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
         height(samples, at_bytes, |sample| (sample.end_bytes as f64, sample.end_s))
     }
 }
 
-/// Returns the height of the line from 0 through each sample's `point`, at the place `at`.
+/// Returns the height, at `at`, of the line from 0 through the `point` of each sample.
 fn height(samples: &[Sample], at: f64, point: fn(&Sample) -> (f64, f64)) -> f64 {
     let next = samples.partition_point(|sample| point(sample).0 < at);
     let (from, low) = next.checked_sub(1).map_or((0.0, 0.0), |before| point(&samples[before]));
@@ -110,8 +113,8 @@ impl Sustained {
         self.samples.len() >= SAMPLES_MIN
     }
 
-    /// Returns the cliffs: changes to at most three quarters of the throughput before, which no
-    /// later stretch exceeds. A temporary slowdown is not a cliff.
+    /// Returns the cliffs: the changes to at most three quarters of the previous throughput that no
+    /// later level exceeds. A temporary slowdown is not a cliff.
     pub fn cliffs(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
@@ -123,7 +126,7 @@ impl Sustained {
             .map(|(_, change)| change)
     }
 
-    /// Bytes written by the end of the last sample.
+    /// Returns the number of bytes written by the end of the last sample.
     pub fn written_bytes(&self) -> u64 {
         self.samples.last().map_or(0, |sample| sample.end_bytes)
     }
@@ -158,7 +161,7 @@ mod tests {
     fn a_cliff_is_what_the_device_does_not_come_back_from() {
         assert_eq!(cliffs(&[4.5, 2.0, 0.5]), [0, 1]);
         assert_eq!(cliffs(&[1.0, 5.0, 2.0]), [1]);
-        // Slow for a while.
+        // The device is slow only for a while.
         assert_eq!(cliffs(&[4.0, 1.0, 4.0]), [0; 0]);
         assert_eq!(cliffs(&[4.0, 1.0, 2.0]), [0]);
         assert_eq!(cliffs(&[1.0, 4.0]), [0; 0]);

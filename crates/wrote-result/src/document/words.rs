@@ -1,4 +1,4 @@
-//! The keys of a document with a fixed set of values.
+//! The keys of a document that have a fixed set of values.
 
 use crate::words::word;
 use schemars::JsonSchema;
@@ -11,24 +11,25 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrashLeaves {
-    /// All of the old text (or no file), or all of the new one.
+    /// All of the old text (or no file), or all of the new text.
     OldOrNew,
-    /// Some of both.
+    /// Some of both texts.
     Torn,
-    /// Nothing of either, or a part of the new one.
+    /// Nothing of either text, or a part of the new text.
     Empty,
-    /// All of the old text, followed by a part of the new one.
+    /// All of the old text, followed by a part of the new text.
     OldAndPart,
 }
 
-/// Whether a power loss in the middle of a page's write may leave some of the old page and some of
-/// the new one.
+/// Whether a power loss while a page is written may leave some of the old page and some of the new
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Torn {
-    /// It may: nothing promises more than whole sectors.
+    /// A page may be torn, because nothing guarantees more than whole sectors.
     Possible,
-    /// Never: by the way of writing, or by the kernel's promise (`RWF_ATOMIC`).
+    /// A page is never torn, due to the method of writing or to a guarantee of the kernel
+    /// (`RWF_ATOMIC`).
     Never,
 }
 
@@ -38,28 +39,29 @@ pub enum Torn {
 pub enum Blocks {
     /// The file is new and grows.
     New,
-    /// Allocated by `fallocate(2)`, and not written.
+    /// The blocks were allocated by `fallocate(2)`, but not written.
     Allocated,
-    /// Written and flushed before.
+    /// The blocks were written and flushed beforehand.
     Written,
     /// For reads: some blocks may never have been written.
     #[default]
     Unknown,
 }
 
-/// The cache state of a source that is read while the clock runs; the later, the faster to read.
+/// Whether the page cache holds a source that is read while the clock runs. A later variant is
+/// faster to read.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum SourceCache {
-    /// The page cache holds none of it.
+    /// The page cache holds no part of the source.
     Dropped,
-    /// The page cache holds it.
+    /// The page cache holds the source.
     Warm,
 }
 
-/// The direction of bytes.
+/// The direction in which bytes move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -70,14 +72,14 @@ pub enum Direction {
     Write,
 }
 
-/// The arrivals of operations under a rate (fio's `rate_process`).
+/// The arrivals of operations at a rate (fio's `rate_process`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
     /// At even intervals.
     #[default]
     Linear,
-    /// At random intervals, like independent requests: a Poisson process.
+    /// At random intervals, as independent requests arrive: a Poisson process.
     Poisson,
 }
 
@@ -90,16 +92,16 @@ pub enum Ioengine {
     Psync,
     /// A ring of `io_uring(7)`.
     IoUring,
-    /// Memory that is mapped.
+    /// Memory into which the file is mapped.
     Mmap,
-    /// A pool of threads, where io_uring is not available.
+    /// A pool of threads, if io_uring is not available.
     Threads,
-    /// An engine of fio's.
+    /// Another of fio's engines.
     #[serde(untagged)]
     Other(String),
 }
 
-/// The moments at which a job flushes.
+/// The times at which a job flushes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr,
 )]
@@ -107,21 +109,21 @@ pub enum Flush {
     /// Never.
     #[default]
     None,
-    /// By `fdatasync(2)` when all is written.
+    /// By `fdatasync(2)`, after the last write.
     FdatasyncAtEnd,
-    /// By `fsync(2)` when all is written.
+    /// By `fsync(2)`, after the last write.
     FsyncAtEnd,
-    /// By `fdatasync(2)` after each write.
+    /// By `fdatasync(2)`, after each write.
     FdatasyncEach,
-    /// By `fsync(2)` after each write.
+    /// By `fsync(2)`, after each write.
     FsyncEach,
     /// With each write: `O_DSYNC`, or `RWF_DSYNC` (`pwritev2(2)`).
     ODsyncEach,
     /// With each write, and with all metadata: `O_SYNC`.
     OSyncEach,
-    /// By `fdatasync(2)` after each group of this many writes.
+    /// By `fdatasync(2)`, after each group of this many writes.
     FdatasyncEvery(u32),
-    /// By `fsync(2)` after each group of this many writes.
+    /// By `fsync(2)`, after each group of this many writes.
     FsyncEvery(u32),
     /// Before a log acknowledges a message.
     Always,
@@ -129,7 +131,7 @@ pub enum Flush {
     Everysec,
 }
 
-/// The words of all flushes but those after a group of writes.
+/// The words of all flushes except those after a group of writes.
 const FLUSHES: [(Flush, &str); 9] = [
     (Flush::None, "none"),
     (Flush::FdatasyncAtEnd, "fdatasync-at-end"),
@@ -153,13 +155,13 @@ impl Flush {
         if writes == 1 { Flush::FdatasyncEach } else { Flush::FdatasyncEvery(writes) }
     }
 
-    /// Returns whether each write is flushed before the next begins.
+    /// Returns whether each write is flushed before the next one begins.
     pub fn is_each(self) -> bool {
         use Flush::{FdatasyncEach, FsyncEach, ODsyncEach, OSyncEach};
         matches!(self, FdatasyncEach | FsyncEach | ODsyncEach | OSyncEach)
     }
 
-    /// Returns whether flushes come between writes, as separate calls.
+    /// Returns whether flushes occur between writes, as separate calls.
     pub fn is_between(self) -> bool {
         use Flush::{FdatasyncEach, FdatasyncEvery, FsyncEach, FsyncEvery};
         matches!(self, FdatasyncEach | FsyncEach | FdatasyncEvery(_) | FsyncEvery(_))
@@ -235,22 +237,23 @@ mod tests {
     }
 }
 
-/// The worst event that the bytes of an acknowledged write survive: the words of
+/// The worst event that the bytes of an acknowledged write survive. The words are those of
 /// [`Survives`](super::Survives) in documents.
 ///
-/// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
+/// The variants are ordered from the weakest to the strongest, so that `a >= b` means "survives at
+/// least b".
 #[derive(JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Survives")]
 #[expect(dead_code, reason = "it is the schema, and values are read and written by their words")]
 pub(crate) enum SurvivesWord {
-    /// The bytes are in the program's own memory: a buffer that was not flushed.
+    /// The bytes are in the program's own memory: in a buffer that was not flushed.
     Nothing,
-    /// The bytes are in the kernel's page cache, or only the kernel's memory has the map to them.
-    /// They survive a process crash, but not a kernel crash.
+    /// The bytes are in the kernel's page cache, or only the kernel's memory contains the metadata
+    /// that leads to them. They survive a process crash, but not a kernel crash.
     ProcessCrash,
     /// The bytes are on the device, perhaps in its volatile cache. They survive a kernel crash, but
-    /// not power loss.
+    /// not a power loss.
     OsCrash,
     /// The bytes, and everything needed to find them, are on stable storage.
     PowerLoss,

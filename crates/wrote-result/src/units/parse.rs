@@ -1,4 +1,4 @@
-//! Reads sizes, counts, durations and points in time, as users write them.
+//! Parses sizes, counts, durations and points in time as users write them.
 
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
@@ -19,18 +19,18 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Parses a block size into bytes, with binary units by tradition: `4k` is 4096 bytes.
 ///
-/// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as fio reads them (its option
-/// `kb_base` is 1024 by default); so `4k`, `4K`, `4KB` and `4KiB` are all 4096. One difference: fio
-/// at that default takes `KiB` for 1000 bytes, and here it is always 1024. Errors are as for
-/// [`parse_size`].
+/// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as in fio (whose option `kb_base`
+/// is 1024 by default), so `4k`, `4K`, `4KB` and `4KiB` are all 4096. There is one difference: with
+/// that default, fio reads `KiB` as 1000 bytes, but this function always reads it as 1024. The
+/// errors are those of [`parse_size`].
 pub fn parse_block_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, 1024).map_err(|problem| line(text, &problem, BLOCK_SIZE_EXAMPLES))
 }
 
 /// Parses a time: `30s`, `500ms`, `2m`, `1.5s`.
 ///
-/// Units are `ns`, `us`, `ms`, `s`, `m` (or `min`) and `h`; without a unit it is seconds, as fio
-/// reads its `runtime`. Zero, a negative time and a fraction of a nanosecond are errors.
+/// Units are `ns`, `us`, `ms`, `s`, `m` (or `min`) and `h`. A time without a unit is in seconds, as
+/// in fio's `runtime`. Zero, a negative time and a fraction of a nanosecond are errors.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_nanoseconds(text)
         .map(Duration::from_nanos)
@@ -38,7 +38,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 fn line(text: &str, problem: &str, examples: &str) -> String {
-    // Escaped, so that a line break in the text does not make two lines.
+    // The text is escaped, so that a line break in it does not make two lines.
     format!("{text:?}: {problem}; {examples}")
 }
 
@@ -74,14 +74,15 @@ fn parse_nanoseconds(text: &str) -> Result<u64, String> {
     number.times(multiple, "is finer than a nanosecond", "is too long")
 }
 
-/// A decimal number as written: `digits / 10^decimals`.
+/// A decimal number as it was written: `digits / 10^decimals`.
 struct Decimal {
     digits: u128,
     decimals: u32,
 }
 
 impl Decimal {
-    /// Returns the number times `multiple`, exactly, or what is wrong with it.
+    /// Returns the exact product of the number and `multiple`, or an error that says what is wrong
+    /// with it.
     fn times(&self, multiple: u128, fraction: &str, too_large: &str) -> Result<u64, String> {
         let product = self.digits.checked_mul(multiple).ok_or(too_large)?;
         let divisor = 10_u128.pow(self.decimals);
@@ -120,7 +121,7 @@ fn decimal(number: &str) -> Result<Decimal, String> {
         Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
         None => (number, ""),
     };
-    // 2^64 has 20 digits, and 128 bits hold 38.
+    // 2^64 has 20 digits, and 128 bits can hold 38.
     if whole.trim_start_matches('0').len() > 20 {
         return Err("is too large".into());
     }
@@ -146,8 +147,8 @@ pub fn parse_count<const MAX: u32>(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("{text:?}: must be a whole number from 1 to {MAX}"))
 }
 
-/// Reads a time: a timestamp (`2026-11-24T07:00Z`), a date and time of the local zone
-/// (`2026-11-24T07:00`), or an age (`10m`). Fails with a line that names all three.
+/// Parses a point in time: a timestamp (`2026-11-24T07:00Z`), a date and time in the local time
+/// zone (`2026-11-24T07:00`), or an age (`10m`). The error is a line that names all three forms.
 pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
     moment_at(text, &Zoned::now()).ok_or_else(|| {
         format!(
@@ -156,9 +157,10 @@ pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Reads a time or an age at the time `now`, in whose zone dates and days are.
+/// Parses a point in time or an age, as of `now`. Dates and days are in the time zone of `now`.
 fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
-    // A zone's name in brackets: without this check it would be treated as local time.
+    // This is the name of a time zone in brackets. Without this check, the time would be treated as
+    // local.
     if text.contains('[') {
         return text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
     }
@@ -168,7 +170,7 @@ fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
     if let Ok(civil) = text.parse::<DateTime>() {
         return now.time_zone().to_timestamp(civil).ok();
     }
-    // With a sign it would be ambiguous whether an age or a time is meant.
+    // With a sign, it would be ambiguous whether an age or a point in time is meant.
     let age: Span = text.parse().ok().filter(|_| !text.starts_with(['-', '+']))?;
     now.checked_sub(age.abs()).ok().map(|then| then.timestamp())
 }
