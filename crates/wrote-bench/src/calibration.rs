@@ -1,6 +1,6 @@
 //! The calibration: measures the disk's speed in about half a second. This speed decides how many
-//! bytes a run may write, and what time is announced. On a slow disk, the calibration goes on until
-//! the measured speed is steady.
+//! bytes a run may write, and what time is announced. On a slow disk, the calibration continues
+//! until the measured speed is steady.
 
 use crate::settings::{
     CALIBRATION_AGAIN_BYTES_MAX, CALIBRATION_SMALL_BYTES_MAX, Common, STREAM_BS_BYTES,

@@ -337,8 +337,8 @@ pub struct Within {
 const AFTER_PART: u32 = 20;
 
 impl Within {
-    /// Returns a limit of `asked` from the start of `wrote`, of which `kept` is reserved for later
-    /// scenarios.
+    /// Returns a limit of `asked` from the start of `wrote`. A part `kept` of it is reserved for
+    /// later scenarios.
     pub fn new(asked: Duration, kept: Duration, leaves_out: bool) -> Within {
         let until = asked - asked / AFTER_PART - kept;
         Within { asked, until, leaves_out }

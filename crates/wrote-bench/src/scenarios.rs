@@ -111,7 +111,7 @@ fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     names::nearest(name, known.into_iter())
 }
 
-/// Returns the findings on a benchmark: the general ones, and those of its scenarios.
+/// Returns the findings on a benchmark: the general ones, and the findings of its scenarios.
 pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Finding> {
     let mut found = findings::find(evidence);
     found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));

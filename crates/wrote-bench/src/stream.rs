@@ -108,7 +108,7 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
         let share = speed(at(part), at(part + 1)) / lasts;
         (PART_MIN..=1.0 / PART_MIN).contains(&share)
     });
-    // The number of bytes by which the run is ahead of a run at the sustained rate.
+    // The bytes that the run has written more than a run at the sustained rate.
     let bytes = last.end_bytes as f64 - lasts * last.end_ns as f64;
     let is_burst = bytes > SHARE_MIN * last.end_bytes as f64;
     let is_first = |mark: &&Mark| mark.end_bytes as f64 >= bytes / 2.0;

@@ -44,7 +44,7 @@ fn failure(state: &CrashState) -> String {
     format!("Crash state {number}, power lost {moment}: {told}. Fix: {fix}. Reproduce: {reproduce}")
 }
 
-/// Returns the words for a severity: the word of GitHub, and that of SARIF.
+/// Returns the words for a severity: GitHub's word, and SARIF's.
 fn levels(severity: Severity) -> [&'static str; 2] {
     match severity {
         Severity::Critical => ["error"; 2],

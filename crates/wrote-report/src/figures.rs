@@ -55,8 +55,8 @@ pub fn operations_range(row: &Row) -> String {
     if iops.len() < 2 { "".into() } else { ends(&stats::interval(&iops), &units::COUNTS) }
 }
 
-/// Returns both ends of an interval in the unit of its median: `2.28-2.59`; `too wide` if magnitudes
-/// lie between them.
+/// Returns both ends of an interval in the unit of its median: `2.28-2.59`; `too wide` if they are
+/// magnitudes apart.
 pub fn ends(of: &Interval, units: &[&'static str]) -> String {
     let (_, unit) = units::alike(&[of.median], units);
     let scale = 1000_f64.powi(units.iter().take_while(|of| **of != unit).count() as i32);

@@ -216,7 +216,7 @@ fn overview(fits: &[Fit]) -> Table {
     Table::of("programs", columns)
 }
 
-/// Returns the note that the figures are those of a burst, if the device is known to have one.
+/// Returns the note that the figures come from a burst, if the device is known to have one.
 fn burst(document: &Document) -> Option<String> {
     if document.rows().any(|row| row.sustained.is_some()) {
         return None;
@@ -372,7 +372,7 @@ fn lost(rule: &FitRule, document: &Document) -> Option<String> {
 /// The background load for which there are remedies, and the loads with the remedies.
 const COPY: &str = "copy";
 const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
-/// The factor by which the copy must slow down an operation for remedies to be worth a measurement.
+/// The minimum slowdown of an operation by the copy that makes remedies worth a measurement.
 const WORTH_A_REMEDY: f64 = 2.0;
 
 /// Names the remedies for a copy that helped: the ones whose intervals are below the interval of

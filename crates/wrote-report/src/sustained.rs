@@ -115,7 +115,7 @@ fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Returns the character for a column of which `part` is filled.
+/// Returns the character for a column that is filled up to `part`.
 fn cell(part: f64, screen: Screen) -> char {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let part = part.clamp(0.0, 1.0);

@@ -465,7 +465,7 @@ pub struct Node {
     pub name: String,
     /// The ranks on the node.
     pub ranks: Vec<u32>,
-    /// The time by which the node's clock was ahead of rank 0's clock, in seconds.
+    /// The lead of the node's clock over rank 0's clock, in seconds.
     pub clock_offset_s: f64,
     /// The shortest time in which all ranks met, in seconds. It is the uncertainty of the offset.
     pub round_trip_s: Option<f64>,

@@ -35,7 +35,7 @@ pub struct Trace {
     /// (`--on-disk`).
     #[serde(default)]
     pub on_disk: bool,
-    /// The sign by which the program acknowledges that something is saved.
+    /// The program's sign that something is saved.
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
     pub acknowledged_text: Option<String>,
@@ -195,7 +195,7 @@ impl MoreFiles {
     }
 }
 
-/// A sign by which a program tells the outside that something is saved.
+/// A sign to the outside that something is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ack {

@@ -106,7 +106,7 @@ fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
         }
         (false, None, _) => format!("consistent with {}", like.join(" and ")),
         (true, Some(below), Some(above)) => format!("between {} and {}", told(below), told(above)),
-        // A figure above every class is more likely that of a cache than that of a good disk.
+        // A figure above every class more likely shows a cache than a good disk.
         (true, Some(below), None) => return Some(times(below)),
         (true, None, Some(above)) => format!("below {}", told(above)),
         (true, None, None) => return None,

@@ -4,9 +4,9 @@ use super::*;
 use rustix::process::test_kill_process;
 use std::path::Path;
 
-/// Longer than any terminating child here runs on the busiest machine.
+/// Longer than any of the terminating children of these tests runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
-/// For children that never end by themselves.
+/// The time limit of children that never end by themselves.
 const SHORT: Duration = Duration::from_millis(200);
 
 fn limits(timeout: Duration) -> Limits {
@@ -31,7 +31,7 @@ fn succeeded(outcome: &Outcome) -> bool {
     outcome.status.failure().is_none()
 }
 
-/// Waits until the process is gone, or a zombie that another process must wait for.
+/// Waits until the process is gone, or is a zombie that another process must wait for.
 fn wait_until_gone(pid: &str) {
     let started = Instant::now();
     let id = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn a_grandchild_that_holds_the_output_is_ended_with_the_child() {
 #[test]
 fn a_grandchild_is_ended_at_the_limit_too() {
     let outcome = run("sleep 1000 & echo $!; wait", SHORT);
-    // Without `echo` there is no process to look for.
+    // Without the output of `echo`, there is no process to look for.
     assert_eq!(outcome.status, End::TimedOut);
     if !outcome.stdout.is_empty() {
         wait_until_gone(text(&outcome.stdout));
@@ -139,7 +139,7 @@ fn a_grandchild_is_ended_at_the_limit_too() {
 
 #[test]
 fn a_grandchild_in_a_session_of_its_own_is_not_waited_for() {
-    // It ends when its folder is removed, so that the test leaves no process.
+    // The grandchild ends when its folder is removed, so that the test leaves no process behind.
     let folder = tempfile::tempdir().unwrap();
     let script = "setsid sh -c 'while test -d \"$0\"; do echo; sleep 0.1; done' \"$0\" & \
                   until set -- $(cat /proc/$!/stat) && [ \"$6\" = $! ]; do :; done; echo gone on";

@@ -1,4 +1,4 @@
-//! Program files, and the scenario on this machine's disk.
+//! Tests of program files, and of the scenario on this machine's disk.
 
 use super::{FitRequest, Neighbour, Program, all, find, fit};
 use crate::scenario::Scenario as _;
@@ -43,7 +43,7 @@ fn an_unknown_program_is_answered_with_the_near_one() {
     assert!(refused.ends_with("did you mean 'sqlite'?"), "{refused}");
 }
 
-/// A program with one pattern: a log with flushed records.
+/// A program with a single pattern: a log with flushed records.
 const MINE: &str = r#"
     name = "mine"
     version = "1"
@@ -89,7 +89,7 @@ fn own(text: &str, folder: &Path) -> Result<Program, Error> {
 fn a_users_file_is_measured_and_judged_and_a_live_folder_stays_as_it_is() {
     let place = folder();
     let program = own(MINE, place.path()).unwrap();
-    // W7: a folder in use, with a file of the pattern's name.
+    // W7: the folder is in use, and contains a file with the name of the pattern's file.
     std::fs::write(place.path().join("wal"), "theirs").unwrap();
     let document = fit(&request(program, place.path()), &Stop::new(), &mut ()).unwrap();
     let judged = &document.fit.as_ref().unwrap()[0];
@@ -115,9 +115,9 @@ fn each_neighbour_has_a_row_in_the_same_rounds_and_leaves_nothing() {
     assert_eq!(beside, ["copy", "copy-idle", "copy-paced", "sync", "direct", "unlink", "reads"]);
     let rate = &document.fit.as_ref().unwrap()[0].rules[1];
     assert!(rate.of == "iops" && rate.beside.iter().all(|of| of.ratio.median > 0.0), "{rate:?}");
-    // On a slow disk the runs have too few flushes for a P99.
+    // On a slow disk, the runs have too few flushes for a P99.
     assert!(rule.beside.iter().all(|of| of.here.ci95_high > 0.0), "{rule:?}");
-    // With a neighbour, other I/O is the subject of the question.
+    // Under background load, the I/O of other programs is what the question is about.
     let is_sampled = |row: usize| document.scenarios[0].rows[row].runs[0].foreign_share.is_some();
     assert_eq!([is_sampled(0), is_sampled(1)], [true, false]);
     let rows = document.scenarios[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len()));
@@ -175,12 +175,12 @@ fn a_file_that_makes_no_sense_is_refused_with_its_fault() {
     assert!(refused("pattern = \"wal\"", "pattern = \"log\"").contains("no pattern \"log\""));
 }
 
-/// Runs this many transactions of a program's pattern.
+/// Returns the numbers of calls in this many transactions of a program's pattern.
 fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
     let place = folder();
     let program = find(program).unwrap();
     let pattern = program.patterns.iter().find(|of| of.name == pattern).unwrap();
-    // The concurrent thread's calls depend on time.
+    // The number of the concurrent thread's calls would depend on time.
     let job = Steps { beside: Vec::new(), ..pattern.job.clone() };
     let path = |name: &str, set: u32| place.path().join(format!("{name}{set}"));
     let running = Running::new(&job, &path, 1).unwrap();
@@ -190,7 +190,7 @@ fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
 #[test]
 fn a_pattern_makes_as_many_calls_as_a_trace_of_the_program_has() {
     let near = |ours: u64, traced: u64| ours.abs_diff(traced) * 20 <= traced;
-    // The traces are quoted in each program's file.
+    // The traces are quoted in the file of each program.
     for (program, pattern, transactions, writes, flushes) in [
         ("sqlite", "rollback-full", 1000, 10_032, 4004),
         ("sqlite", "wal-full", 1000, 2160, 1012),

@@ -1,4 +1,4 @@
-//! The catalogue of languages: the embedded ones, and those that the user adds.
+//! The catalogue of languages, both the embedded languages and the user's.
 
 use super::manifest::{FILE_NAME, Manifest, Variant, is_id};
 use super::toolchain::Tools;
@@ -248,7 +248,7 @@ impl Candidate {
         is_named || (tasks.is_empty() && task != Task::Log)
     }
 
-    /// Returns the words for the method with which the language does a task.
+    /// Returns the words for the language's method of doing a task.
     pub(super) fn way_of(&self, task: Task) -> &str {
         let own = match task {
             Task::BytesRead => &self.variant.reads,

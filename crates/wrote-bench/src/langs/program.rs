@@ -14,7 +14,7 @@ use wrote_result::{Error, Stop, units};
 
 /// The number of bytes of standard error to keep, from its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// The number of bytes by which a file may exceed its size. Runtimes write small files, too.
+/// The maximum excess of a file over its size, in bytes. Runtimes write small files, too.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
 /// The output of a program that exited successfully, and the measurements that the program can't
@@ -71,7 +71,7 @@ pub(super) fn run(
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // The program has just started, so its memory usage may still be that of our process.
+            // The program has just started, so the usage read may still be our process's.
             limit_files(process, file_bytes_max);
         } else {
             // The peak never falls, so the last reading decides.

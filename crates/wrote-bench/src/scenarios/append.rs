@@ -52,7 +52,7 @@ pub(crate) enum Opened {
     Each,
 }
 
-/// What an acknowledgement promises.
+/// The promise of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     pub sync: SyncPolicy,

@@ -1,5 +1,5 @@
-//! The scenario `pages`: durable pages of a database at random offsets, written plainly and by the
-//! methods with which a power loss never tears a page.
+//! The scenario `pages`: durable pages of a database at random offsets, written plainly, and by the
+//! methods that protect them from being torn by a power loss.
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use wrote_bench::{Bench, Common, Observer, Request};
 use wrote_result::Stop;
 use wrote_result::document::{Answer, Row};
 
-/// The question and its row's number of runs, after each round.
+/// The question of the first answer and the number of runs of its row, after each round.
 #[derive(Default)]
 struct Told(Vec<(String, usize)>);
 

@@ -1,4 +1,5 @@
-//! Measurements from request to document, languages, and document schemas.
+//! Measurements from the request to the document, comparisons of languages, and the schemas of
+//! documents.
 
 mod answers;
 mod langs;

@@ -11,13 +11,13 @@ pub fn replaced(mut document: Value, pointer: &str, value: Value) -> Value {
     document
 }
 
-/// Removes keys of an object, which must be there.
+/// Removes keys of an object. All of them must exist.
 pub fn remove(document: &mut Value, pointer: &str, keys: &[&str]) {
     let object = document.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
     keys.iter().for_each(|key| assert!(object.remove(*key).is_some(), "{pointer}/{key}"));
 }
 
-/// Checks that wrote reads these documents and writes them back unchanged.
+/// Checks that `wrote` reads these documents and writes them back unchanged.
 pub fn come_back<T: Serialize + DeserializeOwned>(documents: &[Value]) {
     for document in documents {
         let read: T = serde_json::from_value(document.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! The schema printed by `wrote bench --schema`: it accepts the documents of `wrote`, and no
+//! The schema that `wrote bench --schema` prints. It accepts the documents of `wrote`, and no
 //! others.
 
 use crate::sample::{are_refused, are_taken, come_back, remove, replaced};

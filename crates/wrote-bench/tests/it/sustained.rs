@@ -60,7 +60,7 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     request.common.rate = Some(rate);
     let document = Bench::new(&request).run(&Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
-    // 21 operations are due in that time. After a long sleep, up to `iodepth` more are started.
+    // 21 operations are due in this time. After a long sleep, up to `iodepth` more are started.
     assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
     assert_eq!(row.settings.asked.rate_iops, Some(100.0));
 }

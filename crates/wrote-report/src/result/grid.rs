@@ -93,7 +93,7 @@ impl<'a> Grid<'a> {
         Text { before, mark: Some(mark), ..self.figure(row).into() }
     }
 
-    /// Returns the figure by which the rows are compared.
+    /// Returns the figure that decides which row is best.
     pub fn figure(&self, row: &Row) -> String {
         if self.is_of_pages { operations_per_s(row) } else { throughput(row) }
     }

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LENGTHS: [&str; 4] = ["size_bytes", "messages", "runtime_s", "time_based"];
 /// The keys of a row, in addition to its settings, that define its work.
 const OF_ROW: [&str; 3] = ["direction", "survives", "crash_leaves"];
-/// The factor by which the file of random accesses may be larger. Beyond it, the work is different.
+/// The maximum ratio of the sizes of two files with random access. Beyond it, the work is
+/// different.
 pub(super) const FACTOR_MAX: f64 = 2.0;
 
 /// The settings that may differ between compared rows.

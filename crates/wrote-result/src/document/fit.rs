@@ -120,7 +120,7 @@ fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Opt
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The maximum factor by which advice may lengthen a measurement.
+/// The maximum lengthening of a measurement that is recommended, as a factor.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {
@@ -247,8 +247,8 @@ impl FitRule {
         })
     }
 
-    /// Returns the factor by which a longer measurement would let the interval exclude the limit.
-    /// The half width of the interval falls with the square root of the time.
+    /// Returns how many times as long a measurement would let the interval exclude the limit. The
+    /// half width of the interval falls with the square root of the time.
     fn longer(&self) -> Option<f64> {
         let limit = self.most.or(self.least).filter(|limit| *limit > 0.0)?;
         let Interval { median, ci95_low, ci95_high } = self.here;

@@ -217,7 +217,7 @@ impl Row {
 
     /// Returns the latency to show for the row: of an operation, or of a durable write if flushes
     /// occur between writes (M11); `None` if a single flush at the end makes all writes durable. A
-    /// result of fio lacks the durable time, so that the latency is that of the flush alone.
+    /// result of fio lacks the durable time, so the latency of the flush alone is returned.
     pub fn latency(&self) -> Option<&Latency> {
         let flush = || self.flush_latency_ns.as_ref();
         match self.settings.effective.sync {
@@ -436,7 +436,8 @@ mod tests {
         for (sync, expected) in [
             (Flush::None, [Some(10), Some(10)]),
             (Flush::ODsyncEach, [Some(10), Some(10)]),
-            // A result that is older than the latencies of flushes has only those of the writes.
+            // A result that is older than the latencies of flushes has only the latencies of the
+            // writes.
             (Flush::FdatasyncAtEnd, [Some(10), None]),
             (Flush::FsyncAtEnd, [Some(10), None]),
             (Flush::FdatasyncEach, [Some(10), Some(300)]),

@@ -65,8 +65,8 @@ pub struct Settings {
     pub rwmixread_percent: Option<u32>,
     /// The sizes of the operations, if there are several.
     pub bssplit: Option<Vec<BlockShare>>,
-    /// The bytes of the smallest operation, if the sizes are its multiples up to `bs_bytes`, all of
-    /// which are equally likely.
+    /// The bytes of the smallest operation, if the sizes are its multiples up to `bs_bytes`. All
+    /// sizes are equally likely.
     pub bs_bytes_min: Option<u64>,
     /// The time after which the job ends, in seconds.
     pub runtime_s: Option<f64>,
@@ -108,8 +108,7 @@ pub struct Settings {
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks contain: `crc32c`.
     pub verify: Option<String>,
-    /// The bytes of the shortest message, if messages are appended. `bs_bytes` is that of the
-    /// longest.
+    /// The bytes of the shortest message, if messages are appended. The longest has `bs_bytes`.
     pub message_bytes_min: Option<u64>,
     /// The number of messages in one run.
     pub messages: Option<u64>,

@@ -237,8 +237,8 @@ mod tests {
     }
 }
 
-/// The worst event that the bytes of an acknowledged write survive. The words are those of
-/// [`Survives`](super::Survives) in documents.
+/// The worst event that the bytes of an acknowledged write survive. Documents use these words for
+/// [`Survives`](super::Survives).
 ///
 /// The variants are ordered from the weakest to the strongest, so that `a >= b` means "survives at
 /// least b".

@@ -21,8 +21,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 ///
 /// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as in fio (whose option `kb_base`
 /// is 1024 by default), so `4k`, `4K`, `4KB` and `4KiB` are all 4096. There is one difference: with
-/// that default, fio reads `KiB` as 1000 bytes, but this function always reads it as 1024. The
-/// errors are those of [`parse_size`].
+/// that default, fio reads `KiB` as 1000 bytes, but this function always reads it as 1024. Errors
+/// are as for [`parse_size`].
 pub fn parse_block_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, 1024).map_err(|problem| line(text, &problem, BLOCK_SIZE_EXAMPLES))
 }

@@ -9,15 +9,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longer than any build here takes on the busiest machine.
+/// Longer than any build of these tests takes on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
 const MANIFEST: &str = "name = 'Shell'\nway = 'printf'\ninstall = 'apt install dash'\n\
     [[toolchain]]\nversion = ['sh']\nrun = ['sh']\n\
     [[variant]]\nid = 'shell'\nname = 'S'\nway = 'w'\narguments = ['as', 'given']\n";
 
-/// Returns a program of two files, built by `script`, which gets `{source}` as `$1` and `{build}`
-/// as `$2`, and counts its calls in the cache.
+/// Returns a program that consists of two files and is built by `script`. The script gets
+/// `{source}` as `$1` and `{build}` as `$2`, and its calls are counted in the cache folder.
 fn chosen(cache: &TempDir, text: &str, script: &str) -> Candidate {
     let calls = cache.path().join("calls");
     let script = format!("echo >> '{}'; {script}", calls.display());
@@ -43,7 +43,7 @@ fn chosen(cache: &TempDir, text: &str, script: &str) -> Candidate {
     }
 }
 
-/// Returns a program that the compiler copies.
+/// Returns a program that its compiler merely copies.
 fn copied(cache: &TempDir, text: &str) -> Candidate {
     chosen(cache, text, "cp \"$1/p\" \"$2/program\" && chmod +x \"$2/program\"")
 }
@@ -57,7 +57,7 @@ fn calls(cache: &TempDir) -> usize {
     fs::read_to_string(cache.path().join("calls")).unwrap_or_default().len()
 }
 
-/// Returns the names in the cache folder, sorted.
+/// Returns the names in the cache of programs, sorted.
 fn shelf(cache: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(cache.path().join("langs")).unwrap();
     let mut names: Vec<_> =
@@ -118,7 +118,7 @@ fn another_text_name_command_or_compiler_is_another_program() {
     let others = [copied(&cache, "other text"), name, version, command];
     let hashes: std::collections::BTreeSet<u64> = others.iter().chain([&first]).map(hash).collect();
     assert_eq!(hashes.len(), 5);
-    // The run command affects a build only through the manifest.
+    // The run command affects the hash only through the manifest.
     assert_eq!(hash(&run), hash(&first));
 }
 
@@ -256,13 +256,13 @@ fn a_program_in_use_stays_until_it_is_no_more() {
     let cache = tempfile::tempdir().unwrap();
     let old = built(&copied(&cache, "old"), &cache).folder;
     let in_use = Shelf::open(cache.path(), &[]).unwrap();
-    // A draft that is being filled.
+    // This draft is still being filled.
     let draft = in_use.draft().unwrap();
     let new = built(&copied(&cache, "new"), &cache).folder;
     assert!(old.join("build/program").is_file() && draft.path().exists());
     let left = draft.keep();
     drop(in_use);
-    // A child started by another test may hold all our files until its `execve`.
+    // A child that another test has started may hold all our files until its `execve`.
     let started = Instant::now();
     while old.exists() || left.exists() {
         assert!(started.elapsed() < LONG);
@@ -287,6 +287,6 @@ fn a_cache_that_is_none_is_told_in_one_line() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     assert!(told(folder.path()).contains("others may write in it"), "{}", told(folder.path()));
-    // Even root can't create folders here.
+    // Not even root can create folders in `/proc/self`.
     assert!(told(Path::new("/proc/self")).contains("/proc/self/langs: "));
 }

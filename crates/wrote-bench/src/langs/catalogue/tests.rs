@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// A language that runs wherever there is a shell.
+/// A language that can be run wherever there is a shell.
 const SHELL: &str = "name = 'Shell'\nway = 'printf'\ninstall = 'apt install dash'\n\
     [[toolchain]]\nversion = ['sh', '-c', 'echo sh 1.0']\nrun = ['sh', '{source}/program.sh']\n";
-/// A language that runs nowhere.
+/// A language that can be run nowhere.
 const NOWHERE: &str = "name = 'Nowhere'\ninstall = 'apt install nowhere'\n\
     [[toolchain]]\nversion = ['no-such-program-anywhere']\nrun = ['no-such-program-anywhere']\n\
     [[variant]]\nid = 'nowhere'\nname = 'Nowhere put'\nway = 'put'\n\
@@ -16,7 +16,7 @@ const NOWHERE: &str = "name = 'Nowhere'\ninstall = 'apt install nowhere'\n\
 const OWN: &str = "name = 'Own'\nway = 'Writer'\ninstall = 'comes with wrote'\n\
     [[toolchain]]\nversion = ['{wrote}', '-c', 'echo wrote 0']\nrun = ['{wrote}']\n";
 
-/// Creates a folder below `parent` with this manifest and a program.
+/// Creates a folder in `parent` with this manifest and a program.
 fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     let path = parent.path().join(id);
     fs::create_dir_all(path.join("lib")).unwrap();
@@ -26,7 +26,7 @@ fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     path
 }
 
-/// Returns a catalogue with three added languages.
+/// Returns a catalogue of three added languages.
 fn three(parent: &TempDir) -> Catalogue {
     let of = |id, manifest| read_added(&folder(parent, id, manifest)).unwrap();
     Catalogue { entries: vec![of("shell", SHELL), of("nowhere", NOWHERE), of("own", OWN)] }
@@ -101,7 +101,7 @@ fn links_and_pipes_are_refused_and_not_followed() {
     rustix::fs::mknodat(rustix::fs::CWD, piped.join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
         .unwrap();
     assert!(refused(&piped).contains("pipe: is not a regular file"));
-    // A link may name the folder.
+    // A symbolic link may stand for the folder.
     let link = parent.path().join("link");
     symlink(folder(&parent, "shell", SHELL), &link).unwrap();
     assert_eq!(catalogue(&[link]).unwrap().ids().last().unwrap(), "shell");
@@ -114,7 +114,7 @@ fn a_folder_too_large_for_a_language_is_refused() {
     let file = fs::File::create(large.join("large")).unwrap();
     file.set_len((4 << 20) + 1).unwrap();
     assert!(refused(&large).ends_with("holds more than 4 MiB: is it the folder of a language?"));
-    // Both together.
+    // Together, the two files exceed the limit.
     file.set_len(3 << 20).unwrap();
     fs::File::create(large.join("lib/second")).unwrap().set_len(1 << 20).unwrap();
     assert!(refused(&large).contains("more than 4 MiB"));
@@ -130,7 +130,7 @@ fn an_id_can_be_taken_once() {
         let told = format!("there is a language {id:?} already: give it another id");
         assert!(error.ends_with(&told), "{error}");
     }
-    // The rows of the drive have that name.
+    // This is the name of the drive's rows.
     let error = catalogue(&[folder(&other, "drive", SHELL)]).unwrap_err().to_string();
     assert!(error.ends_with("there is a row \"drive\" already: give it another id"), "{error}");
     let variant = folder(&other, "third", NOWHERE);

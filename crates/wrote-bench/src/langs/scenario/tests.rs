@@ -1,4 +1,4 @@
-//! Tests of the plan: rows, room, bytes and time, without a program.
+//! Tests of the plan: its rows, space, bytes and time, without running a program.
 
 use super::*;
 use crate::langs::catalogue::catalogue;
@@ -8,7 +8,7 @@ use wrote_jobs::sample::place;
 
 const GIB: u64 = 1 << 30;
 
-/// Returns the plan of a request by the first `programs` languages without variants.
+/// Returns the plan of a request for the first `programs` languages without variants.
 fn planned(request: &Request, programs: usize, target: &Target) -> Result<Plan<'static>, Error> {
     Ok(made(request, programs, target)?.plan(target))
 }
@@ -50,7 +50,7 @@ fn the_rows_are_the_drives_and_each_programs_in_each_workload() {
     assert_eq!(rows.len(), 2 + 2 + 8, "{rows:?}");
     let names: Vec<&str> = rows.iter().map(|spec| spec.row.name.as_str()).collect();
     assert_eq!(names[..2], ["langs/bytes-write/drive", "langs/bytes-write/c"]);
-    // M3: only synced bytes survive more than a crash of their process, and none of a read.
+    // M3: only synced bytes survive more than a crash of their process. Reads survive nothing.
     let survives = |name: &str| {
         let spec = rows.iter().find(|spec| spec.row.name == format!("langs/{name}"));
         spec.expect("it is a row").row.survives
@@ -84,7 +84,7 @@ fn the_announced_bytes_are_at_least_those_that_all_programs_write() {
     memory.in_memory = true;
     let rows = planned(&asked, 2, &memory).unwrap();
     assert_eq!(rows.runs_total(), 2 * 3 * 2);
-    // Each writes in three runs and its trials, and the file that both read is made.
+    // Each program writes in three runs and in its trials, and the file that both read is created.
     let most = rows.written_bytes_max();
     let bounds = (2 * (3 + 1) + 1) << 20..=(2 * (3 + 2) + 3) << 20;
     assert!(bounds.contains(&most), "{most}");

@@ -1,4 +1,4 @@
-//! Every way either writes what was sent, or is reported not to, and leaves no files.
+//! Every method either writes what was sent, or is reported not to, and leaves no files.
 
 use super::*;
 use crate::sample::{Asked, entries};
@@ -24,7 +24,7 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     }
 }
 
-/// Measures a way twice, and checks that its folder is empty.
+/// Measures a method, and checks that it leaves no files.
 fn row(request: &Asked) -> Row {
     let scratch = Scratch::make(&request.path).unwrap();
     let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
@@ -115,8 +115,8 @@ fn losses_by_ten_handles_are_counted() {
     let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     let records = row.runs[0].records.unwrap();
     assert_eq!((records.sent, records.whole + records.lost), (MESSAGES, MESSAGES));
-    // Each of the ten starts at the file's beginning. The file is as long as the messages only if a
-    // single one received them all.
+    // Each of the ten writers starts at the beginning of the file. The file is as long as the
+    // messages only if a single writer received all of them.
     let len = entries(scratch.path())[0].metadata().unwrap().len();
     assert_eq!(records.lost > 0, len < row.runs[0].bytes, "{records:?}");
     assert_eq!(row.has_all_records(), len == row.runs[0].bytes, "{records:?}");

@@ -25,7 +25,7 @@ pub(crate) fn answers(evidence: &Evidence) -> Vec<Answer> {
     answers.into_iter().flatten().collect()
 }
 
-/// Returns the answer for writes that go on after a burst is used up, if the run found a burst.
+/// Returns the answer for writes that continue after a burst is used up, if the run found a burst.
 /// Without one, even a run of a minute is too short to find the lasting rate.
 fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
     let burst = evidence.burst?;

@@ -208,7 +208,7 @@ impl Amounts {
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory)
     }
 
-    /// Returns the slice with which all runs fill the requested time.
+    /// Returns the slice that makes all runs fill the requested time.
     fn slice_within(&self, within: Duration, speed: Option<&Calibration>) -> Duration {
         let rows = self.ways.len().max(1) as u32;
         let slices: u32 = self.ways.iter().map(|way| self.slices(way.workload)).sum();
@@ -248,7 +248,7 @@ impl Amounts {
             0 => bytes,
             _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        // The files are the one that is being written and those that are overwritten.
+        // These are the file being written and the overwritten files.
         let files = 1 + self.overwritten().count() as u64;
         let least = self.least_bytes(Workload::Stream).max(1 << 20);
         let room = (target::room_bytes(call.target) / files).max(least);

@@ -1,4 +1,4 @@
-//! The table of ways, and their runs on the disk with the sources.
+//! The table of methods, and their runs on the disk that holds the sources.
 
 use super::*;
 use fixtures::folder;
@@ -30,7 +30,7 @@ fn the_rows_climb_from_the_least_safe_to_the_safest() {
     }
 }
 
-/// Returns a way with 64 direct writes in flight per thread, and a flush at the end.
+/// Returns a method with direct writes through io_uring, and a flush at the end.
 fn way(blocks: Blocks) -> Way {
     let named = |way: &&Way| way.name == "small/direct-io_uring-fdatasync-at-end";
     Way { blocks, ..*WAYS.iter().find(named).unwrap() }

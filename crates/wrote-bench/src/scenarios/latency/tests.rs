@@ -1,4 +1,4 @@
-//! Every way leaves the right bytes and nothing else, and states what they survive.
+//! Every method leaves the right bytes and no other files, and states what the bytes survive.
 
 mod cut;
 
@@ -29,7 +29,7 @@ fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
     }
 }
 
-/// Returns every way with every file state.
+/// Returns every method for every state of the file.
 fn all() -> impl Iterator<Item = SaveRow> {
     rows(&[SIZE_BYTES])
 }
@@ -78,7 +78,7 @@ fn the_files_that_are_kept_have_the_texts_of_the_last_run() {
         let (count, texts_each) = match (row.state, row.way.kind.grows(row.state)) {
             (State::New, _) => (3, 1),
             (State::Existing, false) => (1, 1),
-            // The previous text, and the three new ones.
+            // The previous text and the three new ones.
             (State::Existing, true) => (1, 4),
         };
         assert_eq!(texts.len(), count, "{}", row.name());
@@ -106,7 +106,7 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
         let (all, each) = (row.latency_ns.unwrap(), row.runs.iter().map(|run| run.latency_ns));
         assert_eq!(each.map(|of| of.unwrap().count).collect::<Vec<_>>(), [4, 3]);
         assert!(all.count == 7 && all.min > 0 && all.total >= all.max, "{}: {all:?}", row.name);
-        // Sequential, so together they take no longer than the runs.
+        // The saves follow each other, so together they take no longer than the run.
         let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
         assert!(all.mean * 7.0 <= elapsed_s * 1e9 * 1.001, "{}: {all:?}", row.name);
         assert_eq!(row.survives, Some(saved.survives(&target)));
@@ -132,7 +132,7 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
     let slow = row(20, 4);
     assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
     assert_eq!(slow.settings.effective.rate_iops, Some(20.0));
-    // All are due at once, so each waits for those before it.
+    // All saves are due at once, so each waits for the earlier ones.
     let late = row(u32::MAX, 200);
     let (latency, elapsed_s) = (late.latency_ns.unwrap(), late.runs[0].elapsed_s);
     assert!(latency.mean * 200.0 > 2.0 * elapsed_s * 1e9, "{latency:?} in {elapsed_s} s");
@@ -172,8 +172,8 @@ fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
     }
 }
 
-/// The level that each way survives on a disk whose flushes reach the device, and the states it may
-/// leave: for a new file, and for an existing one.
+/// For each method, the event that a save survives on a disk whose flushes reach the device, and
+/// the state that a crash may leave: for a new file, and for an existing one.
 const PROMISES: [(Kind, [(Survives, CrashLeaves); 2]); 9] = {
     use CrashLeaves::{Empty, OldAndPart, OldOrNew, Torn};
     const CACHED: Survives = Survives::ProcessCrash;
@@ -202,7 +202,7 @@ fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
     }
 }
 
-/// Records every call that it receives.
+/// An observer that records the calls that it receives.
 #[derive(Default)]
 struct Told {
     left: Vec<Duration>,
@@ -224,11 +224,11 @@ fn a_slow_rate_takes_long_and_the_progress_says_so() {
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
     let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
-    // One save of each row, due at once.
+    // Each row has one save, which is due at once.
     let request = Asked { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
     let mut told = Told::default();
     request.observed(&mut told, &scratch, &stop, false).unwrap();
-    // Nine rows of 700 seconds each, by the rate.
+    // By the rate, there are nine rows of 700 seconds each.
     assert_eq!(told.left.len(), 9);
     for (left, runs) in told.left.iter().zip((1..=9).rev()) {
         assert!((600 * runs..800 * runs).contains(&left.as_secs()), "{:?}", told.left);

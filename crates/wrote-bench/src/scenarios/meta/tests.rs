@@ -1,4 +1,4 @@
-//! The whole scenario on this machine's disk.
+//! The whole scenario, on this machine's disk.
 
 use super::plan::{FILES_MAX, Files};
 use super::{Kind, NAME, WAYS};
@@ -146,7 +146,7 @@ fn a_run_has_the_files_that_are_made_written_and_removed_in_its_time() {
     };
     let [fast, slow, disk] = [of([20, 20, 20]), of([20, 200, 80]), of([20, 12_000, 40])];
     assert_eq!([fast.0, slow.0, disk.0], [FILES_MAX, 1000, 50]);
-    // Two folders stay, and in each round two are filled and emptied.
+    // Two folders persist, and in each round two more are filled and emptied.
     assert!((2.0..6.0).contains(&fast.1) && (5.0..9.0).contains(&slow.1), "{fast:?} {slow:?}");
     assert!((9.0..13.0).contains(&disk.1), "{disk:?}");
 }
@@ -200,13 +200,13 @@ fn files_have_their_first_names_again_and_are_kept_where_that_is_asked() {
 fn a_measurement_that_is_stopped_leaves_no_folder() {
     // W7
     let folder = fixtures::folder();
-    // An amount is measured in any time.
+    // A fixed amount is measured however long it takes.
     let meta_files = Some(50);
     let request =
         Asked { only: vec![NAME.into()], meta_files, ..Asked::new(folder.path().to_owned()) };
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
-    /// Stops in the middle of the second round's rows.
+    /// Requests a stop in the middle of the rows of the second round.
     struct AfterTwenty<'a>(&'a Stop);
     impl crate::progress::Observer for AfterTwenty<'_> {
         fn progress(&mut self, progress: &crate::progress::Progress) {

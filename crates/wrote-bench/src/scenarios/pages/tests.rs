@@ -24,7 +24,7 @@ fn all_ways_sizes_and_clients_are_rows_which_end_within_a_minute_and_the_bytes_a
     assert!(names.contains("pages/doublewrite-16k-16"));
     assert!(plan.time(Some(&Calibration::UNKNOWN)) < Duration::from_secs(60));
     assert!(plan.written_bytes_max() <= 10_000_000_000 && plan.space_bytes < 400 << 20);
-    // Of all sizes the most common one is the last to be left out.
+    // Of all page sizes, the most common one is the last to be left out.
     let first = plan.rows.iter().min_by_key(|spec| spec.importance).unwrap();
     assert!(first.row.name.contains("-16k-"));
     assert!(planned(&asked(&[])).is_empty());
@@ -80,7 +80,7 @@ fn a_page_counts_once_and_atomic_ones_are_measured_or_left_out_with_the_reason()
     assert_eq!(fixtures::names(scratch.path()), ["lock"], "no file is left");
 }
 
-/// Returns a row of pages per second.
+/// Returns a row with this number of pages per second.
 fn measured(name: &str, per_s: f64) -> Row {
     let rates = [0.99, 1.0, 1.01].map(|share| share * per_s * 16384.0);
     let mut row = row(name, "power-loss", &rates);
@@ -90,7 +90,7 @@ fn measured(name: &str, per_s: f64) -> Row {
     row
 }
 
-/// Returns the answer of these rows of one client.
+/// Returns the parts of the answer that follows from these rows with one client.
 fn told(rows: &[(&str, f64)], left_out: &[(String, String)]) -> [String; 3] {
     let name = |way: &str| format!("pages/{way}-16k-1");
     let rows: Vec<Row> = rows.iter().map(|(way, per_s)| measured(&name(way), *per_s)).collect();
@@ -130,7 +130,7 @@ fn the_answer_names_the_fastest_that_is_never_torn_and_what_it_costs() {
 fn no_winner_is_named_where_intervals_touch_and_no_page_is_safe_where_all_may_be_torn() {
     let rows = [("plain", 1000.0), ("doublewrite", 1001.0), ("new-place", 1003.0)];
     let level = told(&rows, &[]);
-    // The simplest of those without a difference.
+    // This is the simplest of the methods between which no difference was found.
     assert_eq!(level[1], "double write");
     assert_eq!(
         level[2],

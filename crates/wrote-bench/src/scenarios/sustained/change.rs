@@ -104,8 +104,7 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// Returns the change with the smallest difference between its levels, of those that fail the
-    /// tests.
+    /// Returns the change that fails the tests and has the smallest difference between its levels.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())
@@ -184,10 +183,10 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
 
 /// Returns the long-run variance. The mean of `n` values has about this variance, divided by `n`.
 ///
-/// The variance is that of a first-order autoregression, which is estimated from the medians of the
-/// differences between values one apart and two apart. A few changes of level or spikes do not
-/// affect these medians (Chakar, Lebarbier, Lévy-Leduc, Robin: A robust approach for estimating
-/// change-points in the mean of an AR(1) process, Bernoulli 23, 2017).
+/// It assumes a first-order autoregression, which is estimated from the medians of the differences
+/// between values one apart and two apart. A few changes of level or spikes do not affect these
+/// medians (Chakar, Lebarbier, Lévy-Leduc, Robin: A robust approach for estimating change-points in
+/// the mean of an AR(1) process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     let differences = |apart: usize| {
         let pairs = values.iter().zip(values.iter().skip(apart));

@@ -181,7 +181,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// Returns the verdict on whether a run reached a steady state; `None` if it has too few samples.
 ///
-/// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
+/// The rule comes from SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
 /// State Verification"). Rounds that start before `from_s` are ignored, because in SNIA's procedure
 /// the device has used up its burst before the first round.
 pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyState> {

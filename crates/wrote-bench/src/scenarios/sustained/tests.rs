@@ -1,11 +1,11 @@
-//! Changes in synthetic series: where they are detected, and how often falsely.
+//! Changes in synthetic series: whether they are detected, and how often falsely.
 
 use super::change::changes;
 use super::made_up::{Noise, samples, step};
 use wrote_result::document::Change;
 
 const GB_PER_S: f64 = 1e9;
-/// The number of series of each kind.
+/// The number of series for each kind.
 const SEEDS: u64 = 20;
 
 fn found(seed: u64, noise: Noise, throughputs: &[(usize, f64)]) -> Vec<Change> {
@@ -43,10 +43,10 @@ fn shapes(count: usize) -> [(&'static str, Vec<f64>); 4] {
     let of = |shape: &dyn Fn(usize) -> f64| (0..count).map(shape).collect::<Vec<f64>>();
     [
         ("level", of(&|_| 21.0)),
-        // A fifth slower at the end than at the start.
+        // The end is a fifth slower than the start.
         ("drift", of(&|at| 21.0 - 0.22 * part(at))),
         ("halved slowly", of(&|at| 21.0 - 0.7 * part(at))),
-        // Garbage collection at times: a fifth of the throughput for a while.
+        // Garbage collection now and then: a fifth of the throughput for a while.
         ("dips", of(&|at| if at % 50 < 5 { 19.4 } else { 21.0 })),
     ]
 }
@@ -55,8 +55,8 @@ fn near(found: f64, truth: f64, share: f64) -> bool {
     (found / truth - 1.0).abs() <= share
 }
 
-/// Returns whether exactly one change was found, within 5 % of this position; and for symmetric
-/// noise, between these rates within 10 %.
+/// Returns whether exactly one change was found, within 5 % of this position, and, if rates are
+/// given, between these rates within 10 %.
 fn is_cliff(changes: &[Change], at: usize, rates: Option<(f64, f64)>) -> bool {
     let [change] = changes else { return false };
     near(change.at_bytes as f64, at as f64 * 1e6, 0.05)
@@ -94,7 +94,8 @@ fn a_cliff_to_a_tenth_is_found_where_it_is_with_both_rates() {
             for seed in 0..SEEDS / 2 {
                 let rates = (2.0 * GB_PER_S, 0.2 * GB_PER_S);
                 let changes = found(seed, noise, &[(before, rates.0), (after, rates.1)]);
-                // If the noise has a long tail to one side, bytes over time differ from the level.
+                // If the noise has a long tail on one side, the bytes over time differ from the
+                // level.
                 let rates = (name == "white" || name == "steady").then_some(rates);
                 assert!(is_cliff(&changes, before, rates), "{name} {before} {after}: {changes:?}");
             }

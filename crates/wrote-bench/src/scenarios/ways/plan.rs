@@ -110,7 +110,7 @@ fn sizes(ways: &[&Way], runs: u32, largest_bytes: u64, bytes_per_s: f64) -> Size
     Sizes::of_file(wanted / unit * unit)
 }
 
-/// Returns the size of each file with which all runs and the source together write `bytes`.
+/// Returns the size of each file that makes all runs and the source together write `bytes`.
 fn file_bytes_of(bytes: u64, ways: &[&Way], runs: u32) -> u64 {
     let count = |workload: &str| ways.iter().filter(|way| way.workload == workload).count() as u64;
     // Below its maximum size, a file of chunks is as long as any other file.

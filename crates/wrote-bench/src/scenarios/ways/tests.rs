@@ -1,4 +1,4 @@
-//! Every way leaves the right bytes and nothing else, and describes itself correctly.
+//! Every method leaves the right bytes and no other files, and describes itself correctly.
 
 use super::*;
 use crate::sample::{Asked, entries};
@@ -10,7 +10,7 @@ use std::path::Path;
 use wrote_result::Stop;
 use wrote_result::document::Row;
 
-/// Not a multiple of the largest chunk.
+/// The size is not a multiple of the largest chunk.
 const SIZE_BYTES: u64 = 11 * MIB;
 
 fn request(folder: &Path, only: &str, runs: u32) -> Asked {
@@ -23,7 +23,7 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
 }
 
 /// Measures a row once, and returns it with its output and its source; `None` if it can't be
-/// measured here.
+/// measured on this machine.
 fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();

@@ -1,5 +1,5 @@
-//! The comparison of languages as a whole, from a request to a valid document: good and bad
-//! programs side by side. A bad one fails alone.
+//! The comparison of languages as a whole, from a request to a valid document, with good and bad
+//! programs side by side. A bad program fails alone.
 
 use crate::sample::are_taken;
 use fixtures::{folder, names};
@@ -12,11 +12,11 @@ use wrote_bench::{Announcement, Observer, Progress};
 use wrote_result::document::{Document, Row, Source, State, Survives, View};
 use wrote_result::{Error, Stop, schema};
 
-/// Longer than any terminating program here runs on the busiest machine.
+/// Longer than any of the terminating programs of these tests runs on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
-/// A well-behaved program, which writes `SIZE` of the task's bytes. A misbehaving one acts before
-/// it, or sets one of these variables.
+/// A well-behaved program, which writes `SIZE` of the task's bytes. A misbehaving program does
+/// something before or after this script, or sets one of its variables.
 const HONEST: &str = r#"
 letters() { yes abcdefghijklmnopqrstuvwxyz | tr -d '\n' | head -c "$1"; }
 lines() { yes "$(letters $(($1 - 1)))" | head -n "$2"; }
@@ -58,7 +58,7 @@ impl Observer for Told {
     }
 }
 
-/// Returns a folder in memory, where there is a file system of that kind (shm_overview(7)).
+/// Returns a folder in a file system in memory, if there is one (shm_overview(7)).
 fn memory() -> Option<TempDir> {
     TempDir::with_prefix_in("wrote-test-", "/dev/shm").ok()
 }
@@ -71,8 +71,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Makes a lab that writes in memory if possible. Faults are the same there, and no drive is
-    /// measured.
+    /// Returns a lab that writes to memory if possible. Faults are the same as on a disk, and no
+    /// drive is measured.
     fn new(kind: Kind) -> Lab {
         Lab::writing_in(memory().unwrap_or_else(folder), kind)
     }
@@ -112,7 +112,7 @@ impl Lab {
         self
     }
 
-    /// Adds a program that runs `first`, the well-behaved program, and `last`, and then prints its
+    /// Adds a program that runs `first`, the well-behaved program and `last`, and then prints its
     /// report.
     fn with(self, id: &str, first: &str, last: &str) -> Lab {
         let files = self.home.path().display().to_string();
@@ -125,7 +125,8 @@ impl Lab {
         self.with(id, "", "")
     }
 
-    /// Adds a word to a file each time that a program runs, and returns the file.
+    /// Returns the path of a file, and a command that appends `word` to it each time a program
+    /// runs.
     fn tell(&self, word: &str) -> (PathBuf, String) {
         let path = self.home.path().join("told");
         let tells = format!("echo {word} >> {}", path.display());
@@ -138,7 +139,7 @@ impl Lab {
         (measured, told)
     }
 
-    /// Returns the result, after checking that the folder is empty.
+    /// Returns the result, and checks that the folder is empty.
     fn document(&self) -> Document {
         let (measured, told) = self.told();
         assert_eq!(names(self.target.path()), [""; 0], "{:?}", told.notes);
@@ -146,7 +147,7 @@ impl Lab {
     }
 }
 
-/// Returns the rows of the programs, without the drive's.
+/// Returns the rows of the programs, without the rows of the drive.
 fn rows(document: &Document) -> Vec<&Row> {
     let rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     rows.filter(|row| row.short_name() != "drive").collect()
@@ -165,8 +166,8 @@ fn failures(document: &Document) -> Vec<String> {
     all.map(told).map(|told| told.trim_start_matches("langs/").to_owned()).collect()
 }
 
-/// Returns the failures of a program that runs `first` and `last` around the well-behaved one.
-/// Well-behaved programs that run with it must have a row in every workload.
+/// Returns the failures of a program that runs `first` before and `last` after the well-behaved
+/// script. Well-behaved programs that run along with it must have a row in every workload.
 fn rogue(kind: Kind, first: &str, last: &str) -> Vec<String> {
     of_rogue(&Lab::new(kind).honest("before").with("rogue", first, last).honest("after"))
 }
@@ -259,7 +260,7 @@ fn the_line_that_installs_is_named_if_no_requested_language_is_there() {
     assert_eq!(names(lab.target.path()), [""; 0]);
 }
 
-/// A program that appends lines, pausing `$pause` seconds per 10,000.
+/// A program that appends lines, and pauses `$pause` seconds for every 10,000 lines.
 const PACED: &str = r#"
 line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
 began=$(date +%s%N)
@@ -277,7 +278,7 @@ fn without_a_fixed_number_each_program_moves_what_fits_into_its_slice() {
     lab.request.runs = 1;
     let document = lab.document();
     if document.findings.iter().any(|finding| finding.id == "left-out") {
-        // The machine was too busy for both.
+        // The machine was too busy for both programs.
         return;
     }
     let lines = |id: &str| row(&document, &format!("lines/{id}")).bytes_per_run / 64;
@@ -287,7 +288,7 @@ fn without_a_fixed_number_each_program_moves_what_fits_into_its_slice() {
 #[test]
 fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
     let mut lab = Lab::new(Kind::Bytes);
-    // Other programs must not exceed it on a busy machine.
+    // The other programs must not exceed the time limit on a busy machine.
     lab.request.timeout = Duration::from_secs(8);
     let hangs = "test $1 = bytes-read && while :; do sleep 1; done";
     let lab = lab.honest("before").with("rogue", hangs, "").honest("after");
@@ -311,7 +312,7 @@ fn a_short_file_is_found_whatever_the_program_says_of_it() {
 
 #[test]
 fn earlier_figures_stand_if_no_file_can_be_made_any_more() {
-    // The trial comes first.
+    // The trial comes first, so only a later run removes the folder.
     let away =
         "test $1 = bytes-read && { test -e \"$F/tried\" && rm -r \"${2%/*}\"; : > \"$F/tried\"; }";
     let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
@@ -357,7 +358,7 @@ fn one_that_fails_later_is_not_run_again_in_that_workload_and_has_no_row() {
     assert_eq!(of_rogue(&lab).len(), 1);
     let told = fs::read_to_string(path).unwrap();
     let count = |task: &str| told.lines().filter(|line| *line == task).count();
-    // A trial, and the first run; the other workload has a trial and three runs.
+    // The failing workload has a trial and one run; the other has a trial and three runs.
     assert_eq!((count("bytes-write"), count("bytes-read")), (2, 4), "{told}");
 }
 
@@ -373,7 +374,7 @@ fn programs_run_in_turn_and_every_second_round_backwards() {
     }
     lab.document();
     let told = fs::read_to_string(&path).unwrap();
-    // Each has a trial before the first round.
+    // Each program has a trial before the first round.
     assert_eq!(told.split_whitespace().collect::<String>(), "xyzxyzzyxxyz");
 }
 
@@ -393,7 +394,7 @@ fn reads_that_cannot_be_cold_are_left_out_and_it_is_told() {
     assert!(failures[0].starts_with("bytes-read-cold/one: "), "{failures:?}");
 }
 
-/// Runs a program that leaves a file `theirs`, and returns the result and its path.
+/// Runs a program that leaves a file `theirs`, and returns the result and the path of that file.
 fn littered(otherwise: &str) -> (Document, PathBuf) {
     let lab = Lab::new(Kind::Lines).with("litter", "", otherwise).honest("honest");
     let (document, told) = lab.told();
@@ -415,7 +416,7 @@ fn littered(otherwise: &str) -> (Document, PathBuf) {
 fn files_that_a_program_makes_beside_its_own_are_left_and_told() {
     // W7
     let (document, _) = littered("echo theirs > \"${2%/*}/theirs\"");
-    // It wrote its own file correctly.
+    // The program wrote its own file correctly.
     row(&document, "lines/litter");
 }
 

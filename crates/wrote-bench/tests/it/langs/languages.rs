@@ -7,7 +7,7 @@ use wrote_bench::langs::{Request, catalogue, langs};
 use wrote_result::document::State;
 use wrote_result::{Error, Stop};
 
-/// The languages of the original comparison, and ours.
+/// The languages of the original comparison, and `wrote`.
 const IDS: [&str; 13] = [
     "c",
     "cpp",
@@ -45,7 +45,7 @@ fn every_language_is_told_whether_it_is_there_or_not_and_wrote_only_where_it_is_
     }
 }
 
-/// Returns a request for the well-behaved sh language in `folder`.
+/// Returns a request for the well-behaved language of shell scripts in `folder`.
 fn request(folder: &tempfile::TempDir) -> Request {
     let language = folder.path().join("honest");
     std::fs::create_dir(&language).unwrap();

@@ -1,5 +1,5 @@
-//! The programs of `langs/`, each built by its manifest and run directly, to test failures that a
-//! good run of `wrote langs` never shows.
+//! The programs of `langs/`, each built as its manifest says and run directly, to test failures
+//! that do not occur in a good run of `wrote langs`.
 
 use fixtures::{folder, skip};
 use serde_json::Value;
@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-/// Every installed language: its program, or its compiler's message. `wrote` is included if it is
-/// built.
+/// The program of every installed language, or the message of its compiler; without `wrote`.
 static BUILT: LazyLock<Vec<Result<Program, String>>> = LazyLock::new(|| {
     let languages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../langs");
     let mut folders: Vec<PathBuf> =
@@ -30,7 +29,7 @@ struct Program {
 }
 
 impl Program {
-    /// `None` where the language is not installed.
+    /// Builds the program in `source`; `None` if the language is not installed.
     fn build(source: &Path) -> Option<Result<Program, String>> {
         let id = source.file_name().unwrap().to_str().unwrap().to_owned();
         let text = fs::read_to_string(source.join("manifest.toml")).unwrap();
@@ -51,8 +50,8 @@ impl Program {
         };
         let how = words("build");
         if !how.is_empty() {
-            // A compiler may treat the contents of its working folder as source (scalac: `/sys` as
-            // a package).
+            // A compiler may treat the contents of its working folder as source (scalac treats
+            // `/sys` as a package).
             let built = command(&how).current_dir(&build).output().unwrap();
             if !built.status.success() {
                 return Some(Err(format!("{id}: {built:?}")));
@@ -75,7 +74,7 @@ impl Program {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{about}: {error}"))
     }
 
-    /// Asserts that a call fails with a code and a message, and without a report.
+    /// Asserts that a call fails with an exit code and a message, and without a report.
     fn fails(&self, task: &str, path: &Path, more: &[&str]) {
         let output = self.call(task, path, more);
         let about = format!("{} {task} {} {more:?}: {output:?}", self.id, path.display());
@@ -95,7 +94,7 @@ fn is_there(toolchain: &toml::Value) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Creates a command whose program is searched like in `wrote langs`.
+/// Returns a command whose program is searched for as in `wrote langs`.
 fn command(words: &[String]) -> Command {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     if let Some(home) = std::env::home_dir() {
@@ -118,7 +117,7 @@ fn a_file_is_read_to_its_end_whatever_length_was_told() {
     let folder = folder();
     for program in programs() {
         let path = folder.path().join(format!("{} é", program.id));
-        // With a signed type, byte 255 looks like the end of the file.
+        // If a program used a signed type, byte 255 would look like the end of the file.
         for content in [&[255; 100_000][..], &[0, 255, 10, 13, 26], &[]] {
             fs::write(&path, content).unwrap();
             let answer = program.answer("bytes-read", &path, &["7", "2"]);
@@ -153,10 +152,11 @@ fn a_file_is_written_anew_and_appended_to_as_often_as_asked() {
 #[test]
 fn a_full_disk_ends_a_program_with_an_error() {
     for program in programs() {
-        // Writes to it fail like on a full disk (`full(4)`).
+        // Writes to this device fail as on a full disk (`full(4)`).
         let full = Path::new("/dev/full");
         for task in ["save", "save-sync", "lines"] {
-            // Less than any buffer, so that the last flush writes it; and more.
+            // These bytes are fewer than any buffer holds, so only the last flush writes them.
+            // Later calls write more.
             program.fails(task, full, &["100", "1"]);
         }
         program.fails("bytes-write", full, &["100", "1"]);

@@ -1,4 +1,4 @@
-//! Files after power loss: copies a file system's image at some moment and mounts the copy.
+//! Files after a power loss: copies the image of a file system at some moment, and mounts the copy.
 
 use super::*;
 use crate::scenarios::latency::rounds::sync_folder;
@@ -9,7 +9,7 @@ const IMAGE_BYTES: u64 = 32 << 20;
 const OLD: &[u8] = &[b'o'; 5000];
 const NEW: &[u8] = &[b'n'; 5000];
 
-/// An ext4 whose old text has reached the device.
+/// An ext4 file system whose old text has reached the device.
 struct Disk {
     image: PathBuf,
     mounted: Mounted,
@@ -38,20 +38,21 @@ impl Disk {
         save(kind, state, place, NEW).unwrap();
     }
 
-    /// Flushes another file, which commits the journal including its records of our file.
+    /// Flushes another file. This commits the journal, including its records of our file.
     fn commit(&self) {
         fs::write(self.mounted.path().join("other"), "theirs").unwrap();
         File::open(self.mounted.path().join("other")).unwrap().sync_all().unwrap();
     }
 
-    /// Returns the file as after a power loss now; `None` if it does not exist.
+    /// Returns the file as a power loss at this moment would leave it; `None` if it does not exist.
     fn cut(&self) -> Result<Option<Vec<u8>>, String> {
         let after = Mounted::found("ext4", Loop::copy(&self.image)?)?;
         Ok(fs::read(after.path().join("file")).ok())
     }
 }
 
-/// Cuts the power after `work`, up to ten times, until `is_shown` accepts the file.
+/// Cuts the power after `work`, up to ten times, until `is_shown` accepts the file that is left.
+/// Returns whether it did.
 fn is_seen(
     state: State,
     work: impl Fn(&Disk),
@@ -89,7 +90,7 @@ fn a_text_saved_for_a_power_loss_is_there_after_one() {
 #[test]
 fn fs_write_can_leave_an_empty_file_where_there_was_a_text_and_a_rename_can_not() {
     let is_empty = |found: Option<&[u8]>| found == Some(b"");
-    // `std::fs::write` truncates the file first; then another flush comes.
+    // `std::fs::write` truncates the file first. Before it writes the text, another flush occurs.
     let cut_first = |disk: &Disk| {
         let _file = File::create(disk.path()).unwrap();
         disk.commit();
