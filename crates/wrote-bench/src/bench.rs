@@ -28,7 +28,7 @@ use wrote_result::{Error, Stop, units};
 /// The maximum block size at which the data generator is measured.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
-/// A benchmark that ends before this share of its planned time has ended early.
+/// The share of the planned time before which the end of a benchmark is early.
 const EARLY_SHARE: f64 = 0.9;
 
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.

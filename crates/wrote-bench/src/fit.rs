@@ -23,7 +23,7 @@ use wrote_result::{Error, Stop};
 /// A request to test whether a disk suits programs.
 #[derive(Clone, Debug)]
 pub struct FitRequest {
-    /// The programs to test the disk for.
+    /// The programs for which the disk is tested.
     pub programs: Vec<Program>,
     /// The folder in which runs create their folders.
     pub path: PathBuf,
@@ -36,7 +36,7 @@ pub struct FitRequest {
     /// The time to write at the start to use up the drive's cache and a volume's credit. Each run
     /// is then preceded by more such writes.
     pub sustained: Option<Duration>,
-    /// The background loads to test the disk under.
+    /// The background loads under which the disk is tested.
     pub neighbours: Vec<Neighbour>,
     /// The folder for the files of the background load; `path` if `None`.
     pub neighbour_path: Option<PathBuf>,

@@ -29,7 +29,7 @@ const FIRST_RUNS_MIN: usize = 3;
 const LASTS_NS_MIN: u64 = 100_000_000;
 /// The time slice in which the kernel throttles control groups.
 const SLICE_S: f64 = 0.1;
-/// A stream under a limit writes between these multiples of the limit, not counting the burst.
+/// The multiples of a limit between which a stream under the limit writes, not counting the burst.
 const NEAR: [f64; 2] = [0.7, 1.25];
 /// The maximum number of bytes that may be written and discarded before each run.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;

@@ -97,8 +97,8 @@ fn of(examination: &Examination, state: State) -> Vec<&Check> {
     examination.checks.iter().filter(|check| check.state == state).collect()
 }
 
-/// Returns the number of checks with each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20
-/// fine`.
+/// Returns the number of checks with each outcome:
+/// `1 risk, 3 pieces of advice, 0 unknown, 20 fine`.
 pub fn summary(examination: &Examination) -> String {
     let count = |state| of(examination, state).len();
     let counted = |count: usize, one: &str, more: &str| match count {

@@ -100,8 +100,8 @@ pub fn p99(latency: Option<&Latency>) -> String {
     self::latency(latency, Latency::known_p99)
 }
 
-/// Returns the median, and the 99th percentile if there are enough operations: `P50 1.20 ms, P99
-/// 3.40 ms`.
+/// Returns the median, and the 99th percentile if there are enough operations:
+/// `P50 1.20 ms, P99 3.40 ms`.
 pub fn p50_p99(latency: &Latency) -> String {
     let p50 = format!("P50 {}", units::nanoseconds(latency.p50));
     match latency.known_p99() {

@@ -148,8 +148,8 @@ fn conditions(fit: &Fit) -> String {
     parts.into_iter().flatten().join("; ")
 }
 
-/// Lists the programs by their verdicts: `does not suit etcd; suits redis; 3 have no published
-/// rule`.
+/// Lists the programs by their verdicts:
+/// `does not suit etcd; suits redis; 3 have no published rule`.
 fn suited(fits: &[Fit]) -> String {
     let names = |verdict, words: &str| {
         let of = fits.iter().filter(|fit| fit.verdict == Some(verdict));
@@ -473,8 +473,8 @@ fn ratio(rule: &FitRule, beside: &Beside) -> String {
     format!("{} beside {}: {}{told}", named(rule), beside.neighbour, verdict.unwrap_or_default())
 }
 
-/// Returns a ratio with its interval: `18.8 (9.70-29.1) times that`; for a rate that falls, `480
-/// (400-520) times lower than`.
+/// Returns a ratio with its interval: `18.8 (9.70-29.1) times that`; for a rate that falls,
+/// `480 (400-520) times lower than`.
 fn times(ratio: &Interval) -> String {
     let (of, words) = match ratio.ci95_low > 0.0 && ratio.ci95_high < 1.0 {
         true => {

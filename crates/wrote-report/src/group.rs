@@ -108,8 +108,8 @@ impl<'a> Group<'a> {
         self.rows.iter().all(|row| value(row) == first).then_some(first)
     }
 
-    /// Returns the work and its repetition, as far as all rows share them: `512 KiB writes, 1.07 GB
-    /// a run, 3 runs of each`.
+    /// Returns the work and its repetition, as far as all rows share them:
+    /// `512 KiB writes, 1.07 GB a run, 3 runs of each`.
     pub fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
@@ -134,8 +134,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the rate that was requested for all rows: `open loop: 5.00 k/s, poisson; latency
-    /// from when each was due`.
+    /// Returns the rate that was requested for all rows:
+    /// `open loop: 5.00 k/s, poisson; latency from when each was due`.
     fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
@@ -185,8 +185,8 @@ impl<'a> Group<'a> {
         format!("{size}{random}{operations}")
     }
 
-    /// Returns a description of a curve's knee: `the knee: 41.0 k/s (70 % of the closed loop's 58.1
-    /// k/s): P99 310 us`.
+    /// Returns a description of a curve's knee:
+    /// `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
     pub fn knee_line(&self) -> String {
         let row = |knee: &Knee| self.rows.iter().find(|row| row.name == knee.row);
         let Some((knee, row)) = self.knee.and_then(|knee| Some((knee, row(knee)?))) else {
@@ -271,8 +271,8 @@ impl<'a> Group<'a> {
         (!all.is_empty()).then(line)
     }
 
-    /// Returns the cost of a sync in a workload of saves: `fs-write-fsync is 52.1 times slower than
-    /// fs-write (median: 1.20 ms against 23.0 us)`.
+    /// Returns the cost of a sync in a workload of saves:
+    /// `fs-write-fsync is 52.1 times slower than fs-write (median: 1.20 ms against 23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
         let p50 = |row: &Row| latency(row.latency(), |latency| Some(latency.p50));
         let costs = saves::sync_costs(&self.rows);

@@ -36,7 +36,7 @@ impl Tone {
         }
     }
 
-    /// Colours text, if the screen has colours.
+    /// Returns the text in this tone, if the screen has colours.
     pub fn paint(self, text: &str, screen: Screen) -> String {
         let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
         let style = match self {

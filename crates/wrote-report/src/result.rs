@@ -32,8 +32,8 @@ const OTHER_LANGUAGES: &str = "Code in other languages: --lang python, node, go,
 const TORN_LEGEND: &str = "TORN is whether a power loss in the middle of a page's write may leave \
     some of the old page and some of the new one.";
 
-/// Returns the command that created the result: `wrote bench /mnt/data`, `wrote fit etcd
-/// /mnt/data`, `wrote run jobs.fio`.
+/// Returns the command that created the result: `wrote bench /mnt/data`,
+/// `wrote fit etcd /mnt/data`, `wrote run jobs.fio`.
 pub fn title(document: &Document) -> String {
     let path = &document.target.path;
     match document.source {

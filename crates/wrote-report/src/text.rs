@@ -91,7 +91,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Colours text.
+    /// Returns the text in this tone, if the screen has colours.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         tone.paint(text, self.screen)
     }

@@ -98,8 +98,8 @@ fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
 /// was not compared. A check of no rows must not pass.
 ///
 /// A row is slower if its verdict is [`Verdict::Slower`] (its whole 95 % interval is on the slow
-/// side) and its ratio is worse than `1 - share`. For rows at a rate, the P99 must be more than `1
-/// + share` times as long.
+/// side) and its ratio is worse than `1 - share`. For rows at a rate, the P99 must be more than
+/// `1 + share` times as long.
 ///
 /// # Errors
 ///

@@ -78,8 +78,8 @@ pub enum Source {
     Langs,
     /// `wrote run`.
     Run,
-    /// A result in fio's format, which lacks some of our keys: from fio, or from `wrote run
-    /// --format fio-json`.
+    /// A result in fio's format, which lacks some of our keys: from fio, or from
+    /// `wrote run --format fio-json`.
     Fio,
 }
 
@@ -392,8 +392,8 @@ pub fn complete(document: &mut Document) {
     }
 }
 
-/// Returns the source of a document without that key. The versions of other tools, and of `wrote
-/// run --format fio-json`, begin with a word.
+/// Returns the source of a document without that key. The versions of other tools, and of
+/// `wrote run --format fio-json`, begin with a word.
 fn source(document: &Document) -> Source {
     let is_ours = document.wrote.version.starts_with(|first: char| first.is_ascii_digit());
     match document.command.get(1).map(String::as_str) {

@@ -77,8 +77,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns a function that converts the failure of a call at a path: `/data/a: open: Permission
-    /// denied`.
+    /// Returns a function that converts the failure of a call at a path:
+    /// `/data/a: open: Permission denied`.
     pub fn at<E: Display>(path: &Path, call: &str) -> impl Fn(E) -> Error + Copy {
         move |error| Error::Failed(format!("{}: {call}: {error}", path.display()))
     }

@@ -35,7 +35,7 @@ pub struct Trace {
     /// (`--on-disk`).
     #[serde(default)]
     pub on_disk: bool,
-    /// The program's sign that something is saved.
+    /// The kind of event that acknowledges that something is saved.
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
     pub acknowledged_text: Option<String>,
@@ -90,7 +90,7 @@ pub struct CrashTest {
     pub is_limited: bool,
     /// The time that the checks took, in seconds.
     pub elapsed_s: f64,
-    /// The state with the fewest missing changes in which the check fails.
+    /// The state with the fewest missing changes among the states that fail the check.
     pub failed: Option<CrashState>,
 }
 
@@ -195,7 +195,7 @@ impl MoreFiles {
     }
 }
 
-/// A sign to the outside that something is saved.
+/// An event that tells the outside world that something is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ack {

@@ -35,7 +35,7 @@ pub struct Program {
     /// The patterns in which the program writes.
     #[serde(rename = "pattern")]
     pub patterns: Vec<Pattern>,
-    /// The rules for its disk.
+    /// The rules for the program's disk.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
     /// The text of the program's file.

@@ -27,7 +27,7 @@ pub(super) struct Answer {
 
 /// Returns the maximum length of an answer for `table`.
 pub(super) fn bytes_max(table: &Table) -> usize {
-    // A number of nanoseconds has at most 20 digits, plus comma and space.
+    // A number of nanoseconds has at most 20 digits, plus a comma and a space.
     4096 + 24 * usize::try_from(table.timings()).unwrap_or(usize::MAX / 32)
 }
 

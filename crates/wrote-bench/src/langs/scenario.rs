@@ -54,8 +54,8 @@ const TRIAL_GROWTH_MIN: u64 = 4;
 const TRIALS: u64 = 2;
 /// A slice may be exceeded by this part, so that the amount is a round number.
 const EXCESS: f64 = 0.1;
-/// The lengths of the files to read are 1, 2 or 5 times a power of ten. All of them together are
-/// less than this many times as long as the longest file.
+/// An upper bound of the total length of the files to read, in lengths of the longest file. Each
+/// length is 1, 2 or 5 times a power of ten.
 const READ_FILES: u64 = 3;
 /// The number of alternative names for a file, in case a program leaves folders in its place.
 const FILE_NUMBERS: u32 = 1000;

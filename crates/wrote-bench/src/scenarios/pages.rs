@@ -154,7 +154,7 @@ fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     let jobs: Vec<Steps> = pages.iter().map(Page::job).collect();
     let sum = |bytes: fn(&Steps) -> u64| jobs.iter().map(bytes).sum::<u64>();
     let space_bytes = sum(Steps::space_bytes);
-    // There is no option that sets the size of the files.
+    // The requested size is 0, because no option sets the size of the files.
     target::check_room(space_bytes, 0, call.target)?;
     let runs = call.common.runs.unwrap_or(RUNS);
     let share = |within: Duration| within.mul_f64(TIME_PART) / (runs * pages.len() as u32);

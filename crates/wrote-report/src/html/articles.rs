@@ -122,7 +122,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     article.kicker = format!("{program}: what changed from {} to {}?", old.name, new.name);
     article.title = comparison::answer(comparison);
     article.sections = comparison::sections(comparison);
-    // The page shows the warnings of each side with their evidence.
+    // Instead, the page shows the warnings of each side with their evidence.
     article.sections.retain(|section| section.title != WARNINGS);
     // The rows come first.
     article.sections.swap(0, 1);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The keys that always differ, which means nothing.
+/// The keys whose values differ in every comparison and say nothing.
 const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
 /// The minimum difference of the used share that is reported.
 const USED_SHARE_OTHER: f64 = 0.1;

@@ -120,7 +120,7 @@ fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Opt
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The maximum lengthening of a measurement that is recommended, as a factor.
+/// The largest factor that advice recommends for lengthening a measurement.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {

@@ -26,8 +26,9 @@ pub struct Language {
     pub because: Option<String>,
     /// How to install the language, if it is missing: `apt install ruby`.
     pub install: Option<String>,
-    /// The rows in which the program failed, each with the reason in one line: `the file's byte
-    /// 12345 is 7, not 57`, `took longer than 15 min`. The result contains none of these rows.
+    /// The rows in which the program failed, each with the reason in one line:
+    /// `the file's byte 12345 is 7, not 57`, `took longer than 15 min`. The result contains none of
+    /// these rows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, String>,
 }

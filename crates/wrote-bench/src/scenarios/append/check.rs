@@ -12,7 +12,7 @@ pub(super) struct Check {
     records: Records,
 }
 
-/// The messages found that one producer sent.
+/// The messages of one producer that were found.
 #[derive(Clone, Debug)]
 struct Producer {
     count: u64,

@@ -85,8 +85,8 @@ fn standing(evidence: &Evidence, figure: Figure, value: f64) -> Option<Standing>
     yardstick::standing(figure, value, &evidence.host, device)
 }
 
-/// Describes the method briefly, from the effective settings: `O_DIRECT, io_uring x 64, one
-/// fdatasync`.
+/// Describes the method briefly, from the effective settings:
+/// `O_DIRECT, io_uring x 64, one fdatasync`.
 fn how(row: &Row) -> String {
     let settings = settings(row);
     let mut words = vec![if settings.direct { "O_DIRECT" } else { "write()" }.to_owned()];

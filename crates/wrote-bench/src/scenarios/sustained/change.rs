@@ -183,10 +183,10 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
 
 /// Returns the long-run variance. The mean of `n` values has about this variance, divided by `n`.
 ///
-/// It assumes a first-order autoregression, which is estimated from the medians of the differences
-/// between values one apart and two apart. A few changes of level or spikes do not affect these
-/// medians (Chakar, Lebarbier, Lévy-Leduc, Robin: A robust approach for estimating change-points in
-/// the mean of an AR(1) process, Bernoulli 23, 2017).
+/// The estimate assumes a first-order autoregression, which is estimated from the medians of the
+/// differences between values one apart and two apart. A few changes of level or spikes do not
+/// affect these medians (Chakar, Lebarbier, Lévy-Leduc, Robin: A robust approach for estimating
+/// change-points in the mean of an AR(1) process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     let differences = |apart: usize| {
         let pairs = values.iter().zip(values.iter().skip(apart));

@@ -22,7 +22,7 @@ fn total(row: &Row, figure: fn(&Run) -> u64) -> u64 {
 /// Returns the copies that have counters, each with the size of its source and the number of bytes
 /// that the device read.
 fn copies<'a>(evidence: &'a Evidence) -> Vec<(&'a Row, u64, u64)> {
-    // Many small files are read for other reasons.
+    // Rows of small files are left out, because many small files are read for other reasons.
     let counted = |row: &&'a Row| {
         row.view() == View::Files
             && counts(evidence)
