@@ -92,7 +92,7 @@ mod tests {
         let (mut arrivals, stop) = (Arrivals::new(Some(rate), 0, 1), Stop::new());
         assert!(arrivals.wait(1_000_000, &stop).is_some());
         stop.request();
-        // It would take eleven days.
+        // The wait would take eleven days.
         assert_eq!(arrivals.wait(1_000_000, &stop), None);
     }
 }

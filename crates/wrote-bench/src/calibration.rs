@@ -53,7 +53,7 @@ pub(crate) fn beside(speed: Option<&Calibration>, makes_files: bool) -> Duration
 pub enum Wanted {
     /// Nothing else.
     Flush,
-    /// The times of many small files.
+    /// The times needed for small files.
     Files,
     /// The rate of a stream.
     Stream,

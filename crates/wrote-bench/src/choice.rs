@@ -23,7 +23,7 @@ pub(crate) fn best(evidence: &Evidence, asked: &[(&str, &str)]) -> Vec<Answer> {
 pub(crate) struct Choice<'a> {
     pub row: &'a Row,
     fastest: &'a Row,
-    /// Rows with no measurable difference from the fastest.
+    /// The rows that show no measurable difference from the fastest row.
     tied: Vec<&'a Row>,
     /// The fastest row that is measurably slower; without intervals, the fastest other row.
     next: Option<&'a Row>,

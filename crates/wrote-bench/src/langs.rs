@@ -51,7 +51,7 @@ pub struct Request {
     pub only: Vec<String>,
     /// The workloads to run; all if empty.
     pub workloads: Vec<Kind>,
-    /// Folders of the user's languages, in addition to the embedded ones.
+    /// The folders of the user's languages, which are added to the embedded ones.
     pub add: Vec<PathBuf>,
     /// The size of the file that is written and read byte by byte. `None` uses as much as each
     /// language processes in its slice of the time, at most [`Request::SIZE_BYTES`].
@@ -85,17 +85,18 @@ pub struct Request {
 }
 
 impl Request {
-    /// Five minutes.
+    /// The default time limit: five minutes.
     pub const WITHIN: Duration = Duration::from_secs(300);
-    /// 256 million bytes.
+    /// The default maximum size of the file: 256 million bytes.
     pub const SIZE_BYTES: u64 = 256_000_000;
     /// The same number of runs as in other scenarios.
     pub const RUNS: u32 = crate::plan::RUNS;
-    /// A thousand saves of each text.
+    /// The default maximum number of saves of each text.
     pub const SAVES: u32 = 1000;
-    /// A million lines.
+    /// The default maximum number of lines.
     pub const LINES: u64 = 1_000_000;
-    /// Longer than the slowest language needs for 256 million bytes on a slow machine.
+    /// The default time limit of a run. It is longer than the slowest language needs for 256
+    /// million bytes on a slow machine.
     pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
     pub(crate) fn size_bytes_max(&self) -> u64 {

@@ -7,7 +7,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Answer, Finding};
 
-/// A scenario with its settings. To add one, add two lines to the registry (`scenarios.rs`).
+/// A scenario with its settings. To add a scenario, add two lines to the registry (`scenarios.rs`).
 pub trait Scenario {
     /// Returns the scenario's name in results and in `--only`.
     fn name(&self) -> &'static str;

@@ -33,7 +33,7 @@ impl Clock for SinceStart {
     }
 }
 
-/// Where and within which limits to measure.
+/// The site of a measurement: where to measure, and within which limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// The name of the scenario, after which its files are named.

@@ -1,4 +1,4 @@
-//! Jobs of steps as rows, for `fit` and `pages`.
+//! Rows that run jobs of steps, for `fit` and `pages`.
 
 use crate::site::Site;
 use std::fs::File;

@@ -88,7 +88,7 @@ pub struct Evidence {
 pub struct Change {
     /// The change in words, if a command is not enough.
     pub how: Option<String>,
-    /// Commands for a shell, for this device. Most need root.
+    /// Shell commands for this device. Most of them need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// How to keep the change after a restart of the machine.

@@ -301,7 +301,7 @@ pub struct Answer {
     /// The rate to show instead of the rate of the row: the sustained rate, if the disk has a burst
     /// or a limit.
     pub bytes_per_s: Option<f64>,
-    /// The figure compared with others, in words.
+    /// The comparison of the figure with other figures, in words.
     pub note: Option<String>,
     /// A method that is measurably faster, but takes more care to program.
     pub faster: Option<Faster>,

@@ -82,14 +82,14 @@ pub struct Rule {
     pub source: String,
     /// `official` if the program's makers publish the rule, or `operator`.
     pub kind: Option<String>,
-    /// When the source was read: `2026-11`.
+    /// The month in which the source was read: `2026-11`.
     pub date: Option<String>,
     /// The load that the rule is for, unless it is the normal one: `heavy load`.
     pub load: Option<String>,
 }
 
 impl Rule {
-    /// Returns the rule before it is judged.
+    /// Returns the rule in a form that is still to be judged.
     pub(super) fn asked(&self) -> FitRule {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let (times, name) = match self.per_cpu {

@@ -41,7 +41,7 @@ const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
 /// The number of writes in flight: 8 MiB, which is enough for a fast drive. A calibration to choose
 /// it would use up part of the burst.
 const IODEPTH: u32 = 16;
-/// The rest before the device is measured again.
+/// The time for which the device rests before it is measured again.
 const IDLE: Duration = Duration::from_secs(10);
 /// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
@@ -93,7 +93,7 @@ impl Scenario for Long {
     }
 }
 
-/// The only run.
+/// The only run of the scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     bs_bytes: u64,

@@ -44,7 +44,7 @@ pub struct Line {
 #[derive(Clone, Debug, Default)]
 pub struct Spot {
     pub at: (f64, f64),
-    /// The class that colours the line.
+    /// The class that colours the dot.
     pub class: String,
     /// The tooltip.
     pub title: String,

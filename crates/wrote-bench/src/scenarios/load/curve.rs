@@ -96,7 +96,7 @@ impl Curve {
         Ok(Curve { fill, way: Some(way), ..curve })
     }
 
-    /// Returns the plan of the rates.
+    /// Returns the plan of the runs at all rates.
     pub(super) fn plan(self) -> Plan<'static> {
         let question = format!(
             "What does the latency of {} do as the load rises, and where does it bend?",

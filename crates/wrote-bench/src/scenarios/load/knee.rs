@@ -31,7 +31,7 @@ fn p99_ns(row: &Row) -> u64 {
 }
 
 const POINTS_MIN: usize = 5;
-/// The paper's sensitivity: a knee stands out by this multiple of the points' mean distance.
+/// The sensitivity of Kneedle: a knee stands out by this multiple of the points' mean distance.
 const SENSITIVITY: f64 = 1.0;
 /// The minimum rise of a curve. A smaller rise is treated as noise.
 const RISE_MIN: f64 = 1.5;
