@@ -38,8 +38,8 @@ const TIME: Duration = Duration::from_secs(60);
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file size if the file system does not report its free space.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
-/// The number of writes in flight: 8 MiB, which is enough for a fast drive. A calibration to choose
-/// it would use up part of the burst.
+/// The number of writes in flight. They are 8 MiB in total, enough for a fast drive. A calibration
+/// to choose the number would use up part of the burst.
 const IODEPTH: u32 = 16;
 /// The time for which the device rests before it is measured again.
 const IDLE: Duration = Duration::from_secs(10);

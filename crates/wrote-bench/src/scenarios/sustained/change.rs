@@ -218,7 +218,8 @@ pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / count;
     let sum = before.iter().map(|value| value - mean).sum::<f64>();
     let within = wandering(before.iter()) + wandering(after.iter().rev());
-    // Both are divided by powers of the count: sum^2 / n, and wandering / n^2.
+    // The sum and the wandering are each divided by a power of the count: sum^2 / n and wandering /
+    // n^2.
     let statistic = sum * sum * count / within;
     if statistic.is_nan() { 0.0 } else { statistic }
 }

@@ -105,7 +105,7 @@ fn largest_bytes(call: &Call, ways: &[&Way], runs: u32, memory_bytes: u64) -> Re
 fn sizes(ways: &[&Way], runs: u32, largest_bytes: u64, bytes_per_s: f64) -> Sizes {
     let wanted = file_bytes_of((bytes_per_s * ALL_RUNS_S) as u64, ways, runs);
     let wanted = wanted.max(FILE_BYTES_MIN).min(largest_bytes);
-    // A file that holds more than one chunk is a multiple of whole chunks.
+    // The size of a file with more than one chunk is a multiple of the largest chunk.
     let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
     Sizes::of_file(wanted / unit * unit)
 }
