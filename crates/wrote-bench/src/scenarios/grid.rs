@@ -84,7 +84,7 @@ impl GridWorkload {
 }
 
 /// Returns the grid with its requested cells; `None` if no cell is requested. Grids are measured
-/// only on request, because the ladder alone takes a minute.
+/// only on request, so that the default run is short.
 pub(super) fn called(
     workloads: &[GridWorkload],
     call: &Call,

@@ -39,7 +39,7 @@ pub(crate) struct Amounts {
 
 impl Amounts {
     /// Plans the requested rows; `None` if there are none. The scenario is measured only on
-    /// request, because the ladder alone takes a minute.
+    /// request, so that the default run is short.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Amounts>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
         let is_called = |row: &SaveRow| call.only.iter().any(|name| row.is_called(name));

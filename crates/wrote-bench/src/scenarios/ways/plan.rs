@@ -37,7 +37,7 @@ pub(super) struct Runs {
 }
 
 /// Plans the requested rows; `None` if there are none. The scenario is measured only on request,
-/// because the ladder alone takes a minute.
+/// so that the default run is short.
 pub(super) fn plan(call: &Call) -> Result<Option<Plan<'static>>, Error> {
     within(call, host::memory().bytes)
 }
