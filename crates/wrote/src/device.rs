@@ -1,9 +1,9 @@
-//! The storage below a path: file system, block device, and their alignment.
+//! The storage below a path: the file system, the block device, and the required alignment.
 //!
-//! Read from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and `/sys/dev/block` (the
-//! kernel's `Documentation/ABI/stable/sysfs-block`), without opening anything for writing and
-//! without privileges. A file missing in `/sys`, as in a container or on an older kernel, yields
-//! the default documented at its field, never an error.
+//! The description comes from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and
+//! `/sys/dev/block` (the kernel's `Documentation/ABI/stable/sysfs-block`). Nothing is opened for
+//! writing, and no privileges are needed. If a file is missing in `/sys`, as in a container or with
+//! an older kernel, the field gets its documented default; that is never an error.
 
 mod atomic;
 mod block;
@@ -24,8 +24,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Examines the storage below `path`, an existing folder or file. A block device describes itself,
-/// with the file system `none`.
+/// Examines the storage below `path`, an existing folder or file. A block device is described
+/// itself, with the file system `none`.
 ///
 /// Fails with the kernel's error if the path can't be resolved or `/proc/self/mountinfo` can't be
 /// read.
@@ -65,7 +65,7 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Target, Error> {
     })
 }
 
-/// Describes a mount, without its space.
+/// Describes the file system at `place`, except its capacity and free space.
 fn described(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Target {
     let (device, in_memory, below) = below(mount, place, mounts, sys);
     Target {
@@ -81,13 +81,13 @@ fn described(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> T
     }
 }
 
-/// Returns the block device that `path` is or lies on; `None` if there is none, or more than one.
+/// Returns the block device that `path` is or is on; `None` if there is none, or more than one.
 pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
     examine(path).ok()?.device.ok()
 }
 
-/// Describes a block device itself: no file system, writes in place, nothing free. `None` for
-/// anything else.
+/// Describes a block device itself: without a file system or free space, and with writes in place.
+/// Returns `None` for anything else.
 fn bare(path: &Path, metadata: &Metadata, mounts: &[Mount], sys: &Path) -> Option<Target> {
     if !metadata.file_type().is_block_device() {
         return None;
@@ -110,13 +110,14 @@ fn bare(path: &Path, metadata: &Metadata, mounts: &[Mount], sys: &Path) -> Optio
     })
 }
 
-/// Returns whether the ext4 on this device has a journal, by its folder in `/sys`.
+/// Returns whether the ext4 on this device has a journal, as its folder in `/sys` reports.
 fn has_journal(device: Option<&BlockDevice>, sys: &Path) -> Option<bool> {
     let path = sys.join("fs/ext4").join(&device?.name).join("journal_task");
     std::fs::read_to_string(path).ok().map(|task| task.trim() != "<none>")
 }
 
-/// The device below a mount, or the reason why there is none; whether writes there stay in memory;
+/// The device below a mount, or the reason why there is none; whether writes to it stay in memory;
+/// and the file system below an overlay or a loop device.
 /// and the file system below, of an overlay or a loop device.
 type Below = (Result<BlockDevice, String>, bool, Option<Target>);
 
@@ -132,7 +133,7 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
         Ok(devices) => devices,
         Err(because) => return (Err(because), false, None),
     };
-    // A mount may cover the file of its own device.
+    // A mount may hide the file that backs its own device.
     let others: Vec<Mount> =
         mounts.iter().filter(|other| other.device != mount.device).cloned().collect();
     let mut below: Vec<Option<Target>> =
@@ -150,10 +151,11 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
     (device.map_err(because), in_memory, below)
 }
 
-/// Returns what lies below a loop device, by its file.
+/// Returns the storage of a loop device's file.
 fn below_loop(device: &BlockDevice, mounts: &[Mount], sys: &Path) -> Option<Target> {
     let path = block::loop_file(sys, device.major, device.minor)?;
-    // Such as `/dev/mapper/NAME`, whose name lies in memory and whose content does not.
+    // For example `/dev/mapper/NAME`: the name is in a file system in memory, but the content is
+    // not.
     let found = path.metadata().ok().and_then(|metadata| bare(&path, &metadata, mounts, sys));
     if found.is_some() {
         return found;
@@ -167,15 +169,15 @@ fn is_memory(device: &BlockDevice, below: Option<&Target>, sys: &Path) -> bool {
     block::is_memory(sys, device) || below.is_some_and(|below| below.in_memory)
 }
 
-/// Returns the device below an overlay, which writes into its upper folder.
+/// Returns the device to which an overlay writes: that of its upper folder.
 fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     let nothing = |because: String| (Err(because), false, None);
     let Some(upper) = mount.upper_folder() else {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
-    // In a container the upper folder has its name on the host. The path is then missing, or leads
-    // back into an overlay, which the kernel never accepts as an upper folder.
+    // In a container, the path of the upper folder is that on the host. In the container, that path
+    // is missing, or leads back into an overlay, which the kernel never accepts as an upper folder.
     let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")
@@ -187,15 +189,15 @@ fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     (below.device.clone().map_err(because), below.in_memory, Some(below))
 }
 
-/// Returns the file system's block devices, or why there is none.
+/// Returns the file system's block devices, or the reason why there are none.
 fn devices_of(mount: &Mount, place: &Location, sys: &Path) -> Result<Vec<BlockDevice>, String> {
     let filesystem = &mount.filesystem;
     let described = |(major, minor)| block::describe(sys, major, minor);
     if place.device.0 != 0 {
         return Ok(vec![described(place.device)]);
     }
-    // A FUSE server may give its source any name, so a device there proves nothing. (`fuseblk` has
-    // a real one, and therefore an st_dev, which was returned above.)
+    // A FUSE server may give its source any name, so a device's name there proves nothing.
+    // (`fuseblk` has a real device, and therefore an st_dev, which was returned above.)
     let device = (!filesystem.starts_with("fuse")).then(|| mounts::source_device(mount, sys));
     let Some(device) = device.flatten() else {
         return Err(format!("{filesystem} has no block device that the kernel names"));

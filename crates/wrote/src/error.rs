@@ -1,5 +1,4 @@
-//! The error type of everything that touches a disk: the action, the path, and the kernel's
-//! message.
+//! The error type of every operation on a disk: the action, the path, and the kernel's message.
 
 use std::fmt;
 use std::io;
@@ -27,7 +26,7 @@ pub enum Action {
     Remove,
     /// Changing a file's name: `renameat2(2)`.
     Rename,
-    /// `open(2)` with O_CREAT: the path is the folder, which accepts no new name.
+    /// `open(2)` with `O_CREAT`: the path is that of the folder, which does not accept a new name.
     MakeFile,
     /// `mkdir(2)`.
     MakeFolder,
@@ -65,8 +64,8 @@ impl Action {
 
 /// A failed operation on a file, or a failed engine.
 ///
-/// Every function that returns it may fail with [`Error::File`] and the kernel's message, or with
-/// [`Error::Engine`]. Its documentation lists other errors.
+/// A function that returns an `Error` may fail with [`Error::File`], which has the kernel's
+/// message, or with [`Error::Engine`]. Its documentation lists its other errors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -82,9 +81,9 @@ pub enum Error {
         errno: i32,
     },
     /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory
-    /// for the next segment. The log keeps the record in memory, in its place, and retries. The
+    /// for the next segment. The log keeps the record in memory, in its order, and retries. The
     /// record may still be written, so appending it again may duplicate it. Wait again for the same
-    /// record instead ([`Log::ticket`](crate::Log::ticket)). Any other error of a wait means that
+    /// record instead ([`Log::ticket`](crate::Log::ticket)). If a wait fails with any other error,
     /// the record is not safe and never will be.
     NotYet {
         /// The segment.
@@ -104,7 +103,7 @@ pub enum Error {
         /// The kernel's error number of the failed flush.
         errno: i32,
     },
-    /// The file supports no direct operation at this offset or of this length.
+    /// The file does not support a direct operation at this offset or of this length.
     Alignment {
         /// The file.
         path: PathBuf,
@@ -112,7 +111,7 @@ pub enum Error {
         action: Action,
         /// The offset.
         offset: u64,
-        /// Offset and length must be multiples of this.
+        /// The alignment, in bytes: offset and length must be multiples of it.
         align_bytes: u32,
     },
     /// The request needs more than all of the engine's buffers, or the record or line does not fit
@@ -126,7 +125,8 @@ pub enum Error {
         offset: Option<u64>,
         /// The length, in bytes.
         len: usize,
-        /// The maximum length, in bytes; at an offset after alignment.
+        /// The maximum length, in bytes. For an operation at an offset, alignment is already
+        /// deducted.
         len_max: u64,
         /// The option that sets the maximum.
         limit: &'static str,
@@ -137,27 +137,27 @@ pub enum Error {
         path: PathBuf,
         /// The reason, and a valid alternative.
         because: String,
-        /// The nearest error number of the kernel: `EBUSY` where another writer has the file or
-        /// log, `EISDIR` for a folder in place of a file, `EOPNOTSUPP` where there are no atomic
-        /// writes, otherwise `EINVAL`.
+        /// The nearest error number of the kernel: `EBUSY` if another writer has the file or log
+        /// open, `EISDIR` for a folder instead of a file, `EOPNOTSUPP` if atomic writes are not
+        /// supported, otherwise `EINVAL`.
         errno: i32,
     },
-    /// Another program changed the length of a file that this one appends to. Nothing was
-    /// overwritten, neither its bytes nor ours.
+    /// Another program changed the length of a file to which this program appends. Neither
+    /// program's bytes were overwritten.
     Interfered {
         /// The file.
         path: PathBuf,
         /// Its current length, in bytes.
         len: u64,
-        /// The minimum and maximum length that this program's own writes explain, in bytes.
+        /// The minimum and maximum length that this program's writes can account for, in bytes.
         len_known: (u64, u64),
     },
-    /// The log was truncated before a record that this reader has already read. The reader
-    /// continues after a seek to `sequence` or an earlier record.
+    /// The log was truncated before a record that this reader has already read. The reader can
+    /// continue after a seek to `sequence` or to an earlier record.
     Truncated {
         /// The log's folder.
         path: PathBuf,
-        /// The record at which the log was truncated, which will be rewritten.
+        /// The record at which the log was truncated. Its sequence will be used again.
         sequence: u64,
     },
     /// A copy differs from its source.
@@ -167,25 +167,24 @@ pub enum Error {
         /// The difference.
         because: String,
     },
-    /// Bytes that were written can't be read any more: the disk lost them, or another program
-    /// overwrote them.
+    /// Written bytes can no longer be read: the disk lost them, or another program overwrote them.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first wrong byte.
+        /// The offset of the first wrong byte.
         offset: u64,
-        /// The damage, and the command to run.
+        /// A description of the damage, and the command to run.
         because: String,
     },
-    /// A segment of another log, or from another position, is among the segments of a log. No crash
-    /// causes that: a file was copied or renamed. Nothing was changed.
+    /// The folder of a log contains a segment of another log, or one from another position. A crash
+    /// does not cause that: a file was copied or renamed. Nothing was changed.
     Foreign {
         /// The segment.
         path: PathBuf,
-        /// Both logs or positions, and the file that it was compared with.
+        /// The two logs or positions, and the file that the segment was compared with.
         because: String,
     },
-    /// The caller asked to stop. The unfinished work was undone.
+    /// The caller requested a stop. The unfinished work was undone.
     Interrupted,
     /// The handle was opened by the parent process before a `fork(2)`. Only the parent can use it;
     /// nothing was done.
@@ -260,11 +259,11 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// The text includes the kernel's message, so there is no [`std::error::Error::source`] that would
-/// repeat it. Programs use [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
+/// [`std::error::Error::source`] returns `None`, because the text already includes the kernel's
+/// message. Programs use [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
 impl std::error::Error for Error {}
 
-/// The path of an error, borrowed like the error; `None` if it concerns none.
+/// The path of an error, borrowed as the error is; `None` if the error does not concern a path.
 macro_rules! path_of {
     ($error:expr) => {
         match $error {
@@ -285,7 +284,7 @@ macro_rules! path_of {
 }
 
 impl Error {
-    /// Converts the kernel's error to one about `path`.
+    /// Converts the kernel's error into one about `path`.
     pub fn file(
         path: impl AsRef<Path>,
         action: Action,
@@ -295,13 +294,13 @@ impl Error {
         Error::File { path: path.as_ref().to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// Returns the kind of the error, in the terms of the standard library:
-    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::StorageFull`] and so on.
+    /// Returns the kind of the error, in the terms of the standard library, such as
+    /// [`io::ErrorKind::NotFound`] or [`io::ErrorKind::StorageFull`].
     pub fn kind(&self) -> io::ErrorKind {
         words(self.errno()).kind()
     }
 
-    /// Returns the file or folder that the error is about; `None` if it concerns none.
+    /// Returns the file or folder that the error concerns, if any.
     pub fn path(&self) -> Option<&Path> {
         path_of!(self)
     }
@@ -311,7 +310,7 @@ impl Error {
         Reason(self)
     }
 
-    /// Returns the kernel's error number; `None` if the library refused by itself.
+    /// Returns the kernel's error number; `None` if the library itself refused the request.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Error::File { errno, .. }
@@ -322,8 +321,8 @@ impl Error {
         }
     }
 
-    /// Returns the kernel's error number in an [`io::Error`]: its own, or the one of its source
-    /// [`Error`]. [`io::Error::raw_os_error`] only knows the first.
+    /// Returns the kernel's error number in an [`io::Error`]: its own, or that of the [`Error`]
+    /// inside it. [`io::Error::raw_os_error`] only returns the former.
     pub fn errno_in(error: &io::Error) -> Option<i32> {
         let inner = || error.get_ref()?.downcast_ref::<Error>().map(Error::errno);
         error.raw_os_error().or_else(inner)
@@ -333,12 +332,12 @@ impl Error {
         Error::refused_as(libc::EINVAL, path, because)
     }
 
-    /// Creates a refusal whose number programs handle.
+    /// Creates a refusal with an error number that programs handle.
     pub(crate) fn refused_as(errno: i32, path: &Path, because: impl Into<String>) -> Error {
         Error::Refused { path: path.to_owned(), because: because.into(), errno }
     }
 
-    /// Creates the refusal of a folder in place of a file.
+    /// Creates the error for a folder where a file is expected.
     pub(crate) fn is_a_folder(path: &Path) -> Error {
         Error::refused_as(libc::EISDIR, path, "is a folder: name a file in it")
     }
@@ -363,7 +362,7 @@ impl Error {
         }
     }
 
-    /// Replaces the path by the name that the user gave.
+    /// Replaces the path with the name that the user gave.
     pub(crate) fn about(mut self, named: &Path) -> Error {
         if let Some(path) = self.path_mut() {
             *path = named.to_owned();
@@ -371,7 +370,7 @@ impl Error {
         self
     }
 
-    /// Replaces the error's path, if that is `path`.
+    /// Replaces the error's path with `named`, if it is `path`.
     pub(crate) fn renamed(mut self, path: &Path, named: &Path) -> Error {
         if let Some(own) = self.path_mut().filter(|own| *own == path) {
             *own = named.to_owned();
@@ -383,10 +382,11 @@ impl Error {
         path_of!(self)
     }
 
-    /// Returns the kernel's error number. [`Error::Refused`] has the nearest one; `EINVAL` for
-    /// [`Error::Alignment`], `EMSGSIZE` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`]
-    /// and [`Error::Truncated`], `EINTR` for [`Error::Interrupted`], `EPERM` for
-    /// [`Error::Forked`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and [`Error::Foreign`].
+    /// Returns the kernel's error number. For errors without one, it is the nearest for
+    /// [`Error::Refused`], `EINVAL` for [`Error::Alignment`], `EMSGSIZE` for [`Error::TooLong`],
+    /// `ESTALE` for [`Error::Interfered`] and [`Error::Truncated`], `EINTR` for
+    /// [`Error::Interrupted`], `EPERM` for [`Error::Forked`], `EIO` for [`Error::Differs`],
+    /// [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
@@ -415,15 +415,16 @@ impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
     }
 }
 
-/// Keeps the kind, and the whole error inside: [`Error::errno_in`] finds its number.
+/// Keeps the kind, and the whole error as the inner error, where [`Error::errno_in`] finds its
+/// number.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)
     }
 }
 
-/// Returns the kernel's error number inside an I/O error. Without one: `EINVAL` for arguments
-/// refused by the standard library, such as a path with a NUL, else `EIO`.
+/// Returns the kernel's error number in an I/O error. If there is none, returns `EINVAL` for
+/// arguments that the standard library refused, such as a path with a NUL, and `EIO` otherwise.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
     let otherwise = match error.kind() {
         io::ErrorKind::InvalidInput => libc::EINVAL,
@@ -463,7 +464,7 @@ mod tests {
         let error = io::Error::from(error);
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(Error::errno_in(&error), Some(28));
-        // Once more through the library, like a reader passed to a `Writer`.
+        // Converted once more, like the error of a reader passed to a `Writer`.
         let error = Error::file(Path::new("/data/file"), Action::Read, None, &error);
         assert_eq!(error.errno(), 28);
         assert_eq!(Error::errno_in(&io::Error::other("no number")), None);

@@ -1,4 +1,4 @@
-//! Direct files: reads of any offset and length, writes with explicit alignment.
+//! Direct files: reads of any offset and length, and writes with explicit alignment.
 //!
 //! # Direct or cached?
 //!
@@ -8,24 +8,25 @@
 //! the device's time. It is faster for large transfers, for many at once, and for data used once.
 //! Single small reads are faster through the cache.
 //!
-//! A [`DirectFile`] that is only read checks whether the cache has the bytes, and then takes them
-//! from there.
+//! A [`DirectFile`] opened only for reading checks whether the page cache has the bytes, and copies
+//! them from there if so.
 //!
-//! The kernel requires direct transfers to be aligned, in the file and in memory. A [`DirectFile`]
-//! can read any range: it reads the containing blocks and returns the requested bytes, so a read of
-//! a few bytes costs a whole block. Writing part of a block would have to read the rest first, at a
-//! hidden cost. So a write takes a leased [`DiskBuffer`] with aligned offset and length. Otherwise
-//! it fails and reports the alignment ([`Error::Alignment`]).
+//! The kernel requires direct transfers to be aligned, both in the file and in memory. A
+//! [`DirectFile`] can read any range: it reads the blocks that contain the range and returns the
+//! requested bytes, so reading a few bytes costs a whole block. Writing part of a block would first
+//! require reading the rest of it, at a hidden cost. So a write requires a leased [`DiskBuffer`]
+//! with an aligned offset and length, and otherwise fails with the alignment
+//! ([`Error::Alignment`]).
 //!
 //! # Waiting
 //!
-//! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a form
-//! named `start_..` that returns an [`Operation`] at once. Many operations can be in progress: wait
-//! for each, or await it in [`Disk::block_on`] or another executor. The rest (`len`, `truncate`,
-//! `close`) only blocks.
+//! `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` block. Each has a
+//! variant named `start_..` that returns an [`Operation`] at once. Many operations can be in
+//! progress: wait for each of them, or await it in [`Disk::block_on`] or another executor. The
+//! other methods (`len`, `truncate`, `close`) only block.
 //!
 //! Operations on the same bytes of a file are executed in the order in which they were started
-//! through one handle (W3). A flush covers every change started before it (W1).
+//! through one handle (W3). A flush covers every change that was started before the flush (W1).
 //!
 //! ```
 //! use wrote::engine::Options;
@@ -79,11 +80,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The option that limits what one buffer holds.
+/// The option that limits the size of a buffer.
 const BUFFER_BYTES: &str = "buffer_bytes of Options::new";
 
 /// A file that is read at any offset and length, and written in aligned blocks. Clones are handles
-/// to the same open file, for other threads and tasks.
+/// of the same open file, for other threads and tasks.
 ///
 /// Opened by [`Disk::open_file`]. Dropping the last clone closes the file when its operations are
 /// complete; nothing is flushed.
@@ -92,14 +93,14 @@ pub struct DirectFile(Arc<OpenedFile>);
 
 struct OpenedFile {
     disk: Disk,
-    /// Its key in the disk's schedule.
+    /// The file's key in the disk's schedule.
     place: usize,
     id: FileId,
-    /// Whether a durable write is one call: [`DirectFile::set_dsync`].
+    /// Whether a durable write is a single call: [`DirectFile::set_dsync`].
     dsync: AtomicBool,
     /// Whether durable writes also make all metadata durable.
     sync_metadata: bool,
-    /// For a file that is read directly and not written: reads through the page cache.
+    /// Reads through the page cache, for a file that is read directly and never written.
     cached: Option<CachedReads>,
 }
 
@@ -120,13 +121,15 @@ impl DirectFile {
         self.0.place
     }
 
-    /// Reads `len` bytes from `offset`, of any alignment; fewer only at the end of the file.
+    /// Reads `len` bytes from `offset`, both of any alignment. Returns fewer only at the end of the
+    /// file.
     ///
-    /// A read longer than an engine's buffer takes several, whose bytes are then copied together.
+    /// A read longer than one of the engine's buffers uses several, and then joins their bytes in
+    /// one.
     ///
-    /// If the file was opened for reading only, bytes in the page cache are copied from it, on the
-    /// calling thread (`cachestat(2)`, Linux 6.5). While they are not cached, at least one read in
-    /// 64 checks.
+    /// If the file was opened only for reading, bytes in the page cache are copied from there, on
+    /// the calling thread (`cachestat(2)`, Linux 6.5). While the bytes are not cached, at least one
+    /// read in 64 checks again.
     ///
     /// # Errors
     ///
@@ -136,7 +139,7 @@ impl DirectFile {
         self.start_read(offset, len).wait()
     }
 
-    /// Like [`DirectFile::read`], in progress when this returns.
+    /// Starts a [`DirectFile::read`], and returns while it is in progress.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<DiskBuffer> {
         if let Err(error) = self.disk().check_process() {
             return Operation::over(Err(error), Outcome::buffer);
@@ -177,32 +180,32 @@ impl DirectFile {
         }
     }
 
-    /// Writes the whole buffer at `offset`. It survives a process crash when this returns; for
-    /// more, see [`Survives`](crate::Survives).
+    /// Writes the whole buffer at `offset`. The bytes survive a process crash when this returns.
+    /// [`Survives`](crate::Survives) describes the other levels.
     ///
     /// # Errors
     ///
     /// [`Error::Alignment`], with the alignment, if `offset` or the buffer's length is not a
     /// multiple of [`DirectFile::alignment`]. [`Error::TooLong`] for bytes that were read through
-    /// several buffers. [`Error::File`] with the kernel's message; a part may then have been
-    /// written. [`Error::Poisoned`] if an earlier flush failed (W2).
+    /// several buffers. [`Error::File`] with the kernel's message; part of the buffer may then have
+    /// been written. [`Error::Poisoned`] if an earlier flush failed (W2).
     pub fn write(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write(buffer, offset).wait()
     }
 
-    /// Like [`DirectFile::write`], in progress when this returns.
+    /// Starts a [`DirectFile::write`], and returns while it is in progress.
     pub fn start_write(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, None)
     }
 
-    /// Writes the whole buffer at `offset`, and makes it durable as set by
-    /// [`DirectFile::set_dsync`]. It survives power loss when this returns (W1), once the file's
-    /// name does. A failed flush poisons the file permanently (W2).
+    /// Writes the whole buffer at `offset`, and makes it durable by the method of
+    /// [`DirectFile::set_dsync`]. The bytes survive power loss when this returns (W1), provided
+    /// that the file's name does. A failed flush poisons the file permanently (W2).
     pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write_durable(buffer, offset).wait()
     }
 
-    /// Like [`DirectFile::write_durable`], in progress when this returns.
+    /// Starts a [`DirectFile::write_durable`], and returns while it is in progress.
     pub fn start_write_durable(&self, buffer: DiskBuffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, Some(self.dsync()))
     }
@@ -231,14 +234,15 @@ impl DirectFile {
         self.start_change(offset, len, Op::Write { file, offset, buffer, durable }, then)
     }
 
-    /// Allocates blocks for `len` bytes from `offset`, and extends the file over them with zeros:
-    /// `fallocate(2)`. The first write to a block costs more than later ones, because the file
-    /// system records which blocks were written. Fails with `EOPNOTSUPP` if the file system can't.
+    /// Allocates blocks for `len` bytes from `offset`, and extends the file over them with zeros
+    /// (`fallocate(2)`). The first write to a block costs more than later ones, because the file
+    /// system records which blocks have been written. Fails with `EOPNOTSUPP` if the file system
+    /// can't allocate blocks.
     pub fn allocate(&self, offset: u64, len: u64) -> Result<(), Error> {
         self.start_allocate(offset, len).wait()
     }
 
-    /// Like [`DirectFile::allocate`], in progress when this returns.
+    /// Starts a [`DirectFile::allocate`], and returns while it is in progress.
     pub fn start_allocate(&self, offset: u64, len: u64) -> Operation<()> {
         let file = self.id();
         self.start_change(offset, len, Op::Fallocate { file, offset, len }, None)
@@ -252,25 +256,27 @@ impl DirectFile {
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
-    /// Makes all operations started before durable, with the metadata needed to find their data:
-    /// `fdatasync(2)`. Writes survive power loss when this returns (W1); a new file's name does
-    /// once its folder is synced too. An error poisons the file permanently (W2). Also returns the
-    /// first error of a change whose [`Operation`] was dropped.
+    /// Makes all operations started before this call durable, with the metadata needed to find
+    /// their data (`fdatasync(2)`). The writes survive power loss when this returns (W1). The name
+    /// of a new file survives it only once the file's folder has been synced, too. An error poisons
+    /// the file permanently (W2). Also returns the first error of a change whose [`Operation`] was
+    /// dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
         self.start_sync_data().wait()
     }
 
-    /// Like [`DirectFile::sync_data`], in progress when this returns.
+    /// Starts a [`DirectFile::sync_data`], and returns while it is in progress.
     pub fn start_sync_data(&self) -> Operation<()> {
         self.start_flush(Op::Fdatasync { file: self.id() })
     }
 
-    /// Like [`DirectFile::sync_data`], with all of the file's metadata: `fsync(2)`.
+    /// Like [`DirectFile::sync_data`], but makes all of the file's metadata durable, too
+    /// (`fsync(2)`).
     pub fn sync_all(&self) -> Result<(), Error> {
         self.start_sync_all().wait()
     }
 
-    /// Like [`DirectFile::sync_all`], in progress when this returns.
+    /// Starts a [`DirectFile::sync_all`], and returns while it is in progress.
     pub fn start_sync_all(&self) -> Operation<()> {
         self.start_flush(Op::Fsync { file: self.id() })
     }
@@ -283,7 +289,8 @@ impl DirectFile {
         self.disk().start(Some(self.place()), (touch, work), Outcome::done)
     }
 
-    /// Returns the file's current length in bytes, which may include operations in progress.
+    /// Returns the file's current length in bytes. Operations in progress may already have changed
+    /// it.
     // A file is not a collection that can be empty.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
@@ -291,9 +298,9 @@ impl DirectFile {
         self.disk().with(|schedule| schedule.engine.file_len(schedule.files[self.place()].id))
     }
 
-    /// Waits for all operations on the file, and sets its length: bytes beyond are discarded, new
-    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails if an earlier flush failed
-    /// (W2).
+    /// Waits for all operations on the file, and sets its length (`ftruncate(2)`). Bytes beyond the
+    /// new length are discarded, and added bytes read as zeros. Nothing is flushed. Fails if an
+    /// earlier flush failed (W2).
     pub fn truncate(&self, len_bytes: u64) -> Result<(), Error> {
         let place = self.place();
         self.when_settled(|schedule| {
@@ -311,7 +318,8 @@ impl DirectFile {
         self.when_settled(|schedule| schedule.files[place].untold.take().map_or(Ok(()), Err))
     }
 
-    /// Waits until no operation on the file is in progress, and calls `act` before another starts.
+    /// Waits until no operation on the file is in progress, and calls `act` before another one
+    /// starts.
     fn when_settled<T>(
         &self,
         mut act: impl FnMut(&mut Schedule) -> Result<T, Error>,
@@ -322,24 +330,25 @@ impl DirectFile {
         shared.wait_until(|schedule| is_settled(schedule).then(|| act(schedule)))?
     }
 
-    /// Returns the required alignment of a write's offset and length; aligned reads are cheapest. 1
-    /// unless the file is direct.
+    /// Returns the alignment that the offset and length of a write require, and at which reads are
+    /// cheapest. It is 1 unless the file is direct.
     pub fn alignment(&self) -> u32 {
         self.disk().look(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
     }
 
-    /// Returns whether transfers bypass the page cache, as far as known: a file system may accept
-    /// `O_DIRECT` at open and refuse the first transfer (W6).
+    /// Returns whether transfers bypass the page cache, as far as is known: a file system may
+    /// accept `O_DIRECT` when the file is opened and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
         self.disk().look(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
-    /// Returns the writes to this file that a power loss leaves whole or not done
-    /// ([`FileOptions::atomic`]): their shortest and longest length, and the device's part in them.
+    /// Returns the minimum and maximum length of atomic writes to this file, and the device's part
+    /// in them. After a power loss, an atomic write is either complete or absent
+    /// ([`FileOptions::atomic`]).
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with the reason why there are none, and `EOPNOTSUPP`.
+    /// [`Error::Refused`] with `EOPNOTSUPP` and the reason if there are no atomic writes.
     pub fn atomic_writes(&self) -> Result<AtomicWrites, Error> {
         let path = self.path();
         let copied = |it: &mut Schedule| {
@@ -355,24 +364,24 @@ impl DirectFile {
         AtomicWrites::or_refused(&path, units)
     }
 
-    /// Returns the path that the file was opened by.
+    /// Returns the path by which the file was opened.
     pub fn path(&self) -> PathBuf {
         self.disk().look(|schedule| schedule.files[self.place()].path.clone())
     }
 
-    /// Sets how later durable writes reach stable storage. They survive power loss both ways, and
-    /// [`calibrate`] finds the faster one.
+    /// Sets how later durable writes reach stable storage. They survive power loss with either
+    /// setting, and [`calibrate`] finds the faster one.
     ///
-    /// - `true`, the default: one write that completes when its bytes are stable: `RWF_DSYNC`
-    ///   (`pwritev2(2)`, Linux 4.7). If the device has FUA, a direct write over written blocks
-    ///   needs no flush.
+    /// - `true`, the default: a single write (`RWF_DSYNC`, `pwritev2(2)`, Linux 4.7), which
+    ///   completes when its bytes are on stable storage. If the device has FUA, a direct write over
+    ///   written blocks needs no flush.
     /// - `false`: a write followed by `fdatasync(2)`. It costs a second call, but some devices
     ///   flush faster than they write through.
     pub fn set_dsync(&self, dsync: bool) {
         self.0.dsync.store(dsync, Ordering::Relaxed);
     }
 
-    /// Returns whether a durable write is one call ([`DirectFile::set_dsync`]).
+    /// Returns whether a durable write is a single call ([`DirectFile::set_dsync`]).
     pub fn dsync(&self) -> bool {
         self.0.dsync.load(Ordering::Relaxed)
     }

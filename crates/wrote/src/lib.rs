@@ -1,4 +1,4 @@
-//! Writes to a disk at the device's limit, and states what each write survives.
+//! Writes to a disk as fast as the device allows, and states what each write survives.
 //!
 //! # Which API?
 //!

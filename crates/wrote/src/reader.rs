@@ -18,15 +18,15 @@ use std::path::Path;
 #[cfg(feature = "tokio")]
 use tokio::io::{AsyncBufRead, AsyncSeek};
 
-/// Buffers are whole pages: every file takes direct transfers of these.
+/// The unit of buffer sizes: whole pages, which every file accepts in a direct transfer.
 const BS_UNIT_BYTES: usize = 4096;
 
-/// Reads a file in order, instead of `BufReader<File>`.
+/// Reads a file in order, as a replacement for `BufReader<File>`.
 ///
-/// The first read is 8 KiB, like a `BufReader`'s, and each later one in order is larger, up to 128
-/// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
-/// number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of any size
-/// (W8), and some 8 KiB for a short file.
+/// The first read is 8 KiB, like that of a `BufReader`, and each later one in order is larger, up
+/// to 128 KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a
+/// growing number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of
+/// any size (W8), and about 8 KiB for a short file.
 ///
 /// ```
 /// use std::io::BufRead;
@@ -43,29 +43,31 @@ const BS_UNIT_BYTES: usize = 4096;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # Cached or not
+/// # Cached or direct
 ///
-/// An ordinary file or block device is read directly if at least 4 MiB are left and the cache holds
-/// less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the file or
-/// be able to write to it). This is checked again every 8 MiB. Data read directly is not cached
-/// afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else is read through
-/// the cache: cached files, short ones, files in `/proc`, pipes and terminals.
+/// An ordinary file or block device is read directly if at least 4 MiB are left and the page cache
+/// holds less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the
+/// file or be able to write to it). This is checked again every 8 MiB. Data read directly is not
+/// cached afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else is read
+/// through the cache: cached files, short files, files in `/proc`, pipes and terminals.
 ///
-/// The bytes are those last written, durable or not: a direct read also sees pages that are only in
-/// the cache (`open(2)`, O_DIRECT). A growing file is read up to its end at that time, and a later
-/// read continues there. Buffered bytes stay unchanged when another program changes the file.
+/// The bytes returned are those last written, durable or not: a direct read also sees pages that
+/// are only in the cache (`open(2)`, O_DIRECT). A growing file is read up to its end at the time of
+/// the read, and a later read continues there. Buffered bytes do not change when another program
+/// changes the file.
 ///
 /// # Errors
 ///
-/// An error is returned at its position, after all bytes before it. A direct read that fails is
-/// retried once through the cache, and that error is returned. A later call retries.
+/// An error is returned at its offset, after all the bytes before that. A direct read that fails is
+/// retried once through the cache, and the error of that attempt is returned. A later call retries.
 ///
 /// # Seeks
 ///
-/// A seek within buffered data is free. Any other seek starts with a short read again. For random
-/// reads, several at a time, use [`crate::file::DirectFile`].
+/// A seek within buffered data is free. After any other seek, the first read is short again. For
+/// random reads, several at a time, use [`crate::file::DirectFile`].
 pub struct Reader {
-    /// The next byte, and the end of the buffer. They are equal if every read takes the slow path.
+    /// The addresses of the next byte and of the buffer's end. They are equal if every read takes
+    /// the slow path.
     next: *const u8,
     end: *const u8,
     source: Source,
@@ -113,49 +115,49 @@ impl Reader {
         reader
     }
 
-    /// Returns the file's length at this moment, in bytes; 0 for a pipe, and for most files of
-    /// `/proc`.
+    /// Returns the file's current length, in bytes; 0 for a pipe, and for most files of `/proc`.
     pub fn len(&self) -> Result<u64, Error> {
         self.source.len()
     }
 
-    /// Returns whether the file has no bytes at this moment.
+    /// Returns whether the file is currently empty.
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
 
-    /// Returns the settings in effect, and each fallback. Until the file is read directly, reads go
-    /// one by one through the page cache ([`crate::Ioengine::Psync`]).
+    /// Returns the settings in effect, and every fallback. Until the file is read directly, reads
+    /// go through the page cache one by one ([`crate::Ioengine::Psync`]).
     pub fn effective(&self) -> &Effective {
         self.source.effective()
     }
 
-    /// Returns whether reads bypass the page cache at this place of the file.
+    /// Returns whether reads at the current offset bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.source.is_direct()
     }
 
-    /// Returns an iterator over the bytes that follow. It is faster than [`Read::bytes`], and
-    /// yields the same. An error is returned at its position; the next call retries. It turns back
-    /// into the reader, which continues after the last byte that was returned.
+    /// Returns an iterator over the remaining bytes. It is faster than [`Read::bytes`], and yields
+    /// the same items. An error is returned at its offset, and the next call retries. The iterator
+    /// can be converted back into the reader, which continues after the last byte that the iterator
+    /// returned.
     pub fn bytes(self) -> impl Iterator<Item = io::Result<u8>> + Into<Reader> + Send + fmt::Debug {
         ReaderBytes::new(self)
     }
 
-    /// Converts the reader to one for tasks, on any runtime or without one: tokio's `AsyncRead`,
-    /// `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the
-    /// traits of `futures-io`. Fails if no thread can be started.
+    /// Converts the reader into one for tasks, on any runtime or without one: it implements tokio's
+    /// `AsyncRead`, `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util`
+    /// adds the traits of `futures-io`. Fails if no thread can be started.
     ///
     /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the
-    /// task. An idle reader uses no CPU time. Uses 256 KiB more memory than a [`Reader`]. Dropping
-    /// it ends the thread after the current read. Errors are returned at their position, as by a
-    /// [`Reader`].
+    /// task. An idle reader uses no CPU time. The asynchronous reader uses 256 KiB more memory than
+    /// a [`Reader`]. Dropping it ends the thread after the current read. Errors are returned at
+    /// their offset, as by a [`Reader`].
     #[cfg(feature = "tokio")]
     pub fn into_async(self) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {
         crate::asynchronous::reader::AsyncReader::start(self)
     }
 
-    /// Returns the bytes in the buffer, which the next reads return. Reads nothing.
+    /// Returns the bytes in the buffer, which the next reads return. Does not read from the file.
     #[inline]
     pub fn buffer(&self) -> &[u8] {
         // SAFETY: from `next` to `end` there are bytes of the buffer that `source` holds. It
@@ -163,13 +165,14 @@ impl Reader {
         unsafe { std::slice::from_raw_parts(self.next, self.left()) }
     }
 
-    /// Returns the bytes left in the buffer.
+    /// Returns the number of bytes left in the buffer.
     #[inline]
     fn left(&self) -> usize {
         self.end as usize - self.next as usize
     }
 
-    /// Returns the buffer's next `len` bytes, if it has them, and moves on.
+    /// Returns the buffer's next `len` bytes and moves past them, or returns `None` if it has
+    /// fewer.
     #[inline]
     fn take(&mut self, len: usize) -> Option<&[u8]> {
         if len > self.left() {
@@ -182,7 +185,7 @@ impl Reader {
         Some(taken)
     }
 
-    /// Returns the place of the next byte.
+    /// Returns the offset of the next byte.
     fn position(&self) -> u64 {
         self.source.place().0 - self.left() as u64
     }
@@ -201,7 +204,7 @@ impl Reader {
     }
 
     /// Reads one byte, and returns it by value, so that a caller's loop over bytes keeps its state
-    /// in registers. `None` at the end of the file.
+    /// in registers. Returns `None` at the end of the file.
     #[cold]
     #[inline(never)]
     fn read_byte_slowly(&mut self) -> io::Result<Option<u8>> {
@@ -209,7 +212,7 @@ impl Reader {
         Ok(self.take(1).map(|byte| byte[0]))
     }
 
-    /// Reads where the buffer has too little for the caller.
+    /// Reads into `into` if the buffer has too few bytes.
     #[cold]
     #[inline(never)]
     fn read_slowly(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -287,7 +290,7 @@ impl Read for Reader {
         let mut total = 0;
         for slice in into.iter_mut().filter(|slice| !slice.is_empty()) {
             if total > 0 && self.left() == 0 {
-                // Bytes that were read must not wait for others.
+                // The bytes read so far must not wait for others.
                 break;
             }
             let len = self.read(slice)?;
@@ -301,7 +304,7 @@ impl Read for Reader {
 
     fn read_to_end(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let rest = self.len().unwrap_or(0).saturating_sub(self.position());
-        // If the file's length was wrong, the rest is read as it comes.
+        // If the file's length was wrong, the vector grows as the rest is read.
         into.try_reserve(usize::try_from(rest).unwrap_or(0))?;
         let mut total = 0;
         loop {
@@ -365,15 +368,15 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// An iterator over the bytes of a [`Reader`], which [`Reader::bytes`] returns.
+/// An iterator over the bytes of a [`Reader`], returned by [`Reader::bytes`].
 ///
-/// It keeps the positions of the next byte and the buffer's end itself. Code that fills the buffer
-/// never sees them, so a loop keeps them in registers. A byte costs half as much as with the
-/// iterator of [`io::Read::bytes`].
+/// The iterator has its own copies of the addresses of the next byte and the buffer's end. Code
+/// that fills the buffer never sees these copies, so a loop keeps them in registers. A byte costs
+/// half as much as with the iterator of [`io::Read::bytes`].
 struct ReaderBytes {
     next: *const u8,
     end: *const u8,
-    /// Boxed, so that the iterator's address is unknown to code that fills the buffer.
+    /// Boxed, so that the iterator's address is unknown to the code that fills the buffer.
     reader: Box<Reader>,
 }
 
@@ -420,7 +423,7 @@ impl Iterator for ReaderBytes {
     }
 }
 
-/// Fills the buffer, and returns its ends.
+/// Fills the buffer, and returns the addresses of its start and end.
 #[cold]
 #[inline(never)]
 fn refill_bytes(reader: &mut Reader) -> io::Result<(*const u8, *const u8)> {
@@ -467,26 +470,26 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// Sets whether the page cache is bypassed if it does not hold the file; true by default.
-    /// Otherwise the file is in the cache afterwards, for the next reader.
+    /// Sets whether the page cache is bypassed if it does not hold the file; true by default. If
+    /// not, the file is cached afterwards, for the next reader.
     pub fn direct(self, direct: bool) -> ReaderOptions {
         ReaderOptions { direct, ..self }
     }
 
-    /// Sets the bytes of one direct read, and of one buffer; 1 MiB by default. Rounded up to a
-    /// multiple of 4096.
+    /// Sets the size of a direct read and of a buffer, in bytes; 1 MiB by default. It is rounded up
+    /// to a multiple of 4096.
     pub fn bs(self, bytes: usize) -> ReaderOptions {
         ReaderOptions { bs_bytes: bytes.max(1).next_multiple_of(BS_UNIT_BYTES), ..self }
     }
 
-    /// Sets the number of buffers of direct reads; 8 by default, at least 2. The caller uses one,
-    /// and the others are read ahead.
+    /// Sets the number of buffers for direct reads; 8 by default, at least 2. The caller uses one
+    /// of them, and the others are for read-ahead.
     pub fn iodepth(self, iodepth: u32) -> ReaderOptions {
         ReaderOptions { iodepth: iodepth.clamp(2, Options::IODEPTH_MAX), ..self }
     }
 
-    /// Reads by the method of a disk's engine ([`Options`]), or from its simulated disk. The engine
-    /// and the buffers are the reader's own.
+    /// Reads by the method of a disk's engine ([`Options`]), or from the disk that it simulates.
+    /// The reader does not share the disk's engine and buffers.
     pub fn on(self, disk: &Disk) -> ReaderOptions {
         ReaderOptions { disk: Some(disk.clone()), ..self }
     }
@@ -495,13 +498,13 @@ impl ReaderOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] with the kernel's message; [`Error::Refused`] for a folder. A refused
-    /// io_uring or `O_DIRECT` is a fallback, not an error.
+    /// [`Error::File`] with the kernel's message; [`Error::Refused`] for a folder. If io_uring or
+    /// `O_DIRECT` is refused, that is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Reader, Error> {
         Reader::open_by(self, path.as_ref())
     }
 
-    /// Reads a file opened by the caller, from its current position. `Reader::from` does the same
+    /// Reads a file that the caller opened, from its current position. `Reader::from` does the same
     /// with the default options. A folder or a write-only file fails at the first read.
     pub fn from_file(self, file: File) -> Reader {
         Reader::of_file(self, file)

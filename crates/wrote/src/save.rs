@@ -1,8 +1,8 @@
 //! Saves whole files: a crash at any moment leaves either the old content or the new.
 //!
-//! `std::fs::write` truncates the old file before it writes: a reader at that time, or after a
-//! crash, finds partial content or none. Here a new file is written next to the old one, and
-//! renamed atomically when complete (`rename(2)`).
+//! `std::fs::write` truncates the old file before it writes. A reader at that time, or after a
+//! crash, finds partial content or none. This module writes a new file next to the old one, and
+//! renames it atomically when it is complete (`rename(2)`).
 
 mod many;
 mod read;
@@ -24,41 +24,42 @@ use rustix::io::Errno;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// The smallest buffers for direct writes: no file needs a greater alignment.
+/// The minimum size of a buffer for direct writes. No file requires a greater alignment.
 const DIRECT_BUFFER_BYTES_MIN: usize = 64 << 10;
 
-/// Bytes of the buffer of all other saves: it stays in the processor's cache.
+/// The size of the buffer of all other saves, in bytes. It stays in the processor's cache.
 const CACHED_BS_BYTES: usize = 128 << 10;
 
 thread_local! {
-    /// The engine of this thread's saves. Its buffer is mapped and faulted in once: for a small
-    /// file that costs more than the rest of a save without write and sync.
+    /// The engine of this thread's saves. Its buffer is mapped and faulted in only once. For a
+    /// small file, that costs more than all of a save except the write and the sync.
     static CACHED_ENGINE: Cell<Option<Engine>> = const { Cell::new(None) };
 }
 
 /// Replaces the content of the file at `path`, or creates the file. The content is durable when
 /// this returns.
 ///
-/// It differs from `std::fs::write`:
+/// The differences from `std::fs::write`:
 ///
-/// - **Atomic.** After a crash of the process or the kernel or a power loss, at any moment, the
+/// - **Atomic.** After a crash of the process or the kernel, or a power loss, at any moment, the
 ///   file has either its old content or the new. Other processes also see one or the other; a
 ///   process that has the old file open keeps reading the old content.
-/// - **Durable.** The content is flushed (`fsync(2)`) before it gets its name, and the name after
-///   that, by flushing the folder. `docs/durability.md` describes these flushes on each file
-///   system. Two flushes of the device take a millisecond or so; [`write_unflushed`] omits them.
-/// - **A new file** replaces the old one. It gets the old one's permissions, owner, group, access
+/// - **Durable.** The content is flushed (`fsync(2)`) before the file gets its name. The name is
+///   made durable after that, by flushing the folder. `docs/durability.md` describes these flushes
+///   on each file system. Two flushes of the device take about a millisecond; [`write_unflushed`]
+///   omits them.
+/// - **A new file** replaces the old one. It gets the old file's permissions, owner, group, access
 ///   control list and extended attributes, as far as this process may set them. If it may not set
 ///   the group, the group gets no more permissions than others. Symbolic links are followed and
-///   kept. Of several hard links only this name gets the new content.
+///   kept. If the file has several hard links, only this name gets the new content.
 /// - **The folder** must allow this process to create names, and briefly needs room for both
-///   contents. The file must be writable for this process, as for `std::fs::write`, though a rename
-///   does not need that.
+///   contents. The process must be allowed to write the old file, as for `std::fs::write`, although
+///   a rename does not require that.
 ///
 /// A process killed during a save leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder.
 ///
 /// Small content goes through the page cache, using a buffer of 128 KiB that each thread keeps from
-/// its first save to its end. Content of 4 MiB and more bypasses the cache, through 8 MiB of
+/// its first save until it ends. Content of 4 MiB or more bypasses the cache, using 8 MiB of
 /// buffers, and is not cached for the next reader.
 ///
 /// ```
@@ -73,28 +74,27 @@ thread_local! {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] for a folder, a device, or anything else than an ordinary file.
-/// [`Error::File`] about `path` if the kernel refuses: `ENOSPC`, `EDQUOT`, `EFBIG` (`RLIMIT_FSIZE`;
-/// the process gets `SIGXFSZ` too), `EACCES`, `EIO`, `EBUSY` (the file is a mount point, as some
-/// are in containers), `ENOENT` for a missing folder. The old file is then unchanged, and the
-/// unfinished one is removed. One error comes later:
+/// [`Error::Refused`] for a folder, a device, or anything other than an ordinary file.
+/// [`Error::File`] with `path` if the kernel refuses: `ENOSPC`, `EDQUOT`, `EFBIG` (`RLIMIT_FSIZE`;
+/// the process also gets `SIGXFSZ`), `EACCES`, `EIO`, `EBUSY` (the file is a mount point, as some
+/// files in containers are), `ENOENT` for a missing folder. The old file is then unchanged, and the
+/// unfinished one is removed. There is one exception:
 ///
 /// - [`Action::SyncFolder`]: the new content is complete and in place, and every process sees it,
-///   but flushing its name failed. Power loss leaves either the new content or the old, complete in
-///   both cases. Another save creates a new file and flushes again.
+///   but flushing the folder failed. A power loss leaves either the new content or the old,
+///   complete in both cases. Another save creates a new file and flushes again.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
 }
 
 /// Like [`write()`], without a flush.
-///
 /// Other processes, and a crash of this one, find either the old content or the new. The save
 /// survives only a process crash ([`crate::Survives::ProcessCrash`]). A kernel crash or power loss
 /// within the next seconds may restore the old content. If the file system writes the name to the
-/// device before the bytes, it may leave an *empty or mixed* file. ext4 does not when a name is
-/// replaced, unless mounted with `noauto_da_alloc` or `data=writeback` (`ext4(5)`,
-/// `auto_da_alloc`); it may for a new name, and XFS for any name. Only the flushes guarantee one
-/// content or the other after power loss.
+/// device before the bytes, it may even leave an *empty or mixed* file. ext4 writes the bytes first
+/// when a name is replaced, unless it is mounted with `noauto_da_alloc` or `data=writeback`
+/// (`ext4(5)`, `auto_da_alloc`), but not for a new name; XFS does not for any name. Only the
+/// flushes guarantee one content or the other after a power loss.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -107,14 +107,14 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
     save_by_thread(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// Creates a new file at `path` with this content, complete and durable like [`write()`]. An
-/// existing name is an error, and its file keeps its content.
+/// Creates a new file at `path` with this content, complete and durable like that of [`write()`].
+/// If the name exists, returns an error and leaves that file unchanged.
 ///
 /// The name appears atomically when the content is complete and flushed (`renameat2(2)`,
-/// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes create one
-/// name concurrently, one of them succeeds. After a crash or power loss, at any moment, the file
-/// has all of its content or does not exist. A symbolic link is an existing name, which is not
-/// followed, as in `std::fs::File::create_new`. The file has default permissions.
+/// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes create the
+/// same name concurrently, one of them succeeds. After a crash or power loss, at any moment, the
+/// file has all of its content or does not exist. If the name is a symbolic link, it exists and is
+/// not followed, as with `std::fs::File::create_new`. The file has default permissions.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -128,35 +128,35 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
 ///
 /// # Errors
 ///
-/// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) where the name exists;
-/// nothing is written if it exists at the call. Otherwise as [`write()`].
+/// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) if the name exists.
+/// Nothing is written if it already exists at the call. Otherwise, the errors of [`write()`].
 pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }
 
-/// Saves through the engine that this thread keeps; large content gets a separate engine.
+/// Saves through the engine that this thread keeps, or, for large content, through a separate one.
 fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
         return save(&mut direct_engine()?, sync, path, bytes, replace);
     }
-    // A thread that is ending may have dropped its engine already.
+    // A thread that is ending may already have dropped its engine.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
         Some(engine) if engine.check_process().is_ok() => engine,
         _ => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
     };
     save(&mut engine, sync, path, bytes, replace)?;
-    // Only after success: an error of one file does not concern the next.
+    // The engine is kept only after success, so that an error of one file does not affect the next.
     let _ = CACHED_ENGINE.try_with(|kept| kept.set(Some(engine)));
     Ok(())
 }
 
 impl Disk {
-    /// Saves like the function [`write()`], by the method of this disk's engine, or on the disk
+    /// Saves like the function [`write()`], by the method of this disk's engine, or to the disk
     /// that it simulates.
     ///
-    /// The content goes through buffers of the disk's size, up to its `iodepth` at once. Content of
-    /// 4 MiB and more bypasses the page cache if the depth is more than one and a buffer has 64 KiB
-    /// or more.
+    /// The content goes through buffers of the disk's size, at most `iodepth` at once. Content of 4
+    /// MiB or more bypasses the page cache if the depth is at least two and a buffer has at least
+    /// 64 KiB.
     ///
     /// ```
     /// use wrote::engine::Options;
@@ -208,7 +208,7 @@ impl Disk {
     ) -> Result<(), Error> {
         self.check_process()?;
         let buffer_bytes = self.buffer_bytes();
-        // Content that bypasses the cache needs a depth of two.
+        // Content that bypasses the cache needs a depth of at least two.
         let pieces = bytes.len().div_ceil(buffer_bytes).max(2) as u64;
         let iodepth = u64::from(self.effective().iodepth).min(pieces) as u32;
         let options =
@@ -229,7 +229,7 @@ fn save(
     let durable = sync != SyncPolicy::No;
     let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
-        // The old permissions are given when the content is whole and has the old owner.
+        // The old file's permissions are set when the content is complete and has the old owner.
         mode: mode_at_first(old.as_ref()),
         direct: goes_direct(sync, bytes)
             && engine.effective().iodepth > 1
@@ -242,11 +242,11 @@ fn save(
 }
 
 fn goes_direct(sync: SyncPolicy, bytes: &[u8]) -> bool {
-    // The page cache takes content fastest that need not reach the device soon.
+    // For content that need not reach the device soon, the page cache is fastest.
     sync != SyncPolicy::No && bytes.len() >= DIRECT_BYTES_MIN
 }
 
-/// Finds the place of the new file, and the metadata of the old one, if there is one.
+/// Finds the path of the new file, and the metadata of the old one, if it exists.
 pub(crate) fn find(
     engine: &mut Engine,
     path: &Path,
@@ -272,7 +272,7 @@ pub(crate) fn find(
 fn old_metadata(place: &Path) -> Result<Option<Inherited>, Error> {
     let metadata = Metadata::of_replaced(place)?;
     if metadata.is_some() {
-        // Opening it for writing would disturb a process that runs the file or watches it.
+        // Opening the file for writing would disturb a process that runs it or watches it.
         accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS).tried(place, Action::Open)?;
     }
     Ok(metadata)
@@ -293,7 +293,7 @@ fn make(
     complete(engine, file, old, durable)
 }
 
-/// Queues the content, and returns the file's end, which is at a whole block of a direct file.
+/// Queues the content, and returns its end, which is rounded up to a whole block for a direct file.
 fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
     if engine.is_direct(file) {
         allocate(engine, file, bytes.len() as u64)?;
@@ -317,8 +317,8 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
     Ok(end_bytes)
 }
 
-/// Allocates the file's blocks. Direct writes that make a file longer wait for each other on most
-/// file systems; writes into allocated blocks do not.
+/// Allocates the file's blocks. On most file systems, direct writes that extend a file wait for
+/// each other, but writes into allocated blocks do not.
 fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
     engine.queue(0, Op::Fallocate { file, offset: 0, len });
     match engine.drain() {
@@ -327,14 +327,13 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
     }
 }
 
-/// Renames a file or folder like `std::fs::rename`. When this returns, the change survives power
-/// loss.
+/// Renames a file or folder like `std::fs::rename`, and makes the change durable before it returns.
 ///
-/// It is atomic: at every moment, and after a crash at any moment, `to` is the old file or the new
-/// one. If the two are in different folders, `from` may still be there too after a power loss
-/// before this returns. The file's content is not flushed: flush it before
-/// ([`Writer::sync_data`](crate::Writer::sync_data), `File::sync_all`), or the new name may outlive
-/// it.
+/// The change is atomic: at every moment, and after a crash at any moment, `to` is either the old
+/// file or the new one. If the two paths are in different folders, a power loss before this returns
+/// may leave the file under both names. The file's content is not flushed. Flush it first
+/// ([`Writer::sync_data`](crate::Writer::sync_data), `File::sync_all`); otherwise, a power loss may
+/// keep the new name and lose the content.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -350,8 +349,8 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 ///
 /// [`Error::File`] with the kernel's message: `ENOENT`, `EACCES`, `EXDEV` for another file system,
 /// `ENOTEMPTY` for a non-empty folder. Nothing was renamed then, unless the action is
-/// [`SyncFolder`](crate::Action::SyncFolder): every process sees the new name, and power loss may
-/// restore the old one.
+/// [`SyncFolder`](crate::Action::SyncFolder): in that case every process sees the new name, and
+/// power loss may restore the old one.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
     let (from, to) = (from.as_ref(), to.as_ref());
     let mut engine = engine()?;
@@ -364,8 +363,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
     if old == new { Ok(()) } else { engine.sync_folder(old) }
 }
 
-/// Makes the names in a folder durable after files were created, renamed or removed there. Flushing
-/// a new file does not make its name durable (`fsync(2)`).
+/// Makes the names in a folder durable, after files were created, renamed or removed in it.
+/// Flushing a new file does not make its name durable (`fsync(2)`).
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -377,8 +376,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error>
 ///
 /// # Errors
 ///
-/// [`Error::File`] with the kernel's message. A file system with nothing to flush for a folder is
-/// not an error.
+/// [`Error::File`] with the kernel's message. If the file system does not need to flush folders,
+/// that is not an error.
 pub fn sync_folder(folder: impl AsRef<Path>) -> Result<(), Error> {
     engine()?.sync_folder(folder)
 }
@@ -433,7 +432,7 @@ mod tests {
         let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         write(&link, b"by its link").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"by its link");
-        // The open file has no name any more.
+        // The open file has lost its name.
         assert!(matches!(write(&link, b"x"), Err(Error::Refused { .. })));
         let (pipe, _other_end) = std::io::pipe().unwrap();
         let link = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));

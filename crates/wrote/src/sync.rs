@@ -1,5 +1,5 @@
-//! The level that an acknowledged write survives, and when writes are synced: the words in which
-//! every other room makes its promises.
+//! What an acknowledged write survives, and when writes are synced. All other modules state their
+//! promises in these terms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,11 @@ use std::time::Duration;
 /// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Survives {
-    /// The bytes are in the program's own memory: a buffer that was not flushed.
+    /// The bytes are only in the program's memory: in a buffer that was not flushed.
     Nothing,
-    /// The bytes are in the kernel's page cache, or only the kernel's memory has the map to them.
-    /// They survive a process crash, but not a kernel crash.
+    /// The bytes are in the kernel's page cache, or they are on the device and the metadata that
+    /// locates them is still only in the kernel's memory. They survive a process crash, but not a
+    /// kernel crash.
     ProcessCrash,
     /// The bytes are on the device, perhaps in its volatile cache. They survive a kernel crash, but
     /// not power loss.
@@ -23,20 +24,20 @@ pub enum Survives {
 }
 
 impl Survives {
-    /// Returns what a write survives on a disk that flushes reach;
-    /// [`Target::survives`](crate::device::Target::survives) has other disks.
+    /// Returns what a write survives on a disk whose flushes work. For other disks, see
+    /// [`Target::survives`](crate::device::Target::survives).
     ///
-    /// The write is `flushed` where a flush that covers it returned success: `fdatasync(2)`,
+    /// A write is `flushed` if a flush that covers it has returned success: `fdatasync(2)`,
     /// `fsync(2)`, or `O_DSYNC`/`RWF_DSYNC` of the write itself.
     ///
-    /// It is `in_place` where it bypassed the page cache (`O_DIRECT` accepted at open *and* at
-    /// transfer), replaced blocks that were written and flushed before, and did not change the
-    /// file's length. Only data had to reach the device then. No write is in place where the file
-    /// system copies on write.
+    /// A write is `in_place` if it bypassed the page cache (`O_DIRECT` accepted at open *and* at
+    /// transfer), replaced blocks that had been written and flushed before, and did not change the
+    /// file's length. Then only data had to reach the device. On a copy-on-write file system, no
+    /// write is in place.
     ///
-    /// A direct write into new or only allocated blocks is `process-crash`. The bytes reach the
-    /// device, but the record of their place (the extent, the length, the "unwritten" mark) is
-    /// still in the kernel's memory. After a crash the file reads as zeros or is short. See
+    /// A direct write into new or merely allocated blocks is `process-crash`. The bytes reach the
+    /// device, but the metadata that locates them (the extent, the length, the "unwritten" mark) is
+    /// still in the kernel's memory. After a crash, the file reads as zeros or is short. See
     /// `docs/durability.md`.
     ///
     /// ```
@@ -57,8 +58,8 @@ impl Survives {
         }
     }
 
-    /// Returns the word in results and on the screen: `nothing`, `process-crash`, `os-crash`,
-    /// `power-loss`.
+    /// Returns the name used in results and on the screen: `nothing`, `process-crash`, `os-crash`
+    /// or `power-loss`.
     pub fn as_str(self) -> &'static str {
         match self {
             Survives::Nothing => "nothing",
@@ -72,7 +73,7 @@ impl Survives {
 impl FromStr for Survives {
     type Err = String;
 
-    /// Reads the word of [`Survives::as_str`].
+    /// Parses a name that [`Survives::as_str`] returns.
     fn from_str(word: &str) -> Result<Survives, String> {
         use Survives::{Nothing, OsCrash, PowerLoss, ProcessCrash};
         let all = [Nothing, ProcessCrash, OsCrash, PowerLoss];
@@ -87,22 +88,23 @@ impl fmt::Display for Survives {
     }
 }
 
-/// When writes are made durable without a call for each, in Redis's words (`appendfsync`).
+/// When writes are made durable without an explicit call. The names are those of Redis
+/// (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum SyncPolicy {
-    /// With every write, which survives power loss once its call has returned.
+    /// With every write: it survives power loss when the call returns.
     Always,
     /// About once a second.
     EverySec,
-    /// About once in this time.
+    /// About once per interval.
     Interval(Duration),
-    /// Only by an explicit call, or when the kernel decides.
+    /// Only by an explicit call, or when the kernel decides to write.
     #[default]
     No,
 }
 
 impl SyncPolicy {
-    /// Returns the time after which writes are flushed, where they are so by time.
+    /// Returns the interval at which writes are flushed, if the policy has one.
     pub(crate) fn interval(self) -> Option<Duration> {
         match self {
             SyncPolicy::EverySec => Some(Duration::from_secs(1)),

@@ -17,11 +17,11 @@ use stream::Stream;
 #[cfg(feature = "tokio")]
 use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// Writes a file in the background, instead of `BufWriter<File>`.
+/// Writes a file in the background, as a replacement for `BufWriter<File>`.
 ///
 /// Bytes go into a few buffers, and from there to the file in the background: bypassing the page
-/// cache if the file system can (`O_DIRECT`), else through it. Memory is these buffers, for a file
-/// of any size (W8).
+/// cache if the file system supports that (`O_DIRECT`), otherwise through it. These buffers are all
+/// the memory used, for a file of any size (W8).
 ///
 /// ```
 /// use std::io::Write;
@@ -48,18 +48,18 @@ use tokio::io::{AsyncSeek, AsyncWrite};
 /// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, with the name of a new file |
 /// | [`Writer::finish`] of [`Writer::replace`] | a power loss, with the name; before it, none do |
 ///
-/// [`WriterOptions::sync`] calls [`Writer::sync_data`] automatically. The disk block at the end of
-/// the synced bytes is rewritten when it fills, as with any appended file. Those bytes are safe if
-/// the disk writes sectors atomically.
+/// [`WriterOptions::sync`] makes writes durable automatically. The disk block at the end of the
+/// synced bytes is rewritten when it fills up, as for any appended file. The synced bytes in it are
+/// safe if the disk writes sectors atomically.
 ///
-/// A kernel crash or power loss without any of these leaves any part of the file; a process crash
-/// leaves the bytes written until then, and nothing after them. Other programs also see only a
-/// prefix of what was written, at any time.
+/// A kernel crash or power loss before any of these calls leaves any part of the file. A process
+/// crash leaves a prefix of what was written. Other programs also see only a prefix, at any time.
 ///
 /// # Errors
 ///
 /// An error in the background is returned by the next call and every later one (W2): nothing is
-/// retried, and nothing more is written. On a full disk the bytes written until then stay.
+/// retried, and nothing more is written. When the disk is full, the bytes that have been written
+/// remain in the file.
 ///
 /// Dropping a `Writer` acts like [`Writer::finish`], but can only log an error (crate `log`, level
 /// error); with [`WriterOptions::abandon_on_drop`] it acts like [`Writer::abandon`]. Dropping a
@@ -67,9 +67,9 @@ use tokio::io::{AsyncSeek, AsyncWrite};
 ///
 /// # Cost
 ///
-/// Opening and closing costs a ring and its buffers, some 0.3 ms. Memory is 8 MiB by default; a
-/// short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a
-/// file of a few kilobytes [`crate::write`] is better, as it is also atomic.
+/// Opening and closing costs about 0.3 ms, for a ring and its buffers. Memory is 8 MiB by default;
+/// a short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a
+/// file of a few kilobytes, [`crate::write`] is better, and it is also atomic.
 pub struct Writer {
     stream: Stream,
     abandon_on_drop: bool,
@@ -80,17 +80,17 @@ pub struct Writer {
 // none is handed out, so they move together. The engine is created for callers on any thread.
 unsafe impl Send for Writer {}
 
-/// How the bytes of a file were moved.
+/// The method by which the bytes of a file were moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// A copy shares the source's blocks (`FICLONE`, `ioctl_ficlone(2)`), at least in part.
+    /// The copy shares the source's blocks (`FICLONE`, `ioctl_ficlone(2)`), at least in part.
     Reflink,
-    /// The file system's server moved the bytes (`copy_file_range(2)`).
+    /// The bytes were moved by the file system's server (`copy_file_range(2)`).
     CopyFileRange,
-    /// Past the page cache (`O_DIRECT`, `open(2)`); the last bytes go through it.
+    /// The bytes bypassed the page cache (`O_DIRECT`, `open(2)`), except for the last ones.
     Direct,
-    /// Through the page cache.
+    /// The bytes went through the page cache.
     Cached,
 }
 
@@ -106,16 +106,16 @@ impl Method {
 pub struct Written {
     /// The file's length, in bytes.
     pub bytes: u64,
-    /// The time from the opening to the end.
+    /// The time from the opening of the file to its end.
     pub elapsed: Duration,
-    /// How the bytes were moved.
+    /// The method by which the bytes were moved.
     pub method: Method,
-    /// Whether the file and its name are on stable storage, if file system and device keep their
-    /// promises: [`crate::device::Target::limit`].
+    /// Whether the file and its name are on stable storage, provided that the file system and the
+    /// device keep their promises ([`crate::device::Target::limit`]).
     pub durable: bool,
-    /// The checksum of a verified copy (XXH3 of 128 bits, <https://xxhash.com>).
+    /// The checksum of a verified copy (128-bit XXH3, <https://xxhash.com>).
     pub checksum: Option<u128>,
-    /// The settings in effect, and each fallback.
+    /// The settings in effect, and every fallback.
     pub effective: Effective,
 }
 
@@ -125,18 +125,18 @@ impl Writer {
         Writer::options().open(path)
     }
 
-    /// Creates a file next to `path`, which replaces it when [`Writer::finish`] is called: a
-    /// streaming [`crate::write`](fn@crate::write), for content of any size.
+    /// Creates a file next to `path`. [`Writer::finish`] then replaces the file at `path` with it.
+    /// This is [`crate::write`](fn@crate::write) for a stream of content, of any size.
     ///
-    /// After a crash of the process or the kernel or a power loss, at any moment, the file at
+    /// After a crash of the process or the kernel, or a power loss, at any moment, the file at
     /// `path` has either its old content or the new. Readers also see one or the other. The new
-    /// file gets the old one's permissions, owner and attributes, or [`WriterOptions::mode`], and
-    /// links are followed, as for [`crate::write`](fn@crate::write).
+    /// file gets the permissions, owner and attributes of the old one, or the permissions of
+    /// [`WriterOptions::mode`]. Links are followed, as by [`crate::write`](fn@crate::write).
     ///
-    /// If dropped without `finish`, the new file is removed, and the old one stays. A process
-    /// killed before `finish` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder, which
-    /// `wrote clean` finds and removes. The kernel's files that vanish on a kill (`O_TMPFILE`,
-    /// `open(2)`) can't replace a name (`linkat(2)`).
+    /// If the writer is dropped without `finish`, the new file is removed, and the old one is kept.
+    /// A process killed before `finish` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder,
+    /// which `wrote clean` finds and removes. A file that the kernel removes after a kill
+    /// (`O_TMPFILE`, `open(2)`) could not replace an existing name (`linkat(2)`).
     ///
     /// ```
     /// use std::io::Write;
@@ -158,7 +158,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// As [`crate::write`](fn@crate::write).
+    /// The errors of [`crate::write`](fn@crate::write).
     pub fn replace(path: impl AsRef<Path>) -> Result<Writer, Error> {
         Writer::options().replace(true).open(path)
     }
@@ -174,8 +174,8 @@ impl Writer {
         WriterOptions::default()
     }
 
-    /// Writes all bytes of the reader, which it reads straight into the buffers, and returns their
-    /// number. After an error of the reader, the bytes that were read until then are written.
+    /// Writes everything that `reader` returns, reading straight into the buffers, and returns the
+    /// number of bytes. If `reader` fails, the bytes read so far are still written.
     pub fn read_from(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let mut total = 0;
         loop {
@@ -196,73 +196,77 @@ impl Writer {
         }
     }
 
-    /// Makes earlier writes durable, with the name of a new file. An error is returned by every
-    /// later call too (W2). For [`Writer::replace`] only [`Writer::finish`] makes anything durable
-    /// in its place.
+    /// Makes earlier writes durable, with the name of a new file. After an error, every later call
+    /// returns it, too (W2). A file of [`Writer::replace`] becomes durable at its final path only
+    /// by [`Writer::finish`].
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.stream.sync_data()
     }
 
-    /// Writes the rest and closes the file, which then survives power loss. Returns any error since
-    /// opening.
+    /// Writes the rest and closes the file, which then survives power loss. Returns the first error
+    /// that has occurred since the file was opened.
     ///
-    /// It puts the file of [`Writer::replace`] in place. After an error the old file is unchanged,
-    /// and the new one removed. One error comes later, [`crate::Action::SyncFolder`]: the new file
-    /// is in place, and power loss leaves it or the old one, complete in both cases.
+    /// For [`Writer::replace`], gives the new file its name. After an error, the old file is
+    /// unchanged and the new one has been removed. [`crate::Action::SyncFolder`] is the exception:
+    /// the new file has its name, and after a power loss the path has either the new file or the
+    /// old one, complete in both cases.
     pub fn finish(mut self) -> Result<Written, Error> {
         self.stream.end(true)
     }
 
-    /// Writes the rest and closes the file without a flush: it survives a process crash. Returns
-    /// any error since opening. The file of [`Writer::replace`] takes its place, as safe as with
+    /// Writes the rest and closes the file without a flush, so that it survives a process crash.
+    /// Returns the first error that has occurred since the file was opened. For
+    /// [`Writer::replace`], the new file gets its name, and is as safe as after
     /// [`crate::write_unflushed`].
     pub fn close(mut self) -> Result<Written, Error> {
         self.stream.end(false)
     }
 
-    /// Converts the writer to one for tasks, on any runtime or without one: tokio's `AsyncWrite`
-    /// and `AsyncSeek`. The compat module of the crate `tokio-util` gives it the traits of
+    /// Converts the writer into one for tasks, on any runtime or without one: it implements tokio's
+    /// `AsyncWrite` and `AsyncSeek`. The compat module of the crate `tokio-util` adds the traits of
     /// `futures-io`. Fails if no thread can be started, and then finishes the file like a dropped
     /// writer.
     ///
     /// `shutdown` acts like [`Writer::finish`]: the file then survives power loss.
     ///
-    /// A poll never waits for the disk. It fills a chunk of 128 KiB, and is pending while the
-    /// writer's thread writes another and this one is full; the thread then wakes the task. Uses
-    /// 256 KiB more memory (W8).
+    /// A poll never waits for the disk. It fills a chunk of 128 KiB. Once the chunk is full, the
+    /// poll is pending while the writer's thread still writes the previous chunk, and the thread
+    /// then wakes the task. This uses 256 KiB more memory (W8).
     ///
-    /// An error in the background is returned by a later call and every one after it (W2).
+    /// An error in the background is returned by a later call and by every call after that (W2).
     ///
-    /// Dropping it does not wait: the thread writes the remaining chunks, including the partial
-    /// one, and finishes the file like a dropped writer. The process may end before that. An
-    /// unfinished replacement is removed.
+    /// Dropping the asynchronous writer does not wait: the thread writes the remaining chunks,
+    /// including a partial one, and finishes the file like a dropped writer. The process may end
+    /// before that. An unfinished replacement is removed.
     #[cfg(feature = "tokio")]
     pub fn into_async(self) -> io::Result<impl AsyncWrite + AsyncSeek + Send + Unpin + use<>> {
         crate::asynchronous::writer::AsyncWriter::start(self, Writer::finish)
     }
 
-    /// Ends without writing the rest. A file created by this `Writer` is removed, and one of
-    /// [`Writer::replace`] never takes its place. In a previously existing file, what was written
-    /// until now stays.
+    /// Ends without writing the rest. Removes a file that this `Writer` created. A file of
+    /// [`Writer::replace`] never gets its name. A file that existed before keeps the bytes written
+    /// so far.
     pub fn abandon(mut self) {
         if self.stream.is_open() {
             self.stream.abandon();
         }
     }
 
-    /// Returns the settings in effect, and each fallback.
+    /// Returns the settings in effect, and every fallback.
     pub fn effective(&self) -> &Effective {
         self.stream.effective()
     }
 
-    /// Writes by the slow path: into a full buffer, or with a sync or an error to handle.
+    /// Writes on the slow path: into a full buffer, or when there is a sync to make or an error to
+    /// report.
     #[cold]
     #[inline(never)]
     fn write_slowly(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.stream.write(bytes)?)
     }
 
-    /// Writes one byte, by value: a caller's loop of single bytes then keeps them in registers.
+    /// Writes one byte, passed by value, so that a caller's loop over single bytes keeps them in
+    /// registers.
     #[cold]
     #[inline(never)]
     fn write_byte_slowly(&mut self, byte: u8) -> io::Result<()> {
@@ -280,7 +284,7 @@ impl Write for Writer {
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() <= self.stream.room_bytes() {
-            // SAFETY: there is room for them.
+            // SAFETY: there is room for these bytes.
             unsafe { self.stream.put(bytes) };
             return Ok(());
         }
@@ -290,8 +294,8 @@ impl Write for Writer {
         }
     }
 
-    /// Writes all slices as if they were one: returns their total length, and with
-    /// [`crate::SyncPolicy::Always`] syncs once.
+    /// Writes all slices as if they were one, and returns their total length. With
+    /// [`crate::SyncPolicy::Always`] there is only one sync.
     #[inline]
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let len = slices.iter().map(|slice| slice.len()).sum();
@@ -305,16 +309,16 @@ impl Write for Writer {
         Ok(len)
     }
 
-    /// Writes all bytes to the file, where other programs see them, and waits for that. Makes
-    /// nothing durable, unlike [`Writer::sync_data`].
+    /// Writes all bytes to the file, where other programs see them, and waits until they are there.
+    /// Does not make them durable, unlike [`Writer::sync_data`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.stream.flush()?)
     }
 }
 
-/// A seek waits for operations in flight. If it leads into a block, it reads that block, so that
-/// the next write keeps the rest of it. It suits a header filled in at the end. For random writes
-/// use [`crate::file::DirectFile`].
+/// A seek waits for operations in flight. A seek into the middle of a block reads that block, so
+/// that the next write keeps the rest of it. Seeks suit a header that is filled in at the end. For
+/// random writes, use [`crate::file::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let place = match to {
@@ -322,7 +326,7 @@ impl Seek for Writer {
             SeekFrom::Current(by) => self.stream.position().checked_add_signed(by),
             SeekFrom::End(by) => self.stream.len().checked_add_signed(by),
         };
-        // No file is longer (`lseek(2)`, EINVAL). This error does not fail the stream.
+        // No file is longer (`lseek(2)`, EINVAL). This error does not affect later calls.
         let place = place.filter(|&place| place <= i64::MAX as u64);
         let place = place.ok_or(io::ErrorKind::InvalidInput)?;
         self.stream.seek(place)?;
@@ -363,8 +367,9 @@ impl TryFrom<File> for Writer {
     }
 }
 
-/// The open file, to examine it and to change its permissions, owner or locks. Written bytes may
-/// not be in it yet. A write to it may be lost.
+/// Returns the open file's descriptor, to examine the file and to change its permissions, owner or
+/// locks. The file may still lack bytes that this writer has accepted. A write through the
+/// descriptor may be lost.
 ///
 /// # Panics
 ///

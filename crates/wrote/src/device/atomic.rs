@@ -1,4 +1,5 @@
-//! The writes that a power loss leaves whole or not done (`RWF_ATOMIC`, `pwritev2(2)`).
+//! Atomic writes: after a power loss, each is either complete or absent (`RWF_ATOMIC`,
+//! `pwritev2(2)`).
 
 use super::examine;
 use super::target::{Target, version};
@@ -7,34 +8,36 @@ use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::path::Path;
 
-/// `STATX_WRITE_ATOMIC` of `linux/stat.h`, without a name in rustix.
+/// `STATX_WRITE_ATOMIC` of `linux/stat.h`, which rustix does not name.
 const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
 
-/// The writes to a file that a power loss leaves whole or not done, if they are opened with
-/// [`FileOptions::atomic`](crate::FileOptions::atomic).
+/// The limits of atomic writes to a file opened with
+/// [`FileOptions::atomic`](crate::FileOptions::atomic). After a power loss, an atomic write is
+/// either complete or absent.
 ///
-/// Their length is a power of two, and divides their offset.
+/// The length of an atomic write is a power of two, and divides the write's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AtomicWrites {
-    /// The shortest, in bytes.
+    /// The minimum length, in bytes.
     pub bytes_min: u32,
-    /// The longest, in bytes.
+    /// The maximum length, in bytes.
     pub bytes_max: u32,
-    /// The longest that the device itself keeps whole, in bytes; 0 if none. XFS writes longer ones
-    /// to a new place and then changes its map, which costs an entry of its journal (Linux 6.16).
+    /// The maximum length that the device itself writes atomically, in bytes; 0 if it can't. XFS
+    /// writes longer ones to newly allocated blocks and then changes its map, which costs an entry
+    /// in its journal (Linux 6.16).
     pub device_bytes_max: u32,
-    /// The most buffers of one write.
+    /// The maximum number of buffers in one write.
     pub segments_max: u32,
 }
 
 impl AtomicWrites {
-    /// Returns the atomic writes to the file at `path`.
+    /// Returns the limits of atomic writes to the file at `path`.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with the reason why there are none, and `EOPNOTSUPP`; or why the file
-    /// can't be examined.
+    /// [`Error::Refused`] with `EOPNOTSUPP` and the reason if there are no atomic writes, or with
+    /// the reason why the file can't be examined.
     pub fn of(path: impl AsRef<Path>) -> Result<AtomicWrites, Error> {
         let path = path.as_ref();
         let file = File::open(path).tried(path, Action::Open)?;
@@ -53,11 +56,12 @@ impl AtomicWrites {
     }
 }
 
-/// Returns the atomic writes to an open `file` of `target`, or why there are none.
+/// Returns the limits of atomic writes to an open `file` of `target`, or the reason why there are
+/// none.
 ///
-/// From `statx(2)` with `STATX_WRITE_ATOMIC`: block devices since Linux 6.11, files of ext4 and XFS
-/// since 6.13, XFS without the device's help since 6.16. The device's part is
-/// `atomic_write_unit_max_bytes` of its queue.
+/// They come from `statx(2)` with `STATX_WRITE_ATOMIC`, which supports block devices since Linux
+/// 6.11, files on ext4 and XFS since 6.13, and XFS without the device's help since 6.16. The
+/// device's limit is `atomic_write_unit_max_bytes` of its queue.
 pub fn atomic_writes(file: &File, target: &Target) -> Result<AtomicWrites, String> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC)
         .map_err(|errno| format!("statx: {errno}"))?;
@@ -75,7 +79,7 @@ pub fn atomic_writes(file: &File, target: &Target) -> Result<AtomicWrites, Strin
     })
 }
 
-/// Returns why a kernel of this `release` has no atomic writes on `target`.
+/// Returns the reason why a kernel of this `release` has no atomic writes on `target`.
 fn why_not(target: &Target, release: &str) -> String {
     let filesystem = target.filesystem.as_str();
     let Some(since) = first_kernel(filesystem) else {
@@ -99,7 +103,7 @@ fn why_not(target: &Target, release: &str) -> String {
     }
 }
 
-/// Returns the first kernel with atomic writes on this file system.
+/// Returns the version of the first kernel with atomic writes on this file system.
 fn first_kernel(filesystem: &str) -> Option<(u32, u32)> {
     match filesystem {
         "none" => Some((6, 11)),
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_promised_write_succeeds_and_another_one_fails() {
-        // W6: whichever of both this file system is, nothing is written in another way.
+        // W6: whether this file system has atomic writes or not, no write takes another method.
         try_writes(&tempfile::tempdir_in(".").unwrap());
         let xfs = fixtures::or_skip!(fixtures::Mounted::image("xfs", 320 << 20));
         try_writes(&tempfile::tempdir_in(xfs.path()).unwrap());

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 pub(super) const SYS: &str = "/sys";
 
-/// The block layer's sector, independent of the device's block size.
+/// The size of the block layer's sector, in bytes. It does not depend on the device's block size.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Describes a device. Facts missing in `/sys` get the defaults documented in [`BlockDevice`].
@@ -45,9 +45,9 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
     }
 }
 
-/// Returns the longest transfer that is one command at any memory address. Each page may be a
-/// segment, plus one if the first begins within a page. A device that splits commands at certain
-/// boundaries (`chunk_sectors`) guarantees nothing.
+/// Returns the maximum length of a transfer that is a single command at any memory address. Each
+/// page may need its own segment, and a transfer that begins within a page needs one more. If the
+/// device splits commands at certain boundaries (`chunk_sectors`), no length is guaranteed.
 fn transfer_bytes_max(queue: &Path) -> u64 {
     let value = |file| value(queue, file).unwrap_or(0u64);
     if value("chunk_sectors") > 0 {
@@ -64,8 +64,8 @@ pub(super) fn folder(sys: &Path, major: u32, minor: u32) -> PathBuf {
     link.canonicalize().unwrap_or(link)
 }
 
-/// Returns the folder of the whole device: a partition's is inside its disk's, and only the disk
-/// has a queue.
+/// Returns the folder of the whole disk. The folder of a partition is inside its disk's folder, and
+/// only a whole disk has a queue.
 pub(super) fn disk_folder(folder: &Path) -> &Path {
     match folder.parent() {
         Some(parent) if folder.join("partition").exists() => parent,
@@ -88,7 +88,7 @@ fn disk_folders(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns the number of the device with this `name` below `/dev`.
 pub(super) fn by_name(sys: &Path, name: &Path) -> Option<(u32, u32)> {
-    // `/dev/cciss/c0d0` is `cciss!c0d0` here, because names can't contain slashes.
+    // `/dev/cciss/c0d0` is `cciss!c0d0` in `/sys`, because names can't contain slashes.
     let name = name.to_str().filter(|name| !name.is_empty())?.replace('/', "!");
     let number = text(&sys.join("class/block").join(name), "dev")?;
     device_number(number.as_bytes())
@@ -120,7 +120,7 @@ fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Returns whether some of the device is memory: zram, brd (`ram0`), null_blk (`nullb0`).
+/// Returns whether any of the device is in memory: zram, brd (`ram0`), null_blk (`nullb0`).
 pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     let disks = disk_folders(&folder(sys, device.major, device.minor));
     disks.iter().any(|disk| {
@@ -130,7 +130,7 @@ pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     })
 }
 
-/// Returns the file below a loop device or its partition, by the name used when it was set up.
+/// Returns the file behind a loop device or its partition, by the path with which it was set up.
 pub(super) fn loop_file(sys: &Path, major: u32, minor: u32) -> Option<PathBuf> {
     backing_file(disk_folder(&folder(sys, major, minor)))
 }
@@ -140,7 +140,8 @@ fn backing_file(disk: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
-/// SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio disks nothing.
+/// Returns the disk's model. SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio
+/// disks neither.
 fn model(disk: &Path) -> Option<String> {
     let device = disk.join("device");
     text(&device, "model")
@@ -150,7 +151,7 @@ fn model(disk: &Path) -> Option<String> {
 
 fn name_of(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_str()?;
-    // An unresolved folder ends in MAJOR:MINOR, which serves as a name.
+    // An unresolved folder ends in MAJOR:MINOR, which serves as the name.
     Some(name.replace('!', "/"))
 }
 
@@ -158,13 +159,13 @@ fn push_new(list: &mut Vec<String>, item: Option<String>) {
     list.extend(item.filter(|item| !list.contains(item)));
 }
 
-/// Returns the scheduler in brackets: `none [mq-deadline] kyber`.
+/// Returns the scheduler in brackets, as in `none [mq-deadline] kyber`.
 fn chosen(all: &str) -> String {
     let bracketed = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(all, |(chosen, _)| chosen).to_owned()
 }
 
-/// Reads a file's text, trimmed; `None` if missing or empty.
+/// Reads a file's text and trims it; returns `None` if the file is missing or empty.
 pub(super) fn text(folder: &Path, file: &str) -> Option<String> {
     let bytes = std::fs::read(folder.join(file)).ok()?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -175,7 +176,7 @@ fn value<T: FromStr>(folder: &Path, file: &str) -> Option<T> {
     text(folder, file)?.parse().ok()
 }
 
-/// Reads a flag: 0 is false, any other number true.
+/// Returns whether the file contains a number other than 0.
 fn flag(folder: &Path, file: &str) -> bool {
     value(folder, file).unwrap_or(0u32) != 0
 }

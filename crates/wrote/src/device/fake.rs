@@ -1,5 +1,5 @@
 //! A simulated `/sys`, for testing devices that few machines have. It is a separate file because
-//! the tests of several rooms use it.
+//! the tests of several modules use it.
 
 use fixtures::Tree;
 use std::ops::Deref;

@@ -8,13 +8,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A path and its location from `statx(2)`.
+/// A path and its location as reported by `statx(2)`.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub path: PathBuf,
     /// The mount's ID in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
     pub mount_id: Option<u64>,
-    /// `st_dev`; the major number is 0 if the file system has no device.
+    /// The file's `st_dev`; the major number is 0 if the file system has no device.
     pub device: (u32, u32),
 }
 
@@ -34,9 +34,9 @@ impl Location {
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// The mount's ID, unique at any time; `stx_mnt_id` of its files.
+    /// The mount's ID, unique at any time; the `stx_mnt_id` of its files.
     pub id: u64,
-    /// `st_dev` of its files, except on file systems with one per subvolume.
+    /// The `st_dev` of the mount's files, except on file systems with one per subvolume.
     pub device: (u32, u32),
     pub point: PathBuf,
     pub filesystem: String,
@@ -49,8 +49,8 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Returns a placeholder for a mount missing in the list: outside of a chroot, or just
-    /// unmounted.
+    /// Returns a placeholder for a mount that is missing from the list: it is outside a chroot, or
+    /// has just been unmounted.
     pub fn unseen(place: &Location) -> Mount {
         Mount {
             id: place.mount_id.unwrap_or(0),
@@ -61,8 +61,8 @@ impl Mount {
         }
     }
 
-    /// Returns the options of the mount, then of the file system, without duplicates; `rw` only if
-    /// both are writable.
+    /// Returns the options of the mount, followed by those of the file system, without duplicates.
+    /// `rw` is included only if both are writable.
     pub fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for option in split(&self.options).chain(split(&self.super_options)) {
@@ -100,7 +100,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let _root = fields.next()?;
     let point = path_of(&unescape(fields.next()?));
     let options = fields.next()?.to_vec();
-    // Any number of optional fields follow, ended by a hyphen.
+    // Any number of optional fields follow; a hyphen ends them.
     fields.by_ref().find(|&field| field == b"-")?;
     Some(Mount {
         id,
@@ -113,31 +113,31 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Finds the mount that holds a path.
+/// Finds the mount that contains a path.
 ///
-/// Since Linux 5.8 the kernel reports the mount's ID, which is the only exact way if mounts cover
-/// each other. Before, the longest mount point above the path counts, preferring mounts of the same
-/// device.
+/// Since Linux 5.8, the kernel reports the mount's ID, which is the only exact method if mounts
+/// cover each other. With older kernels, the longest mount point above the path is used, preferably
+/// of a mount of the same device.
 pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
     let same_device = || mounts.iter().filter(|mount| mount.device == place.device);
     by_id().or_else(|| longest(same_device(), &place.path)).or_else(|| longest(mounts, &place.path))
 }
 
-/// Finds the mount with the longest mount point above `path`, the latest of several.
+/// Finds the mount with the longest mount point above `path`; the last one if there are several.
 pub(super) fn longest<'a>(
     mounts: impl IntoIterator<Item = &'a Mount>,
     path: &Path,
 ) -> Option<&'a Mount> {
-    // `max_by_key` returns the last of equals, which is the topmost mount.
+    // `max_by_key` returns the last of equal elements, which is the topmost mount.
     mounts
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// Returns the number of the block device that is a mount's source: by its node in `/dev`, or if
-/// that is missing (in a container), by its name in `/sys`.
+/// Returns the number of the block device that is a mount's source. Looks for its node in `/dev`
+/// or, if that is missing (in a container), for its name in `/sys`.
 pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let name = mount.source.strip_prefix("/dev").ok()?;
     let node = rustix::fs::stat(&mount.source).ok();
@@ -150,7 +150,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Splits at commas before unescaping: a comma inside a value is escaped.
+/// Splits at commas and then unescapes each option. A comma inside a value is escaped.
 fn split(options: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     options.split(|&byte| byte == b',').filter(|option| !option.is_empty()).map(unescape)
 }

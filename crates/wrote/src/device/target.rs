@@ -1,11 +1,11 @@
-//! The description of the storage below a path, and the alignment of direct I/O there.
+//! A description of the storage below a path, and the alignment that direct I/O requires there.
 
 use crate::Survives;
 use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Mount options that keep a flush from the device's cache (ext4(5), btrfs(5), and the
+/// The mount options that prevent a flush of the device's cache (ext4(5), btrfs(5), and the
 /// kernel's `Documentation/filesystems/f2fs.rst`).
 const NO_BARRIER: &[&str] = &["nobarrier", "barrier=0", "barrier=none", "fsync_mode=nobarrier"];
 
@@ -21,54 +21,54 @@ pub struct Target {
     /// The mount point of the file system that holds the path.
     pub mount_point: PathBuf,
     /// The file system's type, as named by the kernel: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
-    /// `fuse.NAME`. `unknown` if the mount is invisible (in a chroot); `none` for a block device
-    /// itself.
+    /// `fuse.NAME`. It is `unknown` if the mount is invisible (in a chroot), and `none` for a block
+    /// device itself.
     pub filesystem: String,
     /// The options of the mount and of the file system, without duplicates. `rw` is omitted if
     /// either is read-only.
     pub mount_options: Vec<String>,
     /// The file system's size, in bytes.
     pub capacity_bytes: u64,
-    /// Bytes available to unprivileged users (`f_bavail`).
+    /// The space available to unprivileged users (`f_bavail`), in bytes.
     pub free_bytes: u64,
     /// Whether the mount or the file system is read-only.
     pub read_only: bool,
-    /// Whether writes stay in memory even after a flush: tmpfs, ramfs, an overlay whose upper
-    /// folder is on one of them, a memory block device (zram, brd), a loop device over a file in
-    /// memory.
+    /// Whether writes stay in memory even after a flush, as on tmpfs, ramfs, an overlay whose upper
+    /// folder is on one of these, a memory block device (zram, brd), or a loop device over a file
+    /// in memory.
     pub in_memory: bool,
-    /// Whether ext4 has a journal here (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
+    /// Whether an ext4 has a journal (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
     /// file systems, and if `/sys` does not show it.
     pub has_journal: Option<bool>,
-    /// The file system below, with its path and mount: the one of an overlay's upper folder, or of
-    /// a loop device's file. If there are several, the first that is [limited](Target::limit).
+    /// The file system below, with its path and mount: that of an overlay's upper folder, or of a
+    /// loop device's file. If there are several, the first one that is [limited](Target::limit).
     pub below: Option<Box<Target>>,
-    /// The block device on which the file system, or the upper folder of an overlay, lies. If there
-    /// is none, more than one, or none that is visible: the reason, ready to be shown.
+    /// The block device that contains the file system, or the upper folder of an overlay. If there
+    /// is none, more than one, or no visible one, the reason for that, ready to be shown.
     pub device: Result<BlockDevice, String>,
 }
 
 impl Target {
     /// Returns whether the file system is known to write a flushed block in place, by a direct
-    /// write that changes only data: ext2, ext3, ext4, XFS, and a block device without a file
-    /// system.
+    /// write that changes only data. These are ext2, ext3, ext4, XFS, and a block device without a
+    /// file system.
     ///
-    /// Not ext4 with `data=journal`, which passes every write through its journal, and not
-    /// copy-on-write file systems (Btrfs, ZFS, bcachefs). On XFS, a file that shares blocks (a
-    /// reflink) is copied on write too; the answer is for files that share none.
+    /// ext4 with `data=journal` is excluded, because it passes every write through its journal, and
+    /// so are copy-on-write file systems (Btrfs, ZFS, bcachefs). On XFS, a file that shares blocks
+    /// (a reflink) is also copied on write; the result applies to files that share none.
     pub fn writes_in_place(&self) -> bool {
         matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs" | "none")
             && !self.mounted_with("data=journal")
     }
 
-    /// Returns whether the file system is known to write each byte to a new place (Btrfs, ZFS,
-    /// bcachefs), so that previously written zeros reserve no space.
+    /// Returns whether the file system is known to write each byte to newly allocated blocks
+    /// (Btrfs, ZFS, bcachefs), so that writing zeros first reserves no space.
     pub(crate) fn copies_on_write(&self) -> bool {
         matches!(self.filesystem.as_str(), "btrfs" | "zfs" | "bcachefs")
     }
 
-    /// Returns whether `syncfs(2)` and a flush after it are known to make files and names durable,
-    /// and to report all errors (Linux 5.8). A FUSE server is not called.
+    /// Returns whether `syncfs(2)` followed by a flush is known to make files and names durable,
+    /// and to report all errors (Linux 5.8). It does not call a FUSE server.
     pub(crate) fn syncfs_flushes(&self) -> bool {
         matches!(self.filesystem.as_str(), "btrfs" | "ext4" | "f2fs" | "xfs")
             && rustix::system::uname()
@@ -77,10 +77,10 @@ impl Target {
                 .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
-    /// Returns the worst event that a flushed write survives here and why, ready to be shown; or
-    /// `None` where it survives a power loss. A flush does nothing on `tmpfs` and on an `overlay`
-    /// mounted `volatile`. It does not reach the device's cache with `nobarrier` (ext4(5),
-    /// btrfs(5)).
+    /// Returns the worst event that a flushed write survives here, and the reason, ready to be
+    /// shown; `None` if it survives a power loss. A flush does nothing on `tmpfs` and on an
+    /// `overlay` mounted `volatile`. With `nobarrier` (ext4(5), btrfs(5)), it does not flush the
+    /// device's cache.
     pub fn limit(&self) -> Option<(Survives, String)> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref().and_then(Target::limit);
@@ -104,13 +104,13 @@ impl Target {
         [nothing, below, cache].into_iter().flatten().min_by_key(|(level, _)| *level)
     }
 
-    /// Returns the option of the mount itself that keeps a flush from the device's cache.
+    /// Returns the mount's own option that prevents a flush of the device's cache, if there is one.
     pub fn no_barrier(&self) -> Option<&'static str> {
         NO_BARRIER.iter().copied().find(|option| self.mounted_with(option))
     }
 
-    /// Returns why it is not known what a flushed write survives here, ready to be shown; `None`
-    /// where no crash that was tried took one (`docs/durability.md`).
+    /// Returns the reason why it is not known what a flushed write survives here, ready to be
+    /// shown; `None` if none of the simulated crashes lost one (`docs/durability.md`).
     pub fn doubt(&self) -> Option<String> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref();
@@ -122,7 +122,7 @@ impl Target {
             _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
             _ if self.in_memory => None,
             "ext3" | "ext4" | "xfs" | "btrfs" | "none" => self.unseen().or_else(|| {
-                // A file that was there before, as one of a loop device, was never lost.
+                // A file that existed before, like that of a loop device, was never lost.
                 below.filter(|below| !below.lacks_journal())?.doubt()
             }),
             "" | "unknown" => Some("its mount cannot be seen from here".into()),
@@ -130,7 +130,7 @@ impl Target {
         }
     }
 
-    /// Returns what `/sys` does not show of a disk.
+    /// Returns a description of what `/sys` does not show about the device, if anything.
     fn unseen(&self) -> Option<String> {
         let device = self.device.as_ref().ok()?;
         if device.is_unseen() || device.major == LOOP_MAJOR && self.below.is_none() {
@@ -141,8 +141,8 @@ impl Target {
         is_unseen.then(|| format!("whether {} has a journal cannot be seen", self.filesystem))
     }
 
-    /// Returns whether the file system, or the one of an overlay's upper folder, is known to keep
-    /// no journal, and to write in place.
+    /// Returns whether the file system, or that of an overlay's upper folder, is known to have no
+    /// journal and to write in place.
     pub fn lacks_journal(&self) -> bool {
         match self.filesystem.as_str() {
             "overlay" => self.below.as_deref().is_some_and(Target::lacks_journal),
@@ -151,7 +151,7 @@ impl Target {
         }
     }
 
-    /// Returns what a write survives here that would survive `level` on a disk that flushes reach.
+    /// Returns what a write survives here if it would survive `level` on a disk whose flushes work.
     pub fn survives(&self, level: Survives) -> Survives {
         self.limit().map_or(level, |(most, _)| level.min(most))
     }
@@ -162,7 +162,7 @@ impl Target {
 }
 
 impl Default for Target {
-    /// Nothing is known.
+    /// Returns a target about which nothing is known.
     fn default() -> Target {
         Target {
             path: PathBuf::new(),
@@ -185,52 +185,52 @@ impl Default for Target {
 #[non_exhaustive]
 pub struct BlockDevice {
     /// The kernel's name of the file system's device: `sda1`, `nvme0n1p2`, `dm-0`; `MAJOR:MINOR` if
-    /// `/sys` does not know it.
+    /// `/sys` does not list it.
     pub name: String,
     /// The device's major number.
     pub major: u32,
     /// The device's minor number.
     pub minor: u32,
-    /// The underlying whole disks of a partition or stacked device (dm, LVM, md, bcache). Empty for
-    /// a whole disk. A loop device counts as a disk.
+    /// The whole disks below a partition or stacked device (dm, LVM, md, bcache). Empty for a whole
+    /// disk. A loop device is treated as a disk.
     pub disks: Vec<String>,
-    /// The disk's model, joined by ` + ` for several; for a loop device its file: `file
+    /// The disk's model; several are joined by ` + `. For a loop device, its file: `file
     /// /data/image`.
     pub model: Option<String>,
-    /// Its size in bytes; 0 if `/sys` does not show it.
+    /// The device's size, in bytes; 0 if `/sys` does not show it.
     pub capacity_bytes: u64,
-    /// Whether the kernel considers it a rotating disk. Often wrong for virtual disks.
+    /// Whether the kernel considers the device to be rotating. This is often wrong for virtual
+    /// disks.
     pub rotational: bool,
     /// The I/O scheduler in use; `none` without a scheduler or request queue.
     pub scheduler: String,
     /// The smallest addressable unit, in bytes; 512 if `/sys` does not show it.
     pub logical_block_bytes: u32,
-    /// The smallest unit written without reading first, in bytes; the logical block if `/sys` does
-    /// not show it.
+    /// The smallest unit that the device writes without reading first, in bytes; the logical block
+    /// size if `/sys` does not show it.
     pub physical_block_bytes: u32,
-    /// The transfer that it prefers for streams, in bytes: the stripe of a RAID; 0 if it reports
-    /// none.
+    /// The length of transfers that the device prefers for streams, in bytes, such as the stripe of
+    /// a RAID; 0 if it reports none.
     pub optimal_io_bytes: u32,
     /// `write back` (a volatile cache: flushes matter), `write through`, or `unknown`.
     pub write_cache: String,
-    /// Whether it supports writes with Force Unit Access.
+    /// Whether the device supports writes with Force Unit Access.
     pub fua: bool,
-    /// Whether it has poll queues, and can therefore serve an IOPOLL ring.
+    /// Whether the device has poll queues, and can therefore serve an IOPOLL ring.
     pub io_poll: bool,
-    /// The depth of its request queue; 0 without one (zram, most of dm and md).
+    /// The depth of the device's request queue; 0 if it has none (zram, most of dm and md).
     pub nr_requests: u32,
-    /// The longest transfer that is one command at any memory address, by `max_sectors_kb`,
-    /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 if there is none or `/sys` does
-    /// not show it.
+    /// The maximum length of a transfer that is a single command at any memory address, in bytes,
+    /// by `max_sectors_kb`, `max_segments` and `chunk_sectors` of the queue. 0 if no length is
+    /// guaranteed or `/sys` does not show it.
     pub transfer_bytes_max: u64,
-    /// The longest write that it leaves whole or not done at a power loss, in bytes, by
-    /// `atomic_write_unit_max_bytes` of its queue (Linux 6.11). 0 if it promises none or `/sys`
-    /// does not show it.
+    /// The maximum length of an atomic write, in bytes, by `atomic_write_unit_max_bytes` of the
+    /// queue (Linux 6.11). 0 if the device promises none or `/sys` does not show it.
     pub atomic_write_bytes_max: u64,
 }
 
 impl BlockDevice {
-    /// Returns whether `/sys` does not know it, so that its numbers are its name.
+    /// Returns whether `/sys` does not list the device, so that its numbers serve as its name.
     fn is_unseen(&self) -> bool {
         self.name == format!("{}:{}", self.major, self.minor)
     }
@@ -242,22 +242,22 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Returns the alignment of direct I/O on an open `file` of `target`: of the file offset and length
-/// of a transfer, and of the memory address. `None` if the file system reports that this file does
-/// not support direct I/O.
+/// Returns the alignment that direct I/O requires for an open `file` of `target`: first of the
+/// memory address, then of the offset and length of a transfer. `None` if the file system reports
+/// that this file does not support direct I/O.
 ///
-/// From `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices; others
-/// later). If the kernel does not report it:
+/// It comes from `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices;
+/// others later). If the kernel does not report an alignment, it is one of these:
 ///
-/// - Btrfs, or an overlay, which may lie on one: the file system's block. Btrfs accepts less too,
-///   but writes it through the page cache;
-/// - another file system on a block device: the device's logical block;
+/// - Btrfs, or an overlay, which may be on a Btrfs: the file system's block size. Btrfs also
+///   accepts a smaller alignment, but then writes through the page cache;
+/// - another file system on a block device: the device's logical block size;
 /// - no block device: a page, which suits every file system with direct I/O. tmpfs accepts
-///   `O_DIRECT` (Linux 6.6) at any offset and length, because it copies as before; 6.18 still
+///   `O_DIRECT` (Linux 6.6) at any offset and length, because it still copies; as of 6.18, it
 ///   reports no alignment.
 ///
-/// The alignment does not guarantee that direct I/O works: unless the kernel reports it, only the
-/// open or the first transfer shows that.
+/// The alignment does not guarantee that direct I/O works: unless the kernel reports the alignment,
+/// only opening the file or the first transfer shows that.
 pub fn alignment(file: &File, target: &Target) -> Option<(u32, u32)> {
     alignment_told(file).unwrap_or_else(|| {
         let bytes = presumed_bytes(file, target);
@@ -265,8 +265,8 @@ pub fn alignment(file: &File, target: &Target) -> Option<(u32, u32)> {
     })
 }
 
-/// Returns the kernel's answer, if it has one, which makes examining the storage unnecessary.
-/// `Some(None)` if the file does not support direct I/O.
+/// Returns the alignment that the kernel reports; the storage then need not be examined.
+/// `Some(None)` if the file does not support direct I/O, and `None` if the kernel reports nothing.
 pub(crate) fn alignment_told(file: &File) -> Option<Option<(u32, u32)>> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::DIOALIGN) {

@@ -1,9 +1,10 @@
-//! The end of a file of lines: found, and repaired after a crash.
+//! Finds the end of a line file, and repairs it after a crash.
 //!
-//! A crash tears what was never flushed, which is at the end. There it leaves bytes after the last
-//! line feed, or NULs where the file was already longer than its data. An opening moves what has no
-//! line feed behind it. Whole lines stay, also behind a NUL: another program may have written that,
-//! and they may have been acknowledged. So only the end is read, of a file of any length.
+//! A crash tears only bytes that were never flushed, and these are at the end. It leaves bytes
+//! after the last line feed, or NULs where the file was already longer than its data. Opening the
+//! file moves the bytes after the last line feed. Complete lines are kept, even after a NUL:
+//! another program may have written the NUL, and the lines may have been acknowledged. So only the
+//! end of a file is read, however long the file is.
 
 use crate::engine::folder_of;
 use crate::log::{Input, LogFiles, copy_aside, is_same_file};
@@ -12,11 +13,11 @@ use rustix::fs::{Advice, fadvise};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// The bytes that are searched for a line feed at once.
+/// The number of bytes that are searched for a line feed at once.
 const STEP_BYTES: u64 = 1 << 20;
-/// The longest end that is moved.
+/// The maximum length of an end that is moved.
 const END_BYTES: u64 = 256 << 20;
-/// A disk loses whole sectors: the least that one has.
+/// The minimum size of a sector. A disk loses whole sectors.
 const SECTOR_BYTES: u64 = 512;
 
 /// The outcome of a repair.
@@ -25,8 +26,8 @@ pub(super) struct Repaired {
     pub torn: Option<PathBuf>,
 }
 
-/// Flushes the file, and moves its torn end to a file next to it. Returns `None` if the path does
-/// not lead to the `locked` file any more. A simulated disk has no descriptor, nor other programs.
+/// Flushes the file, and moves its torn end to a file next to it. Returns `None` if the path no
+/// longer leads to the `locked` file. A simulated disk has no descriptors, and no other programs.
 pub(super) fn repair(
     files: &LogFiles,
     path: &Path,
@@ -40,7 +41,8 @@ pub(super) fn repair(
         if !is_locked(files, input.file, locked) {
             return Ok(None);
         }
-        // Else an error of the last writer's could still take what this finds (W2).
+        // Otherwise, a failed write of the previous writer could still remove what is found here
+        // (W2).
         files.engine().flush(input.file)?;
         let end = end(&mut input)?;
         if end == input.len_bytes {
@@ -59,12 +61,12 @@ fn is_locked(files: &LogFiles, file: FileId, locked: Option<BorrowedFd<'_>>) -> 
     both.is_none_or(|(locked, found)| is_same_file(locked, found))
 }
 
-/// Moves everything behind `end` to a new file. Returns `None`, and has moved nothing, if another
-/// program changed the file's length in the meantime: it may have completed the line.
+/// Moves all bytes after `end` to a new file. If another program has changed the file's length
+/// during that, it may have completed the line: then moves nothing and returns `None`.
 fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf>, Error> {
     let torn = copy_aside(input, end, input.len_bytes, "torn")?;
     let mut engine = files.engine();
-    // The copy must be durable before its source is removed.
+    // The copy must be durable before the original is removed.
     engine.sync_folder(folder_of(&input.path))?;
     if engine.file_len(input.file)? != input.len_bytes {
         engine.remove(&torn)?;
@@ -75,17 +77,18 @@ fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf
     Ok(Some(torn))
 }
 
-/// Drops the clean pages from `from` on, so that they are read from the disk. The whole file may
-/// have millions, and other programs read them.
+/// Drops the clean pages from offset `from` on from the page cache, so that they are read from the
+/// disk. The rest is kept: the whole file may have millions of pages, and other programs may be
+/// reading them.
 fn drop_pages(input: &Input, from: u64) {
     let engine = input.files.engine();
     if let Some(descriptor) = engine.descriptor(input.file) {
-        // Only advice: a refusal changes nothing.
+        // This is only advice: a refusal changes nothing.
         let _ = fadvise(descriptor, from, None, Advice::DontNeed);
     }
 }
 
-/// Returns the end of the last whole line.
+/// Returns the end of the last complete line.
 fn end(input: &mut Input) -> Result<u64, Error> {
     let mut before = input.len_bytes;
     let least = before.saturating_sub(END_BYTES);
@@ -105,8 +108,9 @@ fn end(input: &mut Input) -> Result<u64, Error> {
     Ok(0)
 }
 
-/// Refuses a file that begins like a database, not like lines: before the first line feed its first
-/// sector has a NUL and then other bytes. A crash loses a sector as a whole, or all that follows.
+/// Refuses a file that begins like a database, not like lines: before the first line feed, its
+/// first sector has a NUL followed by other bytes. A crash does not cause that, because it loses a
+/// sector as a whole, or everything after some offset.
 fn check_begin(input: &mut Input) -> Result<(), Error> {
     let sector = bytes(input, 0, SECTOR_BYTES.min(input.len_bytes))?;
     let line = sector.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The file itself: opened, locked and repaired, written, flushed, and checked before anything is
-//! acknowledged.
+//! The file itself. It is opened, locked and repaired, written and flushed, and checked before
+//! anything is acknowledged.
 
 use super::LinesOptions;
 use super::end::{Repaired, repair};
@@ -13,20 +13,21 @@ use rustix::io::{Errno, pread};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// How often lines are written again before another program's renaming and shortening is an error.
+/// How often lines are written again before an error is returned because another program renames or
+/// truncates the file.
 const TRIES: u32 = 10;
-/// Errors that may pass: the lines stay in memory.
+/// Errors that may be temporary: the lines stay in memory.
 const MAY_PASS: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG];
 
 /// The reason why lines were not stored.
 pub(super) enum Trouble {
-    /// There is no room now, and nothing was written.
+    /// There is no room at present, and nothing was written.
     Lacks(Error),
-    /// Nothing more can be trusted.
+    /// Nothing more can be relied on.
     Fails(Error),
 }
 
-/// The open file. One thread at a time uses it.
+/// The open file, which one thread at a time uses.
 pub(super) struct PlainFile {
     pub engine: Engine,
     pub file: FileId,
@@ -37,13 +38,13 @@ pub(super) struct PlainFile {
     end: u64,
     /// Whether the byte before `end` is known to end a line.
     ends_line: bool,
-    /// Whether it was written since the last flush.
+    /// Whether the file has been written to since the last flush.
     is_dirty: bool,
-    /// Whether lines are lost that were written before, and never flushed.
+    /// Whether lines have been lost that were written and never flushed.
     has_lost: bool,
-    /// The folder of the file, which a symbolic link at the path may lead to.
+    /// The folder of the file, with a symbolic link at the path followed.
     pub folder: PathBuf,
-    /// The file to which an opening moved a torn end.
+    /// The file to which a torn end was moved when the path was opened.
     pub torn: Option<PathBuf>,
 }
 
@@ -64,7 +65,7 @@ impl PlainFile {
             path: path.to_owned(),
             options: options.clone(),
             process: Process::this(),
-            // Another program may have written since the opening looked.
+            // Another program may have written to the file after its length was read.
             ends_line: false,
             is_dirty: false,
             has_lost: false,
@@ -73,11 +74,12 @@ impl PlainFile {
         })
     }
 
-    /// Writes whole lines, flushes the file if `flush`, and checks that a reader of the path finds
-    /// them. Where another program renamed, removed or shortened the file in the meantime, they are
-    /// written again. Returns whether lines that were written before, and never flushed, are lost.
+    /// Writes complete lines, flushes the file if `flush`, and checks that a reader of the path
+    /// finds them. If another program has renamed, removed or truncated the file during that,
+    /// writes them again. Returns whether earlier lines have been lost that were written and never
+    /// flushed.
     pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
-        // A flush of the first round does not cover earlier lines that were already gone.
+        // The flush of the first attempt does not cover earlier lines that were already gone.
         let was_dirty = self.is_dirty;
         for _ in 0..TRIES {
             let begin = match self.len_at_its_path()? {
@@ -94,7 +96,8 @@ impl PlainFile {
                 self.engine.flush(self.file).map_err(Trouble::Fails)?;
                 self.is_dirty = false;
             }
-            // Only after the write: a program that renames the file later takes the lines along.
+            // This check must follow the write: a program that renames the file later moves the
+            // lines, too.
             let found = self.len_at_its_path()?;
             if let Some(len) = found.filter(|len| *len >= end) {
                 (self.end, self.ends_line) = (len, len == end);
@@ -109,8 +112,8 @@ impl PlainFile {
         Err(Trouble::Fails(Error::refused(&self.path, because)))
     }
 
-    /// Writes lines at the end: at `begin`, or after the bytes that another program appended since.
-    /// Returns the end of the lines. If there is no room, the file is as before.
+    /// Writes lines at the end: at `begin`, or after the bytes that another program has appended
+    /// there. Returns the end of the lines. If there is no room, leaves the file unchanged.
     fn write(&mut self, begin: u64, lines: &[u8]) -> Result<u64, Trouble> {
         let is_own_end = begin == self.end && self.ends_line;
         let begins_line = lines.is_empty() || begin == 0 || is_own_end || self.ends_line(begin)?;
@@ -123,13 +126,13 @@ impl PlainFile {
             }
             end += piece.len() as u64;
         }
-        // Where another program appends in between, the end is read again at the next write.
+        // If another program has appended between the pieces, the next write reads the end again.
         (self.end, self.ends_line) = (self.end.max(end), false);
         Ok(end)
     }
 
-    /// Removes the part of a batch that a full disk took, so that the file ends with a whole line.
-    /// What another program wrote there is left alone.
+    /// Removes the part of a batch that was written before the disk was full, so that the file ends
+    /// with a complete line. Bytes that another program wrote there are left alone.
     fn take_back(&mut self, begin: u64, batch: &[u8], error: Error) -> Trouble {
         if !MAY_PASS.contains(&error.errno()) {
             return Trouble::Fails(error);
@@ -151,7 +154,7 @@ impl PlainFile {
         }
     }
 
-    /// Returns whether these bytes of the file are the first ones of a batch.
+    /// Returns whether these bytes of the file are the first bytes of the batch.
     fn is_part(&self, begin: u64, end: u64, batch: &[u8]) -> Result<bool, Error> {
         let Some(batch) = batch.get(..(end - begin) as usize) else { return Ok(false) };
         let Some(descriptor) = self.engine.descriptor(self.file) else { return Ok(true) };
@@ -174,7 +177,7 @@ impl PlainFile {
         read.map(|bytes| bytes == 0 || last == *b"\n").map_err(Trouble::Fails)
     }
 
-    /// Flushes the file, and opens the path anew.
+    /// Flushes the file, and reopens the path.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.is_dirty) {
             self.engine.flush(self.file)?;
@@ -192,19 +195,20 @@ impl PlainFile {
         Ok(())
     }
 
-    /// Returns another descriptor of the open file, to flush it concurrently with the turns.
+    /// Returns another descriptor of the open file, so that it can be flushed while other threads
+    /// take turns.
     pub(super) fn copy(&self) -> Result<OwnedFd, Error> {
         let descriptor = self.engine.descriptor(self.file).expect("a simulated disk has no thread");
         descriptor.try_clone_to_owned().tried(&self.path, Action::Open)
     }
 
-    /// Returns whether the file has no name any more, so that no reader finds its lines.
+    /// Returns whether the file has lost its last name, so that no reader can find its lines.
     fn is_removed(&self) -> bool {
         let stat = self.engine.descriptor(self.file).and_then(|descriptor| fstat(descriptor).ok());
         stat.is_some_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Returns the length of the file; `None` if the path does not lead to it.
+    /// Returns the length of the file; `None` if the path no longer leads to it.
     fn len_at_its_path(&self) -> Result<Option<u64>, Trouble> {
         self.engine.len_at(self.file, &self.path).map_err(Trouble::Fails)
     }
@@ -216,7 +220,7 @@ impl PlainFile {
 
 impl Drop for PlainFile {
     fn drop(&mut self) {
-        // A child process does not release its parent's lock.
+        // A child process must not release its parent's lock.
         if self.process.is_this() {
             unlock(&self.engine, self.file);
         }
@@ -236,7 +240,7 @@ fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Op
     open.mode = options.mode;
     loop {
         let place = engine.locate(path)?;
-        // Opening a pipe would wait for its reader.
+        // Opening a pipe would wait for its other end.
         match place.found {
             Found::File | Found::Nothing => {}
             Found::Folder => return Err(Error::is_a_folder(path)),
@@ -250,12 +254,12 @@ fn opened(engine: &mut Engine, options: &LinesOptions, path: &Path) -> Result<Op
         let folder = folder_of(&place.path).to_owned();
         let file = engine.open_file(path, &open)?;
         let prepared = lock(engine, file, path, options.waits).and_then(|()| {
-            // The name may be given to another file while this one waits for its lock.
+            // The name may have been given to another file while this thread waited for the lock.
             if !engine.is_named(file, path)? {
                 return Ok(None);
             }
             append_only(engine, file, path)?;
-            // The name of a file that another program has just made may not be durable either.
+            // The name may not be durable either if another program has just created the file.
             engine.sync_folder(&folder)?;
             repair(&files(options, path)?, path, engine.descriptor(file))
         });
@@ -298,22 +302,23 @@ fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), E
 }
 
 /// Releases the lock. Closing the file is not enough: a child process that another thread is
-/// starting has a copy of the descriptor until its `execve(2)`.
+/// starting has a copy of the descriptor until it calls `execve(2)`.
 fn unlock(engine: &Engine, file: FileId) {
     if let Some(descriptor) = engine.descriptor(file) {
         let _ = flock(descriptor, FlockOperation::Unlock);
     }
 }
 
-/// Makes every write append, whatever another program appended since the last look (`open(2)`,
-/// O_APPEND).
+/// Makes every write append, even if another program has appended since the file's length was read
+/// (`open(2)`, O_APPEND).
 fn append_only(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
     let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
     let flags = fcntl_getfl(descriptor).tried(path, Action::Examine)?;
     fcntl_setfl(descriptor, flags | OFlags::APPEND).tried(path, Action::Examine)
 }
 
-/// Returns the path as it is after a change of the working directory; a simulated disk has none.
+/// Returns an absolute path, which survives a change of the working directory. A simulated disk has
+/// no working directory.
 pub(super) fn absolute(disk: Option<&Disk>, path: &Path) -> Result<PathBuf, Error> {
     match disk {
         Some(_) => Ok(path.to_owned()),

@@ -1,5 +1,5 @@
-//! The state that the callers of a file of lines share under its lock: the lines that wait, how far
-//! the file is written and durable, and the outcome for each goal.
+//! The state that the callers of a line file share under its lock: the pending lines, how far the
+//! file is written and durable, and the outcome for each goal.
 
 use super::plain::Trouble;
 use crate::Error;
@@ -10,50 +10,52 @@ use std::path::{Path, PathBuf};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// The state under the lock. Lines count from the opening.
+/// The state under the lock. Lines are counted from the opening of the file.
 #[derive(Default)]
 pub(super) struct State {
-    /// Whether a thread has the turn, the number of batches begun, and the lines up to and with the
-    /// last of them.
+    /// Whether a thread has the turn, the number of batches begun, and the number of lines up to
+    /// the end of the last of them.
     pub is_taken: bool,
     pub batches: usize,
     pub begun: u64,
-    /// Lines that are not written yet, each with its line feed.
+    /// The lines not yet written, each with its line feed.
     pub buffer: Vec<u8>,
-    /// An empty buffer with room, used in turn with the other one.
+    /// An empty buffer with room, which swaps with `buffer`.
     pub spare: Vec<u8>,
-    /// The lines that a full disk did not take, and the number of lines up to and with them. They
-    /// are written before the buffer, which stays as it is until then: so no attempt makes room,
-    /// and memory is bounded by two buffers (W8).
+    /// The lines that did not fit on the full disk, and the number of lines up to their end. They
+    /// are written before the buffer, which accepts no lines that it has no room for until then. So
+    /// memory is bounded by two buffers (W8).
     pub again: Option<(Vec<u8>, u64)>,
     pub appended: u64,
-    /// Lines that the kernel has, and that are in the file at the path.
+    /// The number of lines that the kernel has, in the file at the path.
     pub written: u64,
     pub durable: u64,
-    /// Lines that another program cut off after they were written, and before they were durable.
+    /// The lines that another program cut off after they were written and before they were durable.
     pub lost: Vec<Lost>,
-    /// A full disk: the error of the last attempt, its time, and the number of such attempts.
+    /// The last failed attempt on a full disk: its error and its time. `lacks` is the number of
+    /// such attempts.
     pub lack: Option<(Error, Instant)>,
     pub lacks: u64,
     pub gathering: Gathering,
-    /// Since when the background thread flushes, concurrently with the turns.
+    /// When the background thread began its current flush, which runs while other threads take
+    /// turns.
     pub flushes_since: Option<Instant>,
     pub reopens: bool,
     pub ends: bool,
     pub is_closed: bool,
     pub failed: Option<Error>,
-    /// Tasks that wait, by a number of their own.
+    /// The waiting tasks, by a number assigned to each.
     pub tasks: BTreeMap<u64, Task>,
     pub next_task: u64,
-    /// Whether the background thread waits without a time.
+    /// Whether the background thread waits without a time limit.
     pub is_asleep: bool,
-    /// The file in which the last opening that found a torn end kept it.
+    /// The file to which the most recently found torn end was moved.
     pub torn: Option<PathBuf>,
 }
 
 pub(super) struct Lost {
     pub lines: Range<u64>,
-    /// Whether a caller that waited for them has had the error.
+    /// Whether a caller that waited for these lines has received the error.
     pub is_told: bool,
 }
 
@@ -62,7 +64,7 @@ pub(super) struct Task {
     pub waker: Waker,
 }
 
-/// The goal of a caller that waits: the first `end` lines written, or durable.
+/// The goal of a waiting caller: the first `end` lines, written or durable.
 #[derive(Clone, Copy)]
 pub(super) struct LineGoal {
     pub end: u64,
@@ -75,21 +77,21 @@ impl LineGoal {
     }
 }
 
-/// The lines that a turn stored, or tried to.
+/// The lines that a turn has stored, or tried to store.
 pub(super) struct Batch {
     pub lines: Vec<u8>,
-    /// The number of lines up to and with its last one.
+    /// The number of lines up to the batch's end.
     pub end: u64,
-    /// The time of a turn that flushed.
+    /// The duration of the turn, if it flushed.
     pub flushed_in: Option<Duration>,
 }
 
 impl State {
-    /// Takes note of a turn's outcome.
+    /// Records a turn's outcome.
     pub(super) fn finish(&mut self, stored: Result<bool, Trouble>, batch: Batch) {
         let Batch { mut lines, end, flushed_in } = batch;
         match stored {
-            // Another flush has failed in the meantime (W2).
+            // Another flush failed while this turn ran (W2).
             _ if self.failed.is_some() => {}
             Ok(has_lost) => {
                 if has_lost && self.durable < self.written {
@@ -116,19 +118,19 @@ impl State {
         }
     }
 
-    /// Returns the error of an append to a file that takes no more lines.
+    /// Returns the error for an append to a file that does not accept lines any more.
     pub(super) fn refusal(&self, path: &Path) -> Option<Error> {
         let closed = || Error::refused(path, "it was closed, and takes no more lines");
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
-    /// Returns the error that an append has now, or the error of a full disk.
+    /// Returns the error that an append would have now, or the error of a full disk.
     pub(super) fn check(&self, path: &Path) -> Option<Error> {
         let lacked = || self.lack.as_ref().map(|(error, _)| error.clone().not_yet());
         self.refusal(path).or_else(lacked)
     }
 
-    /// Like [`State::outcome`], but an error once the last line of the goal is lost.
+    /// Like [`State::outcome`], but returns an error if the last line of the goal is lost.
     pub(super) fn outcome_unless_lost(
         &mut self,
         path: &Path,
@@ -138,7 +140,7 @@ impl State {
         self.tell(path, goal).or_else(|| self.outcome(goal, lacks))
     }
 
-    /// Returns the error of a wait for a line that is lost.
+    /// Returns the error of a wait for a line that is lost, and marks the error as reported.
     fn tell(&mut self, path: &Path, goal: LineGoal) -> Option<Result<(), Error>> {
         let of = |lost: &&mut Lost| goal.is_durable && lost.lines.contains(&goal.end);
         let lost = self.lost.iter_mut().find(of)?;
@@ -146,7 +148,7 @@ impl State {
         Some(Err(lost_lines(path)))
     }
 
-    /// Fails if lines are lost that no caller was told of.
+    /// Fails if lines are lost and no caller has received an error about them.
     pub(super) fn tell_all(&mut self, path: &Path) -> Result<(), Error> {
         let untold = self.lost.iter_mut().filter(|lost| !lost.is_told);
         match untold.map(|lost| lost.is_told = true).count() {
@@ -156,7 +158,7 @@ impl State {
     }
 
     /// Returns the outcome for a goal; `None` while it is unknown. `lacks` is the number of
-    /// attempts that had found the disk full when the caller began to wait.
+    /// attempts that had already found the disk full when the caller began to wait.
     pub(super) fn outcome(&self, goal: LineGoal, lacks: u64) -> Option<Result<(), Error>> {
         let done = if goal.is_durable { self.durable } else { self.written };
         if done >= goal.end {

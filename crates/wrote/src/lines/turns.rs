@@ -1,12 +1,12 @@
-//! Producers collect lines in one buffer, and one thread at a time has the turn to write and flush
-//! them for all.
+//! Producers collect lines in one buffer, and one thread at a time takes a turn: it writes and
+//! flushes the lines of all producers.
 //!
-//! The thread that wants something takes the turn where it is free, so that it needs no other
+//! A thread that needs a turn takes it if no other thread has it, so that it depends on no other
 //! thread: a producer whose line fills the buffer, or a caller that waits. Callers that wait while
 //! another thread has the turn sleep at one of two gates. The gate of the batch being written opens
-//! for all of them as the turn ends, and they read without the lock that their lines are done. From
-//! the gate of the next batch, one caller is called to take the next turn. For tasks, and for lines
-//! without a waiting caller, a background thread takes turns.
+//! for all of them when the turn ends, and they read without the lock that their lines are done.
+//! From the gate of the next batch, one caller is woken to take the next turn. For tasks, and for
+//! lines without a waiting caller, a background thread takes turns.
 
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
@@ -25,41 +25,42 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest time in memory of lines without a waiting caller. Shorter ones would make more
+/// The maximum time in memory of lines without a waiting caller. A shorter time would cause more
 /// writes.
 const LINGER: Duration = Duration::from_millis(10);
-/// The time without an append after which the background thread sleeps until it is called.
+/// The time without an append after which the background thread sleeps until it is woken.
 const QUIET: Duration = Duration::from_millis(100);
-/// The interval of attempts on a full disk.
+/// The interval between attempts when the disk is full.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// The part of the buffer that a producer writes at once, while others fill the rest.
+/// The number of parts of the buffer. When one part is full, a producer writes it, while others
+/// fill the rest.
 const BATCHES: usize = 4;
 
-/// A file of lines, shared by its producers, their tickets and the background thread.
+/// A line file, shared by its producers, their tickets and the background thread.
 pub(crate) struct Shared {
     pub(super) path: PathBuf,
     pub(super) sync: SyncPolicy,
-    /// The promise for a line that was written, and for one that was flushed.
+    /// What a line survives that was written, and one that was flushed.
     promises: [Survives; 2],
     pub(super) process: Process,
     buffer_bytes: usize,
     has_thread: bool,
     state: Mutex<State>,
-    /// Used by the thread that has the turn.
+    /// The file, used by the thread that has the turn.
     file: Mutex<Option<PlainFile>>,
-    /// Held while a flush runs and until its outcome is known: the kernel reports an error of the
-    /// disk to one of two flushes, and the other one must not acknowledge anything (W2).
+    /// Held from the start of a flush until its outcome is known. The kernel reports an error of
+    /// the disk to only one of two flushes, and the other must not acknowledge anything (W2).
     flushing: Mutex<()>,
-    /// Callers that wait for a batch, by the lowest bit of its number.
+    /// The gates where callers wait for a batch, indexed by the lowest bit of the batch's number.
     gates: [Gate; 2],
-    /// The lines that are written, and durable, up to the first loss: what a caller whose gate
-    /// opens reads without the lock, for which all of them would wait.
+    /// The numbers of lines written and durable, up to the first loss. A caller whose gate has
+    /// opened reads them without the lock, because otherwise all such callers would contend for it.
     reached: [AtomicU64; 2],
-    /// The thread that waits for producers to return.
+    /// Wakes the thread that waits for producers to return.
     gathered: Condvar,
-    /// Producers that wait for room in the buffer.
+    /// Wakes producers that wait for room in the buffer.
     room: Condvar,
-    /// Calls the background thread.
+    /// Wakes the background thread.
     bell: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -102,8 +103,8 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
 }
 
 impl Shared {
-    /// Appends lines; `None` if there is no room and the caller does not wait. Returns the number
-    /// of lines with them.
+    /// Appends lines, and returns the number of lines including them. Returns `None` if there is no
+    /// room and the caller does not wait.
     pub(super) fn append(
         &self,
         lines: &[impl AsRef<[u8]>],
@@ -143,7 +144,7 @@ impl Shared {
             self.gathered.notify_one();
         }
         let is_batch = state.buffer.len() >= self.buffer_bytes / BATCHES;
-        // The producers of a flushed file wait for their own lines.
+        // The producers of a file with `SyncPolicy::Always` wait for their own lines.
         let writes = waits && self.sync != SyncPolicy::Always;
         if is_batch && writes && !state.is_taken && state.lack.is_none() {
             drop(self.turn(state, false));
@@ -154,7 +155,7 @@ impl Shared {
         Ok(Some(appended))
     }
 
-    /// Returns the length of the lines with their line feeds, if they are lines and fit.
+    /// Returns the length of the lines with their line feeds, if they are valid and fit.
     fn checked_bytes(&self, lines: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
         if lines.iter().any(|line| has_an_end(line.as_ref())) {
             let because = "a line has no line feed and no NUL in it";
@@ -174,23 +175,23 @@ impl Shared {
         Ok(bytes)
     }
 
-    /// Returns whether a flush has run for an interval, so that lines older than two intervals are
-    /// not durable yet.
+    /// Returns whether a flush has been running for a whole interval. Lines may then be older than
+    /// two intervals without being durable.
     fn holds_producers(&self, state: &State) -> bool {
         let interval = self.sync.interval();
         state.flushes_since.zip(interval).is_some_and(|(since, time)| since.elapsed() >= time)
     }
 
-    /// Waits until `look` returns a value, which is there after turns that write, and flush if
-    /// `flush`. The first `end` lines belong to it. `look` is passed the number of attempts that
-    /// had found the disk full when the wait began.
+    /// Waits until `look` returns a value or the first `end` lines are written (durable, if
+    /// `flush`). Takes turns at writing while no other thread has the turn. `look` is passed the
+    /// number of attempts that had already found the disk full when the wait began.
     fn wait_until(
         &self,
         LineGoal { end, is_durable: flush }: LineGoal,
         mut look: impl FnMut(&mut State, u64) -> Option<Result<(), Error>>,
     ) -> Result<(), Error> {
         let mut lacks = None;
-        // Nothing is lost of lines that are reached, so `look` would find the same.
+        // None of the lines counted in `reached` are lost, so `look` would return the same.
         while self.reached[usize::from(flush)].load(Ordering::Acquire) < end {
             let mut state = self.lock();
             let lacks = *lacks.get_or_insert(state.lacks);
@@ -207,8 +208,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Sleeps until the gate of the batch opens. The gate's state is read under the lock, under
-    /// which a turn ends before it opens a gate: so no opening is missed.
+    /// Sleeps until the gate of the batch opens. The gate's state is read under the lock. A turn
+    /// ends under the same lock before it opens a gate, so no opening is missed.
     fn sleep(&self, state: MutexGuard<'_, State>, batch: usize) {
         let gate = &self.gates[batch % 2];
         let seen = gate.look();
@@ -216,7 +217,8 @@ impl Shared {
         gate.sleep(seen);
     }
 
-    /// Makes all lines durable. Fails after that if lines are lost and no caller was told.
+    /// Makes all lines durable. Then fails if lines are lost and no caller has received an error
+    /// about them.
     pub(super) fn flush(&self) -> Result<(), Error> {
         self.process.check()?;
         let goal = LineGoal { end: self.lock().appended, is_durable: true };
@@ -226,7 +228,7 @@ impl Shared {
         })
     }
 
-    /// Flushes all lines, and opens the path anew.
+    /// Flushes all lines, and reopens the path.
     pub(super) fn reopen(&self) -> Result<(), Error> {
         self.process.check()?;
         self.lock().reopens = true;
@@ -240,18 +242,19 @@ impl Shared {
         })
     }
 
-    /// Returns a part of the state; in a child process, whose lock may never be released, nothing.
+    /// Returns a part of the state, or its default value in a child process, where the lock may
+    /// never be released.
     pub(super) fn look<T: Default>(&self, look: impl FnOnce(&State) -> T) -> T {
         if self.process.is_this() { look(&self.lock()) } else { T::default() }
     }
 
-    /// Returns the promise for lines that were flushed, or only written.
+    /// Returns what lines survive that were flushed, or only written.
     pub(super) fn promise(&self, is_durable: bool) -> Survives {
         self.promises[usize::from(is_durable)]
     }
 
-    /// Stores all lines and releases the file. On a full disk it stays open, unless the caller
-    /// `gives_up` the lines that are not stored.
+    /// Stores all lines and closes the file. If the disk is full, the file stays open, unless the
+    /// caller `gives_up` the lines that are not stored.
     pub(super) fn close(&self, gives_up: bool) -> Result<(), Error> {
         self.process.check()?;
         {
@@ -283,8 +286,8 @@ impl Shared {
         stored
     }
 
-    /// Writes and flushes for tasks, by time, and for lines without a waiting caller, until the
-    /// file is closed.
+    /// Writes and flushes until the file is closed: for tasks, at intervals, and for lines without
+    /// a waiting caller.
     fn run(&self) {
         let interval = self.sync.interval();
         let mut state = self.lock();
@@ -328,13 +331,14 @@ impl Shared {
         }
     }
 
-    /// Writes what there is, and flushes it while producers append and other threads have the turn.
+    /// Writes the pending lines, and flushes them while producers append and other threads have the
+    /// turn.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let mut state = self.turn(state, false);
         let end = state.written;
         state.flushes_since = Some(Instant::now());
         drop(state);
-        // If another thread has opened the path anew, it has flushed the earlier file.
+        // If another thread has reopened the path, it has flushed the earlier file.
         let copy = locked(&self.file).as_ref().map(PlainFile::copy);
         let flushing = locked(&self.flushing);
         let flushed = copy.map_or(Ok(()), |copy| {
@@ -351,7 +355,7 @@ impl Shared {
         if !is_flushed || state.failed.is_some() {
             return self.wake(state);
         }
-        // Another program may have cut lines off during the flush.
+        // Another program may have cut off lines during the flush.
         while state.is_taken {
             let next = state.batches + 1;
             self.sleep(state, next);
@@ -364,11 +368,11 @@ impl Shared {
         self.wake(state)
     }
 
-    /// Takes the turn: writes all lines, and flushes the file if `flush`.
+    /// Takes the turn: writes the pending lines, and flushes the file if `flush`.
     fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) -> MutexGuard<'a, State> {
         let flush = flush || self.sync == SyncPolicy::Always;
         state.is_taken = true;
-        // Until the batch begins, all lines belong to it.
+        // Until the batch begins, every line appended belongs to it.
         (state.batches, state.begun) = (state.batches + 1, u64::MAX);
         if flush {
             state = self.gather(state);
@@ -383,7 +387,7 @@ impl Shared {
             }
         };
         state.begun = end;
-        // All lines so far belong into the file as it is.
+        // All lines so far belong in the file that is open now.
         let reopens = flush && state.reopens && end == state.appended;
         drop(state);
         let flushing = flush.then(|| locked(&self.flushing));
@@ -416,7 +420,7 @@ impl Shared {
         panicked.map_or(state, |panicked| resume_unwind(panicked))
     }
 
-    /// Lets the producers whose lines have just become durable share this flush.
+    /// Waits for the producers whose lines have just become durable, so that they share this flush.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         loop {
             let (waiting, now) = (state.appended - state.durable, Instant::now());
@@ -429,8 +433,8 @@ impl Shared {
         }
     }
 
-    /// Wakes everyone whose goal is reached, and one caller that takes the next turn; all of them
-    /// after an error, and after the end. None of them finds the lock held.
+    /// Wakes everyone whose goal is reached, and one caller to take the next turn. Wakes all of
+    /// them after an error or at the end. The lock is not held while they wake.
     fn wake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let is_over = state.failed.is_some() || state.lack.is_some() || state.is_closed;
         let batches = state.batches;
@@ -445,7 +449,7 @@ impl Shared {
         let mut woken = Vec::new();
         tasks.retain(|_, task| {
             let is_reached = is_reached(task);
-            // Its last copy is not dropped under the lock.
+            // Cloned because the last copy of a waker must not be dropped under the lock.
             woken.extend(is_reached.then(|| task.waker.clone()));
             !is_reached
         });
@@ -457,12 +461,12 @@ impl Shared {
         self.gates[(batches + 1) % 2].wake(if is_over { Gate::ALL } else { 1 });
         match is_over {
             true => self.room.notify_all(),
-            // One whose line does not fit takes the turn.
+            // If this producer's line still does not fit, it takes the turn.
             false => self.room.notify_one(),
         }
         for waker in woken {
-            // It is the caller's code: if it panics, the panic hook reports it, and all others are
-            // woken.
+            // A waker is the caller's code. If it panics, the panic hook reports that, and all
+            // others are still woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
         self.lock()
@@ -495,7 +499,7 @@ impl Promises for Arc<Shared> {
         let outcome = |state: &mut State| state.outcome_unless_lost(&self.path, goal, *lacks);
         let mut found = outcome(&mut state);
         if found.is_none() && !self.has_thread && !state.is_taken {
-            // On a simulated disk a poll does the work.
+            // On a simulated disk, the poll itself does the work.
             state = self.turn(state, goal.is_durable);
             found = outcome(&mut state);
         }
@@ -511,7 +515,7 @@ impl Promises for Arc<Shared> {
             self.bell.notify_one();
         }
         drop(state);
-        // A waker is the caller's code, and may call this again.
+        // A waker is the caller's code, and may call this function again.
         drop(replaced);
         Poll::Pending
     }
@@ -537,8 +541,8 @@ impl Promises for Arc<Shared> {
     }
 }
 
-/// Returns whether a line feed or a NUL is in the line. Without an early end, and as a function of
-/// its own, it is compiled to vector instructions.
+/// Returns whether the line contains a line feed or a NUL. Without an early return, and as a
+/// separate function, it compiles to vector instructions.
 #[inline(never)]
 fn has_an_end(line: &[u8]) -> bool {
     line.iter().fold(false, |found, &byte| found | (byte == b'\n') | (byte == 0))
@@ -590,7 +594,7 @@ mod tests {
     fn a_panic_in_a_turn_leaves_no_caller_asleep() {
         let lines = Lines::options().on(&Sim::new(1).disk()).open("lines").unwrap();
         if let Some(file) = locked(&lines.shared.file).as_mut() {
-            // An engine panics where a file is used after its end.
+            // An engine panics if a file is used after it has been closed.
             file.engine.close_file(file.file).unwrap();
         }
         thread::scope(|scope| {
@@ -602,7 +606,7 @@ mod tests {
                 assert!(error.is_none_or(|error| error.errno() == libc::EIO));
             }
         });
-        // Its file is not there to be closed.
+        // The file is already closed, so `Lines` must not close it again.
         std::mem::forget(lines);
     }
 }

@@ -1,4 +1,4 @@
-//! Direct reads in flight ahead of the caller, increasing in number.
+//! Direct read-ahead, with a growing number of reads in flight.
 
 use super::ReaderOptions;
 use super::plain::Plain;
@@ -7,34 +7,37 @@ use crate::engine::{Callers, Options};
 use crate::read_ahead::ReadAhead;
 use crate::{Effective, Engine, Error, Fallback, FileId, FileOptions};
 
-/// Pieces read ahead at first. Each piece that the caller takes adds one, up to all buffers.
+/// The initial number of pieces to read ahead. Each piece that the caller takes adds one, up to the
+/// number of buffers.
 const PIECES_AT_FIRST: usize = 2;
-/// The pieces after which the buffers are registered: registering touches all of them, which a
-/// short file need not pay for.
+/// The number of pieces after which the buffers are registered. Registering touches all of them,
+/// which a short file should not pay for.
 const PIECES_TO_REGISTER: usize = 4;
 
 pub(super) struct Ahead {
-    /// Before the engine, to which their buffers belong.
+    /// Declared before the engine, and so dropped before it, because the buffers belong to the
+    /// engine.
     pieces: ReadAhead,
     engine: Engine,
     file: FileId,
     taken: usize,
-    /// The length of the file at the time of its last examination.
+    /// The length of the file when it was last examined.
     len: u64,
-    /// The end of the part of the file that is not cached, as far as it was examined.
+    /// The end of the uncached part of the file, as far as it has been examined.
     cold_up_to: u64,
     is_stopped: bool,
 }
 
 impl Ahead {
-    /// Reopens the file, directly if its file system can. Records earlier fallbacks.
+    /// Reopens the file, directly if its file system supports that. Records the earlier
+    /// `fallbacks`, too.
     pub(super) fn open(
         plain: &Plain,
         options: &ReaderOptions,
         fallbacks: &[Fallback],
     ) -> Result<Ahead, Error> {
         let ReaderOptions { bs_bytes, iodepth, ioengine, .. } = *options;
-        // The caller holds one buffer more.
+        // The caller holds one more buffer.
         let engine_options = Options::new(ioengine, iodepth - 1, bs_bytes)
             .buffers(iodepth)
             .registered_buffers(false);
@@ -52,7 +55,7 @@ impl Ahead {
         Ok(Ahead { pieces, engine, file, taken: 0, len, cold_up_to, is_stopped: true })
     }
 
-    /// Bytes of one piece.
+    /// Returns the size of a piece, in bytes.
     pub(super) fn piece_bytes(&self) -> usize {
         self.engine.pool().buffer_bytes()
     }
@@ -65,41 +68,40 @@ impl Ahead {
         self.engine.effective()
     }
 
-    /// Restarts at `place`.
+    /// Restarts the read-ahead at `place`.
     pub(super) fn begin_at(&mut self, place: u64, len: u64, cold_up_to: u64) {
         let align_bytes = u64::from(self.engine.align_bytes(self.file));
         self.pieces.begin_at(place - place % align_bytes);
         (self.len, self.cold_up_to, self.is_stopped, self.taken) = (len, cold_up_to, false, 0);
     }
 
-    /// Returns whether the byte at `place` was read ahead, or is in flight.
+    /// Returns whether the byte at `place` has been read ahead or is in flight.
     pub(super) fn has(&self, place: u64) -> bool {
         !self.is_stopped && (self.pieces.offset()..self.pieces.queued_up_to()).contains(&place)
     }
 
-    /// Returns the place of the next piece.
+    /// Returns the offset of the next piece.
     pub(super) fn offset(&self) -> u64 {
         self.pieces.offset()
     }
 
-    /// Returns the position from which the page cache must be checked, once the reads have reached
-    /// it.
+    /// Returns the offset from which the page cache must be checked, if the reads have reached it.
     pub(super) fn is_at_end_of_span(&self) -> Option<u64> {
         let place = self.pieces.queued_up_to();
         (!self.is_stopped && place >= self.cold_up_to && place < self.len).then_some(place)
     }
 
-    /// Records that `span` more bytes are not cached, and the file's length.
+    /// Records that the next `span` bytes are not cached either, and the file's length.
     pub(super) fn go_on(&mut self, len: u64, span: u64) {
         self.len = len;
         self.cold_up_to = self.cold_up_to.saturating_add(span);
         if span == 0 {
-            // Pieces that are queued still come.
+            // Pieces that are already queued are still returned.
             self.len = self.len.min(self.cold_up_to);
         }
     }
 
-    /// Returns whether everything that was to be read ahead was returned.
+    /// Returns whether the caller has taken everything that was to be read ahead.
     pub(super) fn is_done(&self) -> bool {
         let all = self.pieces.queued_up_to();
         self.is_stopped || self.pieces.offset() == all && all >= self.len.min(self.cold_up_to)

@@ -1,4 +1,4 @@
-//! Reads one piece at a time, when its bytes are requested.
+//! Reads of one piece at a time, when its bytes are requested.
 
 use crate::engine::Op;
 use crate::error::Tried;
@@ -17,12 +17,12 @@ pub(super) struct Plain {
 }
 
 enum Way {
-    /// An ordinary file or a block device, read at any offset. Its own position does not change.
+    /// An ordinary file or a block device, read at any offset. Its file position does not change.
     At(File),
-    /// A pipe, a terminal, a device of characters: read in order.
+    /// A pipe, a terminal or another character device, which is read in order.
     InOrder(File),
     Folder,
-    /// A file that has no descriptor.
+    /// A file without a descriptor.
     Engine(Box<Engine>, FileId),
 }
 
@@ -38,18 +38,18 @@ impl Plain {
 
     pub(super) fn given(file: File) -> Plain {
         let link = descriptor_path(&file);
-        // A file opened past the cache does not accept reads of any length at any offset.
+        // A file opened with `O_DIRECT` does not accept reads of any length at any offset.
         let is_direct = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
         let reopened = is_direct.then(|| File::open(&link).ok()).flatten();
         let path = std::fs::read_link(&link).unwrap_or(link);
         if let (Some(mut reopened), Ok(place)) = (reopened.as_ref(), (&file).stream_position()) {
-            // A failure shows at the first read, too.
+            // The first read reports a failure, too.
             let _ = reopened.seek(SeekFrom::Start(place));
         }
         Plain::of(reopened.unwrap_or(file), &path)
     }
 
-    /// Opens a file by an engine, which then reads it only if it has no descriptor.
+    /// Opens a file through an engine. The engine then reads it only if the file has no descriptor.
     pub(super) fn open(mut engine: Engine, path: &Path) -> Result<Plain, Error> {
         let id = engine.open_file(path, &FileOptions::new())?;
         if let Some(open) = engine.descriptor(id) {
@@ -63,7 +63,7 @@ impl Plain {
         matches!(self.way, Way::Folder)
     }
 
-    /// Returns whether any place can be read at any time.
+    /// Returns whether any offset can be read at any time.
     pub(super) fn is_at(&self) -> bool {
         matches!(self.way, Way::At(_) | Way::Engine(..))
     }
@@ -79,7 +79,7 @@ impl Plain {
         }
     }
 
-    /// Returns the path to reopen the open file, even without its name.
+    /// Returns a path by which the open file can be reopened, even if it has lost its name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),
@@ -95,7 +95,7 @@ impl Plain {
         }
     }
 
-    /// Returns the length at this moment, in bytes.
+    /// Returns the current length, in bytes.
     pub(super) fn len(&self) -> Result<u64, Error> {
         let failed = |error| Error::file(&self.path, Action::Examine, None, &error);
         match &self.way {
@@ -104,7 +104,7 @@ impl Plain {
                 if metadata.is_file() {
                     return Ok(metadata.len());
                 }
-                // For a block device (`lseek(2)`).
+                // The length of a block device (`lseek(2)`).
                 (&*file).seek(SeekFrom::End(0)).map_err(failed)
             }
             Way::InOrder(file) => Ok(file.metadata().map_err(failed)?.len()),
@@ -113,8 +113,8 @@ impl Plain {
         }
     }
 
-    /// Reads up to `into`'s length at `offset`, which is the place of the last read's end where the
-    /// file is read in order. Returns 0 at the end of the file.
+    /// Reads up to `into`'s length at `offset`, which must be the end of the last read if the file
+    /// is read in order. Returns 0 at the end of the file.
     pub(super) fn read(&mut self, into: &mut [u8], offset: u64) -> Result<usize, Error> {
         let read = match &mut self.way {
             Way::At(file) => uninterrupted(|| file.read_at(into, offset)),
@@ -125,7 +125,7 @@ impl Plain {
         read.map_err(|error| Error::file(&self.path, Action::Read, Some(offset), &error))
     }
 
-    /// Moves the place of a file that is read in order; returns the new one.
+    /// Moves the position of a file that is read in order, and returns the new position.
     pub(super) fn seek(&mut self, to: SeekFrom) -> Result<u64, Error> {
         let Plain { way, path } = self;
         match way {
@@ -168,7 +168,8 @@ fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usiz
     }
 }
 
-/// `proc(5)`: a link that leads to the open file, not to a file of that name.
+/// Returns a link that leads to the open file itself, not to whichever file has its name
+/// (`proc(5)`).
 fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

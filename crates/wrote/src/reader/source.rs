@@ -9,44 +9,45 @@ use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;
 
-/// Bytes of the first read, like a `BufReader`'s; each later one in order is four times as long.
+/// The size of the first read, in bytes, like that of a `BufReader`. Each later one in order is
+/// four times as long.
 const FIRST_READ_BYTES: usize = 8 << 10;
-/// Bytes of the longest read through the page cache: they stay in the processor's cache.
+/// The maximum size of a read through the page cache, in bytes. It fits into the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;
-/// The alignment of the buffer in memory: a cache line. The kernel took three times as long to copy
-/// to 16 bytes after one, where `malloc(3)` places memory.
+/// The alignment of the buffer in memory: a cache line. `malloc(3)` returns memory 16 bytes after
+/// the start of a cache line, and the kernel took three times as long to copy to such an address.
 const BUFFER_ALIGN_BYTES: usize = 64;
-/// Bytes read in order from which the file may be read directly.
+/// The number of bytes read in order after which the file may be read directly.
 const IN_ORDER_BYTES_MIN: u64 = 128 << 10;
 
-/// The buffer that the caller reads from.
+/// The buffer from which the caller reads.
 #[derive(Debug)]
 enum Current {
-    /// `bytes`: the buffer of plain reads is current.
+    /// `bytes`, the buffer of plain reads.
     Plain,
     /// A piece that was read ahead.
     Piece(Buffer),
 }
 
-/// A file, the buffer being read from, and the data after it.
+/// A file, the buffer that the caller reads from, and the data read ahead.
 #[derive(Debug)]
 pub(super) struct Source {
     plain: Plain,
     bytes: Vec<u8>,
     current: Current,
-    /// The current buffer's part that has bytes of the file: offset and length.
+    /// The part of the current buffer that contains bytes of the file: offset and length.
     part: (usize, usize),
-    /// The place of the first byte after the current buffer.
+    /// The file offset of the first byte after the current buffer.
     end: u64,
-    /// Bytes of the next plain read, and of the longest.
+    /// The sizes of the next plain read, and of the longest one, in bytes.
     read_bytes: usize,
     read_bytes_max: usize,
-    /// Made when it is first needed; kept for the next time.
+    /// The read-ahead; created when it is first needed, and kept for reuse.
     ahead: Option<Ahead>,
     is_ahead: bool,
-    /// Whether direct reads are wanted, and were not refused.
+    /// Whether direct reads are wanted and have not been refused.
     may_be_direct: bool,
-    /// The place from which it is examined whether the cache has what follows.
+    /// The offset at which to check whether the page cache has the bytes that follow.
     examine_at: u64,
     options: ReaderOptions,
     effective: Effective,
@@ -89,12 +90,13 @@ impl Source {
         self.plain.len()
     }
 
-    /// Returns the place of the first byte after the buffer, and the bytes of the buffer.
+    /// Returns the file offset of the first byte after the buffer, and the length of the buffer's
+    /// content.
     pub(super) fn place(&self) -> (u64, usize) {
         (self.end, self.part.1)
     }
 
-    /// Returns the current buffer's bytes of the file.
+    /// Returns the file's bytes in the current buffer.
     pub(super) fn buffered(&self) -> &[u8] {
         let (start, len) = self.part;
         match &self.current {
@@ -103,19 +105,19 @@ impl Source {
         }
     }
 
-    /// Replaces the buffer by the bytes that follow it. It is empty at the end of the file, and
-    /// after an error, which applies to the position where the buffer ended.
+    /// Replaces the buffer's content with the bytes that follow it. The buffer is empty at the end
+    /// of the file, and after an error, which applies to the offset where the buffer ended.
     pub(super) fn refill(&mut self) -> Result<(), Error> {
         self.process.check()?;
         self.part = (0, 0);
-        // Back to the pool, before a read takes its place.
+        // Returns the piece to the pool before the next read needs a buffer.
         self.current = Current::Plain;
         if self.next_piece() {
             return Ok(());
         }
         let room_bytes = self.read_bytes + BUFFER_ALIGN_BYTES;
         if self.bytes.len() < room_bytes {
-            // Never both at once.
+            // The old buffer is freed first, so that the two never exist at once.
             self.bytes = Vec::new();
             self.bytes = vec![0; room_bytes];
         }
@@ -127,8 +129,8 @@ impl Source {
         Ok(())
     }
 
-    /// Reads into the caller's memory what follows the buffer, which is empty. `None` where the
-    /// buffer serves better: for a short read, or with bytes read ahead.
+    /// Reads the bytes that follow the buffer, which must be empty, into the caller's memory.
+    /// Returns `None` if the buffer suits better: for a short read, or if bytes were read ahead.
     pub(super) fn read_past(&mut self, into: &mut [u8]) -> Option<Result<usize, Error>> {
         if into.len() < self.read_bytes || self.is_ahead || self.is_to_be_examined() {
             return None;
@@ -148,7 +150,7 @@ impl Source {
         }
     }
 
-    /// Goes to a place outside of the buffer.
+    /// Goes to an offset outside the buffer.
     pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
         self.process.check()?;
         if !self.plain.is_at() {
@@ -166,7 +168,7 @@ impl Source {
         Ok(())
     }
 
-    /// Returns the place that lies `by` bytes after the end of the file.
+    /// Returns the offset that is `by` bytes after the end of the file.
     pub(super) fn place_from_end(&mut self, by: i64) -> Result<Option<u64>, Error> {
         if self.plain.is_at() {
             return Ok(self.plain.len()?.checked_add_signed(by));
@@ -175,7 +177,7 @@ impl Source {
         Ok(Some(place))
     }
 
-    /// A reader that jumps about gets short reads: the next one may be elsewhere.
+    /// Begins with short reads after a jump, because the next read may be elsewhere.
     fn begin_small(&mut self) {
         self.read_bytes = FIRST_READ_BYTES.min(self.read_bytes_max);
         let in_order_bytes = IN_ORDER_BYTES_MIN.min(self.options.bs_bytes as u64);
@@ -186,13 +188,14 @@ impl Source {
         self.may_be_direct && self.end >= self.examine_at
     }
 
-    /// Bytes for which the page cache is examined at once.
+    /// Returns the number of bytes whose caching is checked at once.
     fn span_bytes(&self) -> u64 {
         self.options.bs_bytes as u64 * u64::from(self.options.iodepth)
     }
 
     /// Returns whether direct reads are better for `from..len`. If the kernel does not report how
-    /// much is cached, a cached read is never much slower; a direct one may be.
+    /// much is cached, the read goes through the cache: that is never much slower, but a direct
+    /// read may be.
     fn is_cold(&self, from: u64, len: u64) -> bool {
         let span = self.span_bytes().min(len.saturating_sub(from));
         match self.plain.descriptor() {
@@ -201,8 +204,8 @@ impl Source {
         }
     }
 
-    /// Makes the next piece that was read ahead current. Returns `false` where a plain read has to
-    /// follow: at the end of the file, after an error, in a file that is cached.
+    /// Makes the next piece that was read ahead current. Returns `false` if a plain read has to
+    /// follow: at the end of the file, after an error, or if the file is cached.
     fn next_piece(&mut self) -> bool {
         self.is_ahead = self.is_ahead || self.is_to_be_examined() && self.begin_ahead();
         if !self.is_ahead {
@@ -217,7 +220,7 @@ impl Source {
         found
     }
 
-    /// Opens the file directly, if that promises more than the cache.
+    /// Starts direct read-ahead if that promises to be faster than the cache.
     fn begin_ahead(&mut self) -> bool {
         self.examine_at = self.end.saturating_add(self.span_bytes());
         let Ok(len) = self.plain.len() else { return false };
@@ -225,7 +228,7 @@ impl Source {
         if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
             return false;
         }
-        // The buffer of plain reads is not current.
+        // The buffer of plain reads is not current, so its memory is freed.
         self.bytes = Vec::new();
         if self.ahead.is_none() {
             match Ahead::open(&self.plain, &self.options, &self.effective.fallbacks) {
@@ -267,7 +270,7 @@ impl Source {
                 return false;
             }
             let from = ahead.offset();
-            // The plain read at this place reports an error, if it has one too.
+            // If there is an error at this offset, the plain read encounters and reports it, too.
             let Ok(piece) = ahead.next() else { return false };
             if !ahead.is_direct() {
                 self.may_be_direct = false;
@@ -281,7 +284,7 @@ impl Source {
                 self.end = from + piece.len() as u64;
                 self.current = Current::Piece(piece);
                 if is_last {
-                    // The data after a short piece was read from a file that has grown since.
+                    // The pieces after a short one were read after the file had grown.
                     ahead.stop();
                 }
                 return true;

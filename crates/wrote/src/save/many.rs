@@ -10,37 +10,40 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Flushes in flight at once. A journal combines waiting ones in one commit.
+/// The maximum number of flushes in flight. A journal combines waiting flushes in one commit.
 const IODEPTH: u32 = 128;
 const BUFFERS: u32 = 64;
 const BS_BYTES: usize = 64 << 10;
 
-/// The maximum number of files of a group that are flushed one by one. Each is open until all of
-/// them are.
+/// The maximum number of files in a group whose files are flushed one by one. Each file stays open
+/// until all of them have been flushed.
 const FLUSHED_FILES: usize = 256;
-/// The maximum number of files and bytes of a group whose file system is flushed.
+/// The maximum number of files, and of bytes, in a group that is made durable by flushing its file
+/// system.
 const SYNCED_FILES: usize = 4096;
 const SYNCED_BYTES: usize = 64 << 20;
-/// Files that come slowly do not wait longer for their names.
+/// The maximum age of such a group, so that files that arrive slowly do not wait longer for their
+/// names.
 const SYNCED_TIME: Duration = Duration::from_secs(1);
-/// A file system is not flushed while the page cache has more to write than this: it may belong to
-/// other programs, and the group would wait for it.
+/// The maximum number of bytes that the page cache may have to write when a file system is flushed.
+/// If there are more, they may belong to other programs, and the group would wait for them.
 const DIRTY_BYTES_MAX: u64 = 32 << 20;
 
-/// The maximum number of folders that wait for their flush.
+/// The maximum number of folders that wait to be flushed.
 const FOLDERS_MAX: usize = 256;
 
-/// Saves each file like [`write()`](super::write()), with few waits for the device in total: when
-/// this returns, all contents are durable.
+/// Saves each file like [`write()`](super::write()), but waits for the device only a few times in
+/// total. When this returns, all contents are durable.
 ///
-/// Each file has its old content or the new at any moment; the files do not change together. After
-/// a crash or error some have their new content. The files are taken from the iterator one by one,
-/// so any number of them needs only 4 MiB, the paths of 4096 files, and 256 open files, or as many
-/// as the process may have (W8).
+/// Each file has either its old content or the new at any moment; the files do not change together.
+/// After a crash or error, some have their new content. The files are taken from the iterator one
+/// by one, so any number of files needs only 4 MiB, the paths of 4096 files, and 256 open files, or
+/// as many as the process may open (W8).
 ///
-/// Thousands of files become durable by one `syncfs(2)` on ext4, XFS, Btrfs and F2FS, which also
-/// writes what other programs have on that file system. While the page cache has much to write
-/// (`Dirty` in `/proc/meminfo`, over 32 MiB), and on other file systems, each file is flushed.
+/// On ext4, XFS, Btrfs and F2FS, one `syncfs(2)` makes thousands of files durable. It also writes
+/// the data that other programs have pending on that file system. So each file is flushed instead
+/// while the page cache has much to write (`Dirty` in `/proc/meminfo`, over 32 MiB), and on other
+/// file systems.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -53,9 +56,9 @@ const FOLDERS_MAX: usize = 256;
 ///
 /// # Errors
 ///
-/// As [`write()`](super::write()), with the path of the file. Files before it in the order may have
-/// their new content; files after it have the old. An error of the file system's flush, which may
-/// be about another program's file, names the folder.
+/// The errors of [`write()`](super::write()), with the path of the file. Earlier files may have
+/// their new content, and later files have the old. An error in flushing the file system, which
+/// another program's file may have caused, names the folder.
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
@@ -64,12 +67,12 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     group.save_all(files)
 }
 
-/// How the files of a group become durable.
+/// The method by which the files of a group become durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flushed {
-    /// Each is flushed, all at once.
+    /// Each file is flushed, all of them concurrently.
     Each,
-    /// Their file system is.
+    /// The file system is flushed.
     Together,
 }
 
@@ -87,18 +90,18 @@ impl Flushed {
     }
 }
 
-/// Files written next to their places, on one file system.
+/// Files that are staged next to their final paths, all on one file system.
 pub(super) struct Group {
     engine: Engine,
     flushed: Flushed,
-    /// How the files become durable is chosen anew for each group.
+    /// Whether each group chooses again how its files become durable.
     chooses: bool,
-    /// The device of the first file, and the method that suits its file system.
+    /// The device of the first file, and the flush that suits its file system.
     device: Option<(u64, Flushed)>,
     files: Vec<GroupFile>,
     bytes: usize,
     begun_at: Instant,
-    /// Folders with names that are to be flushed.
+    /// The folders with names that are still to be flushed.
     folders: BTreeSet<PathBuf>,
 }
 
@@ -110,7 +113,7 @@ struct GroupFile {
 }
 
 impl Group {
-    /// Returns a group that is saved by the method of a disk's engine.
+    /// Returns a group whose files are saved by the method of a disk's engine.
     pub(super) fn on(disk: &Disk) -> Result<Group, Error> {
         disk.check_process()?;
         let iodepth = disk.effective().iodepth.min(IODEPTH);
@@ -148,7 +151,8 @@ impl Group {
         for (path, bytes) in files {
             let (path, bytes) = (path.as_ref(), bytes.as_ref());
             match self.stage(path, bytes) {
-                // The process may have no more files open: the group's are closed first.
+                // If the process can't open more files, the group's files are finished and closed
+                // first.
                 Err(error) if error.errno() == libc::EMFILE && !self.files.is_empty() => {
                     self.put()?;
                     self.stage(path, bytes)?;
@@ -174,7 +178,7 @@ impl Group {
         }
     }
 
-    /// Makes the file, and queues its content.
+    /// Creates the file next to its final path, and queues its content.
     fn stage(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let (place, old) = find(&mut self.engine, path, true).map_err(|error| error.about(path))?;
         self.choose(folder_of(&place))?;
@@ -185,7 +189,7 @@ impl Group {
         self.files.push(GroupFile { staged, path: path.to_owned(), place, old });
         self.bytes += bytes.len();
         fill(&mut self.engine, file, bytes)?;
-        // The first stays open: it reports the errors of all.
+        // The first file stays open, because it reports the errors of all files.
         if self.flushed == Flushed::Together && self.files.len() > 1 {
             self.engine.drain()?;
             let GroupFile { staged, old, .. } = self.files.last_mut().expect("was added");
@@ -195,10 +199,10 @@ impl Group {
         Ok(())
     }
 
-    /// Chooses how the next group becomes durable. Once files are on several file systems, each is
-    /// flushed.
+    /// Chooses how the next group becomes durable. Once the files are on different file systems,
+    /// each file is flushed.
     fn choose(&mut self, folder: &Path) -> Result<(), Error> {
-        // A folder that can't be examined has no new files either.
+        // In a folder that can't be examined, no file can be created either.
         let device = if self.chooses { stat(folder).ok() } else { None };
         let Some(device) = device.map(|stat| stat.st_dev) else { return Ok(()) };
         let (known, suits) = *self.device.get_or_insert_with(|| (device, Flushed::suits(folder)));
@@ -221,8 +225,8 @@ impl Group {
         Ok(())
     }
 
-    /// Makes the files whole and durable, before they have their names (W1), and puts them in their
-    /// places, in order.
+    /// Makes the files complete and durable before they get their names (W1), and renames them in
+    /// order.
     fn put(&mut self) -> Result<(), Error> {
         self.engine.drain()?;
         match self.flushed {
@@ -261,15 +265,15 @@ impl Group {
     }
 }
 
-/// After an error, or a panic of the caller's iterator, the files are removed.
+/// Removes the files after an error or a panic of the caller's iterator.
 impl Drop for Group {
     fn drop(&mut self) {
         self.files.iter().for_each(|file| file.staged.abandon(&mut self.engine));
     }
 }
 
-/// Returns the bytes that the page cache writes or has to write (proc_meminfo(5)); too many without
-/// `/proc`.
+/// Returns the number of bytes that the page cache is writing or has to write (proc_meminfo(5));
+/// the maximum if there is no `/proc`.
 fn dirty_bytes() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return u64::MAX };
     let figures = text.lines().filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Reads whole files: from the page cache if it holds them, else bypassing it.
+//! Reads whole files: from the page cache if it contains them, otherwise bypassing it.
 
 use crate::engine::Options;
 use crate::error::Tried;
@@ -13,26 +13,26 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The least length of a file that is read and written past the page cache. Below, a ring and its
-/// buffers cost more than they bring.
+/// The minimum length of a file that is read or written bypassing the page cache. For shorter
+/// files, a ring and its buffers cost more than they save.
 pub(super) const DIRECT_BYTES_MIN: usize = 4 << 20;
 
-/// The least memory requested in huge pages. Smaller pieces are often in the allocator already
-/// (glibc maps memory again for each piece from 32 MiB on: `mallopt(3)`, M_MMAP_THRESHOLD), and
-/// gain nothing.
+/// The minimum size of memory for which huge pages are requested. The allocator often has smaller
+/// pieces already, and they gain nothing. (glibc maps memory afresh for each piece of 32 MiB or
+/// more: `mallopt(3)`, M_MMAP_THRESHOLD.)
 const HUGE_BYTES_MIN: usize = 32 << 20;
 
-/// Reads the whole file like `std::fs::read`, but large ones faster.
+/// Reads a whole file like `std::fs::read`, but reads large files faster.
 ///
-/// An ordinary file of 4 MiB or more, less than half of it in the page cache (`cachestat(2)`, Linux
-/// 6.5), is read bypassing the cache with several reads in flight, and is not cached afterwards.
-/// Everything else is read like `std::fs::read`: cached files, small files, files without a length
-/// (`/proc`), pipes.
+/// An ordinary file of 4 MiB or more is read bypassing the page cache if the cache has less than
+/// half of it (`cachestat(2)`, Linux 6.5). Several reads are then in flight, and the file is not
+/// cached afterwards. Everything else is read like `std::fs::read`: cached files, small files,
+/// files without a length (`/proc`), and pipes.
 ///
-/// The bytes are those last written, durable or not: a direct read also sees pages that are only in
-/// the cache (`open(2)`, O_DIRECT). A file that changes its length during the read is read to its
-/// end at that time. The content's memory is in huge pages from 32 MiB on, if available; a direct
-/// read uses 8 MiB of buffers besides.
+/// The bytes returned are those last written, durable or not: a direct read also sees pages that
+/// are only in the cache (`open(2)`, O_DIRECT). If a file's length changes during the read, the
+/// file is read to its end at that time. From 32 MiB on, the content is in huge pages, if
+/// available. A direct read uses another 8 MiB for buffers.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -45,7 +45,8 @@ const HUGE_BYTES_MIN: usize = 32 << 20;
 /// # Errors
 ///
 /// [`Error::File`] with the kernel's message. A failed direct read is retried once through the
-/// cache, and that error is returned. `ENOMEM` if there is no memory for the content.
+/// cache, and the error of that attempt is returned. `ENOMEM` if there is no memory for the
+/// content.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
     let mut file = File::open(path).tried(path, Action::Open)?;
@@ -62,14 +63,14 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// If the kernel does not report how much is cached, a cached read is never much slower; a direct
-/// one may be.
+/// Returns whether to read the file directly. If the kernel does not report how much is cached, the
+/// read goes through the cache: that is never much slower, but a direct read may be.
 fn is_better_direct(file: &File, len: u64) -> bool {
     len >= DIRECT_BYTES_MIN as u64
         && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)
 }
 
-/// Returns `None` where a direct read is not possible.
+/// Reads the file directly; returns `None` if that is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
     let mut engine = direct_engine().ok()?;
     let direct = FileOptions::new().direct(true);
@@ -83,7 +84,7 @@ fn read_direct(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads the file up to its end; `len_expected` only bounds the pieces that are read ahead.
+/// Reads the file to its end; `len_expected` only limits how many pieces are read ahead.
 fn read_pieces(
     engine: &mut Engine,
     file: FileId,
@@ -93,7 +94,7 @@ fn read_pieces(
     let piece_bytes = engine.pool().buffer_bytes();
     let mut pieces = ReadAhead::new(file, piece_bytes);
     loop {
-        // The piece at the expected end is empty, which marks the end.
+        // If the length is as expected, the piece at that offset is empty, which marks the end.
         let piece = pieces.next(engine, len_expected + 1)?;
         bytes.extend_from_slice(&piece);
         if piece.len() < piece_bytes {
@@ -102,12 +103,12 @@ fn read_pieces(
     }
 }
 
-/// Opens an engine for a large file, with 8 transfers of 1 MiB in flight.
+/// Opens an engine for large files, with up to 8 transfers of 1 MiB in flight.
 pub(super) fn direct_engine() -> Result<Engine, Error> {
     Engine::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))
 }
 
-/// Returns an empty vector with room for `len` bytes; `None` if there is no such memory.
+/// Returns an empty vector with room for `len` bytes; `None` if there is not enough memory.
 fn with_room(len: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
@@ -117,8 +118,8 @@ fn with_room(len: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Requests huge pages (`madvise(2)`, MADV_HUGEPAGE). The first touch of a page of 4 KiB costs more
-/// than reading its bytes from the page cache.
+/// Requests huge pages (`madvise(2)`, MADV_HUGEPAGE). The first access to a page of 4 KiB costs
+/// more than reading its bytes from the page cache.
 fn in_huge_pages(bytes: &mut Vec<u8>) {
     let room = bytes.spare_capacity_mut();
     let before_first_page = room.as_ptr().align_offset(page_size());

@@ -10,11 +10,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Bytes of a direct write. A growing file has one in flight: a long one keeps a device busy.
+/// The size of a direct write, in bytes. A growing file has only one write in flight, and a long
+/// one keeps a device busy.
 const DIRECT_BYTES: usize = 4 << 20;
-/// The size of a write through the page cache, small enough for the CPU cache. From 256 KiB on the
-/// kernel uses larger folios and searches longer for memory: some writes took up to three times as
-/// long (Linux 6.18, ext4).
+/// The size of a write through the page cache, in bytes. It is small enough for the CPU cache. From
+/// 256 KiB on, the kernel uses larger folios and searches longer for memory: some writes took up to
+/// three times as long (Linux 6.18, ext4).
 const CACHED_BYTES: usize = 192 << 10;
 
 /// Options of a [`Writer`], which [`WriterOptions::open`] opens.
@@ -36,7 +37,7 @@ pub struct WriterOptions {
     sync: SyncPolicy,
     size_hint_bytes: u64,
     iodepth: Option<u32>,
-    /// The caller's choice; `None` for the default by `cached`.
+    /// The caller's choice; `None` for the default, which depends on `cached`.
     bs_bytes: Option<usize>,
     cached: bool,
     create_new: bool,
@@ -51,51 +52,51 @@ pub struct WriterOptions {
 impl WriterOptions {
     /// Sets when writes are made durable automatically; [`SyncPolicy::No`] by default.
     ///
-    /// With [`SyncPolicy::Always`] every write returns when it is durable. With
-    /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`] a write syncs if that time has passed
-    /// since the last sync. A `Writer` has no timer, so bytes without a later write wait for
-    /// [`Writer::sync_data`] or [`Writer::finish`].
+    /// With [`SyncPolicy::Always`], every write is durable when it returns. With
+    /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`], a write syncs if that time has passed
+    /// since the last sync. A `Writer` has no timer, so the last bytes stay unsynced until
+    /// [`Writer::sync_data`] or [`Writer::finish`] is called.
     pub fn sync(self, sync: SyncPolicy) -> WriterOptions {
         WriterOptions { sync, ..self }
     }
 
-    /// Sets the expected length in bytes. The space is reserved on open without changing the file's
-    /// length, so that a lack of space is detected at once. Unused space is released at the end.
+    /// Sets the expected length in bytes. The space is reserved when the file is opened, without
+    /// changing the file's length, so that a lack of space is detected at once. Unused space is
+    /// released at the end.
     pub fn size_hint(self, bytes: u64) -> WriterOptions {
         WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
-    /// Sets the writes in flight over existing parts of the file; 1 by default. After its end they
-    /// are sequential, so that other programs never see zeros in between. One more buffer is filled
-    /// at the same time, so memory is `(iodepth + 1) * bs`: 8 MiB by default, and 384 KiB through
-    /// the page cache.
+    /// Sets the maximum number of writes in flight to existing parts of the file; 1 by default.
+    /// Writes after the file's end are sequential, so that other programs never see a gap of zeros.
+    /// One more buffer is being filled meanwhile, so memory is `(iodepth + 1) * bs`: 8 MiB by
+    /// default, and 384 KiB through the page cache.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
 
-    /// Sets the bytes of one write, and of one buffer; by default 4 MiB, and 192 KiB through the
-    /// page cache. Rounded up to a multiple of 4096.
+    /// Sets the size of a write and of a buffer, in bytes; 4 MiB by default, or 192 KiB through the
+    /// page cache. It is rounded up to a multiple of 4096.
     pub fn bs(self, bytes: usize) -> WriterOptions {
         WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
     }
 
-    /// Sets whether the page cache is bypassed if the file system can; true by default. The cache
-    /// suits files that are soon read again and need not last.
+    /// Sets whether the page cache is bypassed if the file system supports that; true by default.
+    /// The cache suits files that are soon read again and need not be durable.
     pub fn direct(self, direct: bool) -> WriterOptions {
         WriterOptions { cached: !direct, ..self }
     }
 
-    /// Sets whether dropping a `Writer` acts like [`Writer::abandon`], so that a function left by
-    /// `?` leaves no partial file; by default it acts like [`Writer::finish`].
+    /// Sets whether dropping a `Writer` acts like [`Writer::abandon`], so that a function that
+    /// returns early by `?` leaves no partial file. By default, it acts like [`Writer::finish`].
     pub fn abandon_on_drop(self, abandon_on_drop: bool) -> WriterOptions {
         WriterOptions { abandon_on_drop, ..self }
     }
 
     /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default. The file
-    /// has them from its first byte, so 0o600 suits a secret.
+    /// has them from the moment it is created, so 0o600 suits a secret.
     ///
-    /// An existing file keeps its own, unless [`WriterOptions::replace`] puts a new one in its
-    /// place.
+    /// An existing file keeps its permissions, unless [`WriterOptions::replace`] replaces it.
     ///
     /// ```
     /// use std::io::Write;
@@ -114,32 +115,32 @@ impl WriterOptions {
         WriterOptions { mode: Some(mode), ..self }
     }
 
-    /// Sets whether the file is written next to its place, and takes it at the end, as described at
-    /// [`Writer::replace`]. With [`WriterOptions::create_new`] an existing name is an error, as for
-    /// [`crate::write_new`].
+    /// Sets whether a new file is written next to `path` and replaces it at the end, as described
+    /// at [`Writer::replace`]. With [`WriterOptions::create_new`], an existing name is an error, as
+    /// for [`crate::write_new`].
     pub fn replace(self, replace: bool) -> WriterOptions {
         WriterOptions { replace, ..self }
     }
 
-    /// Writes by the method of a disk's engine ([`Options`]), or to its simulated disk. The engine
-    /// and the buffers are the writer's own.
+    /// Writes by the method of a disk's engine ([`Options`]), or to the disk that it simulates. The
+    /// writer does not share the disk's engine and buffers.
     pub fn on(self, disk: &Disk) -> WriterOptions {
         WriterOptions { disk: Some(disk.clone()), ..self }
     }
 
-    /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
+    /// Sets whether an existing file is an error (`EEXIST`). By default, its contents are replaced.
     pub fn create_new(self, create_new: bool) -> WriterOptions {
         WriterOptions { create_new, ..self }
     }
 
-    /// Sets whether the content of an existing file is kept, and writes are appended.
+    /// Sets whether an existing file keeps its content and writes are appended to it.
     ///
-    /// The file is locked (`flock(2)`): opening a second appending `Writer` fails after a second,
-    /// because a killed process holds the lock until its last write has ended. A program that takes
-    /// no lock can still append (`O_APPEND`). The length is checked before every change of the
-    /// file, so its bytes are detected, and this `Writer` writes nothing more
-    /// ([`Error::Interfered`]). Only bytes appended between that check and the change itself can be
-    /// lost. Programs that share a file should use one [`crate::Log`].
+    /// The file is locked (`flock(2)`). Opening a second appending `Writer` fails, but only after a
+    /// second, because the lock of a killed process lasts until its last write has ended. A program
+    /// that takes no lock can still append (`O_APPEND`). The file's length is checked before every
+    /// change, so the other program's bytes are detected, and this `Writer` writes nothing more
+    /// ([`Error::Interfered`]). Only bytes that are appended between such a check and the change
+    /// itself can be lost. Programs that share a file should use one [`crate::Log`].
     pub fn append(self, append: bool) -> WriterOptions {
         WriterOptions { append, ..self }
     }
@@ -150,26 +151,27 @@ impl WriterOptions {
     ///
     /// The kernel's errors; `EACCES` also if the file is writable but not readable; `EISDIR` for a
     /// folder; `ENOSPC` or `EDQUOT` if there is no room for [`WriterOptions::size_hint`];
-    /// [`Error::Refused`] for anything else than an ordinary file. A refused io_uring or `O_DIRECT`
-    /// is a fallback, not an error.
+    /// [`Error::Refused`] for anything other than an ordinary file. If io_uring or `O_DIRECT` is
+    /// refused, that is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
         let engine = self.engine()?;
         self.open_on(engine, path)
     }
 
-    /// Writes to a file opened by the caller, from its current position; with
-    /// [`WriterOptions::append`], or if it was opened with `O_APPEND`, at its end.
+    /// Writes to a file that the caller opened, from its current position. With
+    /// [`WriterOptions::append`], or if the file was opened with `O_APPEND`, writes at its end.
     ///
-    /// The file is reopened by its descriptor (`/proc/self/fd`), so reading it must be allowed too.
-    /// Its position (`lseek(2)`) does not change. Bytes after those written stay. No lock is taken,
-    /// and the caller's locks are kept. The file need not have a name.
+    /// The file is reopened by its descriptor (`/proc/self/fd`), so the process must be allowed to
+    /// read it, too. The file's position (`lseek(2)`) does not change. Any bytes after the written
+    /// ones are kept. No lock is taken, and the caller's locks are kept. The file need not have a
+    /// name.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] for a read-only file, for anything else than an ordinary file, and with
+    /// [`Error::Refused`] for a read-only file, for anything other than an ordinary file, and with
     /// [`WriterOptions::create_new`], [`WriterOptions::replace`] or [`WriterOptions::mode`], which
-    /// apply to a file to be created. `EACCES` if the file is not readable.
+    /// apply only to a file that is to be created. `EACCES` if the file is not readable.
     pub fn from_file(self, file: File) -> Result<Writer, Error> {
         let opened_at = Instant::now();
         if self.create_new || self.replace || self.mode.is_some() {
@@ -196,8 +198,8 @@ impl WriterOptions {
         let iodepth = self.iodepth.unwrap_or(1);
         Options {
             buffers: iodepth + 1,
-            // Registered when the first is full: registering touches all of them, which a short
-            // file need not pay for.
+            // Buffers are registered when the first one is full. Registering touches all of them,
+            // which a short file should not pay for.
             registered_buffers: false,
             ..Options::new(Ioengine::IoUring, iodepth, self.bs_bytes.unwrap_or(bs_bytes))
         }

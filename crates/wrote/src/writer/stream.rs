@@ -1,4 +1,4 @@
-//! The background half of a `Writer`: full buffers, the tail, reserved blocks.
+//! The background half of a `Writer`: full buffers, the tail of the file, and reserved blocks.
 
 use super::target::{Replacement, Target};
 use super::{Method, Written};
@@ -14,67 +14,68 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Buffers are whole pages: every file takes direct transfers of these.
+/// The unit of buffer sizes: whole pages, which every file accepts in a direct transfer.
 pub(super) const BS_UNIT_BYTES: usize = 4096;
-/// The number of the operation that reserves blocks. Writes have their offset as number.
+/// The `user_data` of the operation that reserves blocks. That of a write is its offset.
 const RESERVATION: u64 = u64::MAX;
-/// The shortest length for which blocks are reserved.
+/// The minimum length for which blocks are reserved.
 const RESERVE_FROM_BYTES: u64 = 8 << 20;
-/// Up to this length, the end of the buffer goes through the page cache, including whole blocks.
+/// The maximum number of bytes at the end of the buffer that go through the page cache even if they
+/// contain whole blocks.
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// The longest wait for the lock of a file appended to, and the time between two tries.
+/// The maximum wait for the lock of a file that is appended to, and the time between two attempts.
 const LOCKED_MAX: Duration = Duration::from_secs(1);
 const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// A file and the buffer that is being filled for it.
 ///
-/// The buffer starts at a whole block of the file. The bytes before it were passed to the engine. A
-/// sync may already have written some bytes of the buffer.
+/// The buffer begins at a block boundary of the file. All earlier bytes have been passed to the
+/// engine. A sync may already have written some of the buffer's bytes.
 #[derive(Debug)]
 pub(super) struct Stream {
     engine: Engine,
     file: FileId,
     path: PathBuf,
-    /// The folder that holds the file's name, if it has a name.
+    /// The folder that contains the file's name, if the file has a name.
     folder: Option<PathBuf>,
-    /// The way to its place, if it is not there yet.
+    /// The staged file, if it does not have its final name yet.
     replacement: Option<Replacement>,
-    /// The file that the caller opened, which keeps its locks.
+    /// The file that the caller opened; it holds the caller's locks.
     given: Option<File>,
-    /// Whether it was made here.
+    /// Whether this stream created the file.
     is_new: bool,
-    /// Offset and length of a direct write are multiples of this: whole blocks, and whole pages.
+    /// The alignment of the offset and length of a direct write: whole blocks and whole pages.
     align_bytes: u64,
-    /// The buffer; `None` only during a wait for another, and after an error.
+    /// The buffer; `None` only while waiting for another one, and after an error.
     buffer: Option<Buffer>,
-    /// The place of the buffer in the file.
+    /// The offset of the buffer in the file.
     base: u64,
-    /// The places in memory of the buffer's next byte and of its last one. The last one is left to
-    /// the slow path, which passes on a full buffer. The two are equal where every write takes the
-    /// slow path: after an error, and when writes sync automatically.
+    /// The addresses of the buffer's next byte and of its last one. The last byte is left to the
+    /// slow path, which submits a full buffer. The two are equal if every write takes the slow
+    /// path: after an error, and when writes sync automatically.
     next: *mut u8,
     last: *mut u8,
-    /// The bytes of the buffer that the file has already.
+    /// The number of the buffer's bytes that the file already has.
     clean: usize,
-    /// The file's length with the writes in flight, without bytes that are only in the buffer.
+    /// The file's length including writes in flight, but not bytes that are only in the buffer.
     len: u64,
     /// Whether blocks after the file's end are reserved for it.
     has_reserved: bool,
     synced_at: Instant,
-    /// Whether there were writes since the last sync.
+    /// Whether there have been writes since the last sync.
     is_dirty: bool,
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
     sync: SyncPolicy,
-    /// Other programs may append to the file too, so its length is checked before each change, and
-    /// the file is locked.
+    /// Whether the stream appends to an existing file. Other programs may append to it, too, so it
+    /// is locked, and its length is checked before each change.
     appends: bool,
-    /// Whether every byte followed the one before.
+    /// Whether every byte so far directly followed the previous one.
     is_sequential: bool,
-    /// The lowest place at which a write failed: the beginning of its block, which may hold older
-    /// bytes.
+    /// The lowest offset of a failed write: the start of its block, which may contain older bytes.
     failed_at: Option<u64>,
-    /// The file's length when nothing was in flight last: a later error takes nothing of it away.
+    /// The file's length when nothing was last in flight. After a later error, the file is not made
+    /// shorter than this.
     settled_len: u64,
     failed: Option<Error>,
     is_open: bool,
@@ -91,7 +92,7 @@ impl Stream {
         opened_at: Instant,
     ) -> Result<Stream, Error> {
         let Target { file, path, folder, begin, replacement, given, is_new } = target;
-        // A lock of the caller's own would refuse this one.
+        // The caller may hold a lock of its own, which would conflict with this one.
         if appends && given.is_none() {
             lock(&engine, file, &path)?;
         }
@@ -142,10 +143,10 @@ impl Stream {
             return Ok(());
         }
         match self.reserve(self.len, bytes - self.len) {
-            // A lack of room, or a quota, fails now rather than at the end of the file.
+            // A lack of space, or a quota, should be reported now, not at the end of the file.
             Err(error) if matches!(error.errno(), libc::ENOSPC | libc::EDQUOT) => {
-                // Some file systems (ext4) have allocated all that they have: the disk would stay
-                // full.
+                // Some file systems (ext4) allocate what they can before they fail: the disk would
+                // stay full.
                 let _ = self.give_back();
                 Err(error)
             }
@@ -157,12 +158,12 @@ impl Stream {
         self.engine.effective()
     }
 
-    /// Returns whether its end is to be made: it was not, and this process may.
+    /// Returns whether the file is still to be ended, and this process may do so.
     pub(super) fn is_open(&self) -> bool {
         self.is_open && self.engine.check_process().is_ok()
     }
 
-    /// Returns whether the file gets its name only at its end.
+    /// Returns whether the file gets its name only at the end.
     pub(super) fn is_replacement(&self) -> bool {
         self.replacement.is_some()
     }
@@ -179,22 +180,22 @@ impl Stream {
         self.base + self.filled() as u64
     }
 
-    /// Returns the length of the file with all writes.
+    /// Returns the file's length including all writes so far.
     pub(super) fn len(&self) -> u64 {
         if self.filled() > self.clean { self.len.max(self.position()) } else { self.len }
     }
 
-    /// Returns the bytes that [`Stream::put`] takes.
+    /// Returns how many bytes [`Stream::put`] can accept.
     #[inline]
     pub(super) fn room_bytes(&self) -> usize {
         self.last as usize - self.next as usize
     }
 
-    /// Puts bytes into the buffer.
+    /// Copies bytes into the buffer.
     ///
     /// # Safety
     ///
-    /// They are at most [`Stream::room_bytes`].
+    /// There must be at most [`Stream::room_bytes`] of them.
     #[inline]
     pub(super) unsafe fn put(&mut self, bytes: &[u8]) {
         // SAFETY: from `next` to `last` there is room for these bytes. Both lie in the leased
@@ -205,7 +206,7 @@ impl Stream {
         }
     }
 
-    /// Returns the buffer's bytes that are taken.
+    /// Returns the number of bytes in the buffer.
     fn filled(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| self.next as usize - buffer.address() as usize)
     }
@@ -214,7 +215,8 @@ impl Stream {
         let is_watched = self.sync != SyncPolicy::No || self.failed.is_some();
         let room_bytes = if is_watched { 0 } else { (self.capacity() - filled).saturating_sub(1) };
         let buffer = self.buffer.as_ref().expect("there is a buffer while nothing failed");
-        // Not by a reference, whose end would end these (Stacked Borrows).
+        // Not through a reference, because its end would invalidate these pointers (Stacked
+        // Borrows).
         self.next = buffer.address().wrapping_add(filled);
         self.last = self.next.wrapping_add(room_bytes);
     }
@@ -224,8 +226,8 @@ impl Stream {
         (self.next, self.last) = (std::ptr::dangling_mut(), std::ptr::dangling_mut());
     }
 
-    /// Returns the buffer's bytes that are used: whole blocks. Only one block if the page cache
-    /// already has a part of it.
+    /// Returns the number of bytes that the buffer is used for, in whole blocks. It is a single
+    /// block if the page cache already has part of that block.
     fn capacity(&self) -> usize {
         if self.clean > 0 {
             return self.align_bytes as usize;
@@ -247,14 +249,14 @@ impl Stream {
         self.sync_by_itself()
     }
 
-    /// Moves on by `len` bytes, and hands a full buffer over.
+    /// Adds `len` bytes to the filled part of the buffer, and submits a full buffer.
     fn advance(&mut self, len: usize) -> Result<(), Error> {
         self.set_filled(self.filled() + len);
         if self.filled() < self.capacity() {
             Ok(())
         } else if self.clean > 0 {
-            // After a direct write, a reader would briefly see the old page, with zeros at its end,
-            // once the file became longer.
+            // With a direct write, a reader would briefly see the old page, with zeros at its end,
+            // once the file has become longer.
             self.write_tail()
         } else {
             self.hand_over()
@@ -280,7 +282,7 @@ impl Stream {
         self.sync_by_itself()
     }
 
-    /// Writes all slices, as if they were one.
+    /// Writes all slices as if they were one.
     pub(super) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> Result<(), Error> {
         self.check()?;
         slices.iter().try_for_each(|slice| self.take(slice))?;
@@ -298,7 +300,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns the buffer's bytes that are whole blocks.
+    /// Returns how many of the buffer's bytes make up whole blocks.
     fn whole(&self) -> usize {
         self.filled() - self.filled() % self.align_bytes as usize
     }
@@ -337,11 +339,11 @@ impl Stream {
         self.note(begun)
     }
 
-    /// Writes the rest, gives back what is reserved, flushes if `durable`, and closes the file. One
-    /// that replaces another takes its place, or is removed after an error.
+    /// Writes the rest, releases the reserved blocks, flushes if `durable`, and closes the file. A
+    /// replacement then gets its final name, or is removed after an error.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
         if let Err(error) = self.engine.check_process() {
-            // Locks, and a file not yet in its place, belong to the parent.
+            // Locks, and a file without its final name, belong to the parent.
             self.is_open = false;
             return Err(error);
         }
@@ -385,7 +387,7 @@ impl Stream {
         }
     }
 
-    /// Gives up a file that is not at its place yet: it is removed.
+    /// Removes a file that does not have its final name yet.
     pub(super) fn discard(&mut self) {
         self.is_open = false;
         self.drop_buffer();
@@ -394,7 +396,7 @@ impl Stream {
         }
     }
 
-    /// Ends without the rest and without a flush, and removes a file that was made here.
+    /// Ends without the rest and without a flush, and removes a file that this stream created.
     pub(super) fn abandon(&mut self) {
         self.leave_what_is_whole();
         self.unlock();
@@ -407,13 +409,13 @@ impl Stream {
 
     fn unlock(&self) {
         if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
-            // Closing would do it, but a ring may let go of the file later.
+            // Closing the file would unlock it, too, but a ring may close it later.
             let _ = flock(descriptor, FlockOperation::Unlock);
         }
     }
 
-    /// Begins a buffer at `place`, with nothing in flight. Reads the bytes of its block before the
-    /// place.
+    /// Begins a buffer at `place`, while nothing is in flight. Reads the bytes before `place` in
+    /// its block.
     fn begin_at(&mut self, place: u64) -> Result<(), Error> {
         let before = place % self.align_bytes;
         self.base = place - before;
@@ -429,7 +431,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads the block at `offset`, with zeros after the file's end.
+    /// Reads the block at `offset` into `buffer`, with zeros after the file's end.
     fn read_block(&mut self, mut buffer: Buffer, offset: u64) -> Result<Buffer, Error> {
         let block = self.align_bytes as usize;
         buffer.set_len(block);
@@ -439,19 +441,19 @@ impl Stream {
         let read = completions.pop().expect("one was queued and nothing else was in flight");
         let len = read.result?;
         let mut buffer = read.buffer.expect("a read gives its buffer back");
-        // Bytes that another program appended are not written again.
+        // Bytes that another program appended must not be written again.
         let known = self.len.saturating_sub(offset).min(len as u64) as usize;
         buffer[known..].fill(0);
         Ok(buffer)
     }
 
-    /// Hands the buffer's whole blocks to the engine.
+    /// Submits the buffer's whole blocks to the engine.
     fn hand_over(&mut self) -> Result<(), Error> {
         let whole = self.whole();
         if self.base + whole as u64 > self.len {
-            // If two writes go after the end, the later may complete first and leave zeros before
-            // it. Waiting loses nothing: a direct write that extends its file waits for the others
-            // anyway.
+            // If two writes after the file's end were in flight, the later one might complete first
+            // and leave zeros before it. Waiting costs nothing: a direct write that extends its
+            // file waits for the others anyway.
             self.reap(usize::MAX)?;
         }
         self.queue_buffer(whole)?;
@@ -459,7 +461,7 @@ impl Stream {
         self.reap(0)
     }
 
-    /// Hands over everything, and waits. A partial block stays in the buffer, too: it is written
+    /// Submits everything, and waits. The buffer keeps a partial block, because that is written
     /// again with later bytes.
     fn settle(&mut self) -> Result<(), Error> {
         if self.whole() > TAIL_BYTES_MAX {
@@ -474,8 +476,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes the buffer up to its last byte, and waits for all writes. It goes through the page
-    /// cache, because a direct write would end with a whole block. Keeps the partial block.
+    /// Writes the buffer up to its last byte, and waits for all writes. The bytes go through the
+    /// page cache, because a direct write would have to end with a whole block. The buffer keeps
+    /// the partial block.
     fn write_tail(&mut self) -> Result<(), Error> {
         self.reap(usize::MAX)?;
         let is_direct = self.engine.is_direct(self.file);
@@ -492,8 +495,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Queues a write of the buffer's first `len` bytes, and moves those after its whole blocks to
-    /// another buffer.
+    /// Queues a write of the buffer's first `len` bytes, and moves the bytes after its last whole
+    /// block into another buffer.
     fn queue_buffer(&mut self, len: usize) -> Result<(), Error> {
         self.check_others()?;
         let (filled, whole) = (self.filled(), self.whole());
@@ -514,9 +517,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Reserves blocks after the file's end; nothing is in flight.
+    /// Reserves blocks after the file's end, while nothing is in flight.
     ///
-    /// Never beyond RLIMIT_FSIZE, because an optimization must not kill the process (SIGXFSZ,
+    /// Does not reserve beyond `RLIMIT_FSIZE`: an optimization must not kill the process (SIGXFSZ,
     /// `setrlimit(2)`).
     fn reserve(&mut self, offset: u64, len: u64) -> Result<(), Error> {
         let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
@@ -532,7 +535,7 @@ impl Stream {
         completions.pop().expect("one was queued, nothing else in flight").result.map(drop)
     }
 
-    /// Gives back the blocks after the file's end.
+    /// Releases the reserved blocks after the file's end.
     fn give_back(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.has_reserved) {
             self.check_others()?;
@@ -542,7 +545,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Fails permanently if another program changed the length of a file that this one appends to.
+    /// Fails permanently if another program changed the length of a file that this stream appends
+    /// to.
     fn check_others(&mut self) -> Result<(), Error> {
         let found = self.find_others();
         self.note(found)
@@ -553,7 +557,7 @@ impl Stream {
             return Ok(());
         }
         let len = self.engine.file_len(self.file)?;
-        // Writes in flight may have extended the file or not.
+        // Writes in flight may or may not have extended the file yet.
         let len_known = (self.settled_len, self.len);
         if (len_known.0..=len_known.1).contains(&len) {
             return Ok(());
@@ -576,7 +580,7 @@ impl Stream {
         self.note(result)
     }
 
-    /// Returns the first error again.
+    /// Returns the first error again, if there was one.
     fn check(&self) -> Result<(), Error> {
         self.engine.check_process()?;
         self.failed.clone().map_or(Ok(()), Err)
@@ -591,7 +595,7 @@ impl Stream {
         result
     }
 
-    /// After an error, leaves the bytes written until then, without zeros after them.
+    /// After an error, leaves the bytes written so far, without zeros after them.
     fn leave_what_is_whole(&mut self) {
         self.drop_buffer();
         let mut completions = Vec::new();
@@ -610,11 +614,11 @@ impl Stream {
     }
 }
 
-/// Locks a file being appended to (`flock(2)`) against another `Writer`. A file system without
-/// locks is not an error, because the length is also checked.
+/// Locks a file that is appended to (`flock(2)`) against another `Writer`. If the file system has
+/// no locks, that is not an error, because the length is checked as well.
 ///
 /// The file of a killed process stays locked until the kernel has dismantled its ring, some time
-/// after the process is gone, because a write may still be in flight.
+/// after the process has ended, because a write may still be in flight.
 fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
     let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
     let begin = Instant::now();

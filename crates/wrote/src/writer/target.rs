@@ -1,4 +1,5 @@
-//! The file that a `Writer` writes: in place, not yet in place, or passed by the caller.
+//! The file that a `Writer` writes: at its path, staged for a later rename, or passed by the
+//! caller.
 
 use crate::engine::{Found, Located, folder_of};
 use crate::error::Tried;
@@ -18,27 +19,28 @@ pub(super) struct Target {
     pub file: FileId,
     /// The path that the caller gave, for errors.
     pub path: PathBuf,
-    /// The folder that holds its name, as an absolute path because the process may change its own
-    /// (`chdir(2)`). The engine has entered it, so renaming the folder does not matter. `None` if
-    /// syncing a folder would not make it more durable: it has no name, or none yet.
+    /// The folder that contains the file's name. The path is absolute because the process may
+    /// change its working directory (`chdir(2)`). The engine holds the folder open, so renaming it
+    /// does not matter. `None` if syncing a folder would not make the file more durable, because it
+    /// has no name, or not yet.
     pub folder: Option<PathBuf>,
-    /// The place at which writes begin; `None` for the end of the file.
+    /// The offset at which writes begin; `None` for the end of the file.
     pub begin: Option<u64>,
     pub replacement: Option<Replacement>,
-    /// The file that the caller opened, whose locks last until it is closed.
+    /// The file that the caller opened. Its locks last until it is closed.
     pub given: Option<File>,
-    /// Whether the file was made here, at its place.
+    /// Whether this target created the file at its path.
     pub is_new: bool,
 }
 
 impl Target {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     pub(super) fn open(
         engine: &mut Engine,
         path: &Path,
         options: &FileOptions,
     ) -> Result<Target, Error> {
-        // The sync must reach the folder of the file, not of a link to it.
+        // The sync must reach the folder of the file, not that of a link to it.
         let Located { path, found } = engine.locate(path)?;
         if found == Found::Other {
             return Err(not_ordinary(&path));
@@ -50,7 +52,7 @@ impl Target {
         Ok(Target { file, path, folder, begin: None, replacement: None, given: None, is_new })
     }
 
-    /// Creates a file next to `path`, which takes its place at the end.
+    /// Creates a file next to `path`, to be renamed to it at the end.
     pub(super) fn stage(
         engine: &mut Engine,
         path: &Path,
@@ -59,7 +61,7 @@ impl Target {
     ) -> Result<Target, Error> {
         let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
         let has_own_mode = options.mode.is_some();
-        // The old permissions are given when the content is whole and has the old owner.
+        // The old file's permissions are set when the content is complete and has the old owner.
         let mode = options.mode.or(mode_at_first(old.as_ref()));
         let place = std::path::absolute(&place).tried(path, Action::Examine)?;
         engine.hold_folder(folder_of(&place));
@@ -80,14 +82,15 @@ impl Target {
         Ok(Target { file, path, folder: None, begin, replacement, given, is_new })
     }
 
-    /// Opens a file of the caller's once more, to write from its place on, or to append to it.
+    /// Reopens a file that the caller opened, to write from its current position or to append to
+    /// it.
     pub(super) fn give(
         engine: &mut Engine,
         given: File,
         append: bool,
         options: &FileOptions,
     ) -> Result<Target, Error> {
-        // A link that leads to the open file, even without its name (`proc(5)`).
+        // The link leads to the open file, even if that has no name any more (`proc(5)`).
         let link = PathBuf::from(format!("/proc/self/fd/{}", given.as_raw_fd()));
         let named = std::fs::read_link(&link).ok();
         let path = named.clone().unwrap_or_else(|| link.clone());
@@ -128,7 +131,7 @@ fn absolute_folder(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(folder_of(path)).tried(path, Action::Examine)
 }
 
-/// A file next to its place, and the metadata of the one that it replaces.
+/// A staged file, and the metadata of the file that it replaces.
 #[derive(Debug)]
 pub(super) struct Replacement {
     staged: StagedFile,
@@ -136,13 +139,13 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// Gives the file the old one's metadata; with `durable` makes all of it survive power loss.
-    /// Nothing is in flight, and the length is the final one.
+    /// Gives the file the metadata of the old one. If `durable`, makes all of it survive power
+    /// loss. Nothing may be in flight, and the length must be final.
     pub(super) fn complete(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         complete(engine, self.staged.file, self.old.as_ref(), durable)
     }
 
-    /// Closes the file and gives it its place, in one step.
+    /// Closes the file and atomically gives it its final name.
     pub(super) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         self.staged.put(engine, durable)
     }
