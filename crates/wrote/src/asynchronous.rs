@@ -1,8 +1,8 @@
 //! A `Reader` and a `Writer` for tasks of any runtime.
 //!
-//! A thread owns the reader or writer and waits for the disk. A poll only passes jobs and takes
-//! results, and the thread wakes the task when a result is ready. No poll waits for the disk, and
-//! none wakes itself.
+//! A thread owns the reader or writer, and waits for the disk. A poll only passes jobs to the
+//! thread and takes results, and the thread wakes the task when a result is ready. No poll waits
+//! for the disk or wakes its own task.
 
 pub mod reader;
 pub mod writer;
@@ -14,21 +14,22 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The length of the chunks that a task and its thread exchange.
+/// The length of the chunks that a task and its thread exchange, in bytes.
 const CHUNK_BYTES: usize = 128 << 10;
-/// The maximum number of jobs at once: one that the thread does, and one after it.
+/// The maximum number of jobs at once: one that the thread is doing, and the next one.
 const JOBS_MAX: usize = 2;
 
-/// A thread that does jobs for a task, one after another. Dropping this ends the thread after its
-/// remaining jobs, without waiting.
+/// A thread that does jobs for a task, one after another. When a `Worker` is dropped, the thread
+/// does its remaining jobs and ends; the drop does not wait for that.
 struct Worker<J, R> {
-    /// Not dropped in a child process: a lock of theirs may be the thread's, which the child lacks.
+    /// Not dropped in a child process: a lock inside may have been held by the thread, which does
+    /// not exist in the child.
     channels: ManuallyDrop<(SyncSender<J>, Receiver<R>)>,
     waker: Slot,
     process: Process,
 }
 
-/// The waker of the task, to call after each result and at the thread's end.
+/// The waker of the task, called after each result and when the thread ends.
 type Slot = Arc<Mutex<Option<Waker>>>;
 
 fn wake(slot: &Slot) {
@@ -39,7 +40,7 @@ fn wake(slot: &Slot) {
 impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     /// Starts the thread, which calls `work` for each job.
     fn start(name: &str, mut work: impl FnMut(J) -> R + Send + 'static) -> io::Result<Self> {
-        /// Wakes the task when the thread ends, even by a panic.
+        /// Wakes the task when the thread ends, even after a panic.
         struct End(Slot);
         impl Drop for End {
             fn drop(&mut self) {
@@ -51,11 +52,12 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         let waker = Slot::default();
         let end = End(Arc::clone(&waker));
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Dropped after the channel, which then has no other end.
+            // Dropped after the sender, so that the task finds the channel closed when it is woken.
             let end = end;
             let finished = finished;
             for job in waiting {
-                // After a drop no task takes it, and the jobs are still done.
+                // If the worker has been dropped, nobody receives the result, but the job is still
+                // done.
                 let _ = finished.send(work(job));
                 wake(&end.0);
             }
@@ -64,15 +66,17 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { channels, waker, process: Process::this() })
     }
 
-    /// Passes a job to the thread, at most [`JOBS_MAX`] before their results are taken.
+    /// Passes a job to the thread. At most [`JOBS_MAX`] jobs may be passed before their results are
+    /// taken.
     fn send(&self, job: J) {
         if self.process.is_this() {
-            // A thread that has panicked takes none; the next poll returns that.
+            // If the thread has panicked, the job is lost, and the next poll returns an error.
             let _ = self.channels.0.send(job);
         }
     }
 
-    /// Returns the next result, in the order of the jobs, or wakes the task once there is one.
+    /// Returns the next result, in the order of the jobs. If there is none yet, has the task woken
+    /// when there is.
     fn poll(&self, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         self.process.check()?;
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.waker().clone());

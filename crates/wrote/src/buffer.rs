@@ -16,7 +16,8 @@ mod mapping;
 
 /// A page-aligned memory region, leased in buffers of equal size.
 ///
-/// It is mapped once, so that it can be registered with a ring once. Clones share the region.
+/// The region is mapped only once, so that it can be registered with a ring only once. Clones share
+/// the region.
 #[derive(Clone)]
 pub(crate) struct Pool(RegionHandle);
 
@@ -28,28 +29,28 @@ struct Region {
     count: u32,
     free: Free,
     handles: AtomicUsize,
-    /// Guards `free` if several threads use the region; `None` for one thread, which then needs no
+    /// Guards `free` if several threads use the region; `None` if only one does, which needs no
     /// lock.
     lock: Option<Mutex<()>>,
     process: Process,
 }
 
 impl Region {
-    /// Like [`Free::pop`], with the lock.
+    /// Like [`Free::pop`], but takes the lock.
     #[cold]
     fn pop(&self) -> Option<u32> {
         let _guard = self.guard();
         self.free.pop()
     }
 
-    /// Like [`Free::push`], with the lock.
+    /// Like [`Free::push`], but takes the lock.
     #[cold]
     fn push(&self, index: u32) {
         let _guard = self.guard();
         self.free.push(index);
     }
 
-    /// Like `Free::count`, with the lock.
+    /// Like `Free::count`, but takes the lock.
     #[cold]
     fn count_free(&self) -> u32 {
         let _guard = self.guard();
@@ -63,7 +64,7 @@ impl Region {
 
 /// A counted reference to a region, held by its pools and leased buffers.
 ///
-/// It acts as `Rc` if one thread uses the region, and as `Arc` if several do.
+/// It acts like an `Rc` if one thread uses the region, and like an `Arc` if several do.
 struct RegionHandle(NonNull<Region>);
 
 impl RegionHandle {
@@ -105,7 +106,7 @@ impl Drop for RegionHandle {
             left
         };
         if left == 0 {
-            // All other handles' uses of the region happen before this.
+            // The fence orders all uses through other handles before the drop.
             fence(Ordering::Acquire);
             // SAFETY: this was the last handle, and `new` made the region as a box.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -113,7 +114,7 @@ impl Drop for RegionHandle {
     }
 }
 
-/// The indices of free buffers, the last one returned on top.
+/// A stack of the indices of free buffers, with the most recently returned one on top.
 struct Free {
     stack: Box<[Cell<u32>]>,
     count: Cell<u32>,
@@ -146,8 +147,8 @@ impl Pool {
         Pool::map(count, buffer_bytes, None)
     }
 
-    /// Like [`Pool::new`], for several threads: buffers and handles may be used and dropped on any
-    /// of them.
+    /// Like [`Pool::new`], for several threads: any of them may use and drop the buffers and
+    /// handles.
     pub(crate) fn shared(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         Pool::map(count, buffer_bytes, Some(Mutex::new(())))
     }
@@ -168,7 +169,8 @@ impl Pool {
         Ok(Pool(RegionHandle::new(region)))
     }
 
-    /// Leases a buffer; `None` while all are leased. It still holds the previous lease's content.
+    /// Leases a buffer; returns `None` while all are leased. The buffer still has the content of
+    /// its previous lease.
     #[inline]
     pub fn lease(&self) -> Option<Buffer> {
         let region = &*self.0;
@@ -176,12 +178,12 @@ impl Pool {
         Some(Buffer { region: self.0.clone(), index, len: self.0.buffer_bytes })
     }
 
-    /// Returns the size of a buffer.
+    /// Returns the size of a buffer, in bytes.
     pub fn buffer_bytes(&self) -> usize {
         self.0.buffer_bytes
     }
 
-    /// Returns the number of buffers, leased or not.
+    /// Returns the number of buffers, whether leased or not.
     pub fn count(&self) -> u32 {
         self.0.count
     }
@@ -195,7 +197,7 @@ impl Pool {
         count as usize
     }
 
-    /// Returns whether the region lies in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
+    /// Returns whether the region is in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
     pub fn is_huge(&self) -> bool {
         self.0.mapping.huge
     }
@@ -205,7 +207,7 @@ impl Pool {
         (self.0.mapping.start.as_ptr(), self.0.stride_bytes * self.0.count as usize)
     }
 
-    /// Keeps the memory mapped permanently, because the kernel may still write to it.
+    /// Keeps the memory mapped forever, because the kernel may still write to it.
     pub(crate) fn leak(&self) {
         std::mem::forget(self.0.clone());
     }
@@ -215,7 +217,7 @@ impl Pool {
         self.0.0 == buffer.region.0
     }
 
-    /// Returns whether several threads may use it.
+    /// Returns whether several threads may use the pool.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.lock.is_some()
     }
@@ -230,7 +232,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A leased buffer of an [`Engine`](crate::Engine), aligned to pages. Dropping it returns it.
+/// A page-aligned buffer, leased from an [`Engine`](crate::Engine). Dropping it ends the lease.
 pub struct Buffer {
     region: RegionHandle,
     index: u32,
@@ -245,12 +247,12 @@ impl Buffer {
         self.len = len;
     }
 
-    /// Returns whether any thread may hold and drop it.
+    /// Returns whether any thread may hold and drop the buffer.
     pub(crate) fn is_shared(&self) -> bool {
         self.region.lock.is_some()
     }
 
-    /// Returns the maximum for [`Buffer::set_len`].
+    /// Returns the maximum length for [`Buffer::set_len`].
     #[inline]
     pub fn capacity(&self) -> usize {
         self.region.buffer_bytes

@@ -1,7 +1,8 @@
-//! The only way to the disk: queue an operation on a leased buffer, submit, reap.
+//! The common path to the disk: queue an operation on a leased buffer, submit it, reap its
+//! completion.
 //!
-//! An [`Engine`] uses the best method that works, and records each step down in [`Effective`], with
-//! the kernel's reason (W6):
+//! An [`Engine`] uses the best method that works, and records each fallback, with the kernel's
+//! reason, in [`Effective`] (W6):
 //!
 //! | rung | what it is | when |
 //! |---|---|---|
@@ -12,12 +13,13 @@
 //! | psync | the same calls on the caller's thread, one at a time | requested |
 //! | mmap | copies to and from a mapping of the file, one at a time | requested |
 //!
-//! With every method an operation is complete or an error: short transfers, `EINTR` and `EAGAIN`
-//! are handled here (W4). A failed flush poisons its file permanently (W2). A buffer in flight
-//! belongs to the engine, and dropping the engine waits for it (W5). [`Sim`] is a disk that fails
-//! on demand, to test all of this and the code above.
+//! With every method, an operation either completes in full or fails: the engine handles short
+//! transfers, `EINTR` and `EAGAIN` (W4). A failed flush poisons its file permanently (W2). A buffer
+//! in flight belongs to the engine, and dropping the engine waits for it (W5). [`Sim`] is a disk
+//! that fails on demand, to test all of this and the code that uses it.
 //!
-//! One thread uses an engine; it has no locks inside. This room only composes the others.
+//! One thread uses an engine at a time; it has no locks inside. This module only joins its
+//! submodules.
 
 mod backend;
 mod execute;

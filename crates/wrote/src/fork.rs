@@ -1,5 +1,5 @@
-//! Detects that a handle was opened by the parent of a forked process, which must not use it. It is
-//! a separate file because every kind of handle asks, and nothing here needs another room.
+//! Detects handles that the parent of a forked process opened, which the child must not use. It is
+//! a separate file because every kind of handle uses it, and it uses no other module.
 
 use crate::Error;
 use std::sync::Once;
@@ -18,8 +18,9 @@ static COUNTING: Once = Once::new();
 
 /// Identifies the process in which a handle was opened.
 ///
-/// A child has copies of the handles without what they refer to: no threads, no mapped ring, and
-/// locks that no thread will release. It shares a ring's descriptor and file locks with its parent.
+/// A child has copies of the handles without what they refer to: it has no threads, no mapped ring,
+/// and locks that no thread will release. It shares a ring's descriptor and file locks with its
+/// parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -29,13 +30,13 @@ impl Process {
         Process(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Returns whether it is this process, for the cost of one load.
+    /// Returns whether the handle was opened in this process, at the cost of one load.
     #[inline]
     pub(crate) fn is_this(self) -> bool {
         FORKS.load(Ordering::Relaxed) == self.0
     }
 
-    /// Fails in a child of the process.
+    /// Fails in a child of that process.
     #[inline]
     pub(crate) fn check(self) -> Result<(), Error> {
         if self.is_this() { Ok(()) } else { Err(Error::Forked) }
@@ -46,10 +47,10 @@ fn count_forks() {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    // Miri supports neither this call nor fork.
+    // Miri supports neither this call nor `fork(2)`.
     if !cfg!(miri) {
-        // SAFETY: the handler only changes an atomic, which is allowed in a child (`fork(2)`). It
-        // fails only without memory; then a child is not detected.
+        // SAFETY: the handler only changes an atomic, which is allowed in a child (`fork(2)`).
+        // Registering it fails only if there is no memory; then a child is not detected.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }

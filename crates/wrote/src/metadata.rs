@@ -12,13 +12,13 @@ use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// Permissions of a file that only its owner may see.
+/// The permissions of a file to which only its owner has access.
 pub(crate) const MODE_PRIVATE: u32 = 0o600;
 
-/// The maximum number of bytes of a list of names, and of one value (`xattr(7)`).
+/// The maximum length of a list of names, and of a value, in bytes (`xattr(7)`).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// The attribute that holds a file's access control list (`acl(5)`).
+/// The attribute that contains a file's access control list (`acl(5)`).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 #[derive(Debug)]
@@ -27,19 +27,19 @@ pub(crate) struct Metadata {
     xattrs: Vec<(CString, Vec<u8>)>,
 }
 
-/// The parts that are given besides permissions and extended attributes.
+/// The parts to set in addition to permissions and extended attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataParts {
-    /// Owner and group, as far as this process may set them.
+    /// Whether to set owner and group, as far as this process may.
     pub owner: bool,
-    /// The times of the last read and the last change.
+    /// Whether to set the times of the last access and the last modification.
     pub times: bool,
 }
 
-/// The metadata that a new file gets from another one, and which parts.
+/// The metadata that a new file gets from another one, and the parts to set.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
-/// Returns the permissions of a new file until it gets `old`'s.
+/// Returns the permissions that a new file has until it gets those of `old`.
 pub(crate) fn mode_at_first(old: Option<&Inherited>) -> Option<u32> {
     old.map(|(old, _)| old.mode_at_first())
 }
@@ -52,7 +52,8 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Reads the metadata of `path`, which need not be readable. Does not follow a symbolic link.
+    /// Reads the metadata of `path`, for which the file need not be readable. Does not follow a
+    /// symbolic link.
     pub(crate) fn at(path: &Path) -> Result<Metadata, Error> {
         let get = |name: &CStr, value: &mut [u8]| lgetxattr(path, name, value);
         let stat = lstat(path).tried(path, Action::Examine)?;
@@ -60,8 +61,8 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// Returns the metadata that a new file keeps of the one that it will replace. `None` if that
-    /// was removed since it was found, and on a simulated disk.
+    /// Returns the metadata that a new file gets from the one it will replace. `None` if that file
+    /// has been removed, and on a simulated disk.
     pub(crate) fn of_replaced(path: &Path) -> Result<Option<Inherited>, Error> {
         match Metadata::at(path) {
             Err(error) if error.errno() == libc::ENOENT => Ok(None),
@@ -69,9 +70,9 @@ impl Metadata {
         }
     }
 
-    /// Returns whether no blocks are allocated, so that the length may be wrong: the kernel
-    /// generates files of `/proc` and `/sys` as they are read, and reports a length of 0 or of a
-    /// page (`proc(5)`).
+    /// Returns whether the file has no allocated blocks, so that its length may be wrong. The
+    /// kernel generates files of `/proc` and `/sys` when they are read, and reports a length of 0
+    /// or of a page (`proc(5)`).
     pub(crate) fn may_be_generated(&self) -> bool {
         self.stat.st_blocks == 0
     }
@@ -80,9 +81,10 @@ impl Metadata {
         FileType::from_raw_mode(self.stat.st_mode).is_file()
     }
 
-    /// Returns the permissions of the new file until it is complete: the final ones if they admit
-    /// no user whom the old file refused, else only its owner's. The new file may not have the old
-    /// group yet, so the group must have no more than others.
+    /// Returns the permissions that the new file has until it is complete. They are the final ones
+    /// if these give access to no user whom the old file refused, and otherwise give access only to
+    /// the owner. The new file may not have the old group yet, so the final permissions qualify
+    /// only if the group has no more than others.
     fn mode_at_first(&self) -> u32 {
         let mode = self.stat.st_mode & 0o777;
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
@@ -90,7 +92,7 @@ impl Metadata {
         if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { MODE_PRIVATE }
     }
 
-    /// Takes the times of another file.
+    /// Returns this metadata with the times of another file.
     pub(crate) fn with_times_of(self, other: &Metadata) -> Metadata {
         let Metadata { mut stat, xattrs } = self;
         (stat.st_atime, stat.st_atime_nsec) = (other.stat.st_atime, other.stat.st_atime_nsec);
@@ -98,21 +100,21 @@ impl Metadata {
         Metadata { stat, xattrs }
     }
 
-    /// Replaces the permissions: only by `mode`, without an access control list.
+    /// Replaces the permissions by `mode` alone, without an access control list.
     pub(crate) fn with_mode(mut self, mode: u32) -> Metadata {
         self.stat.st_mode = mode;
         self.xattrs.retain(|(name, _)| name.as_c_str() != ACCESS_LIST);
         self
     }
 
-    /// Gives permissions, extended attributes and `parts` to a file.
+    /// Sets the permissions, extended attributes and `parts` of a file.
     ///
-    /// Owner and group are set as far as this process may do so, the group also without the owner.
-    /// Otherwise the file loses the setuid and setgid bits (`chmod(2)`). If the group could not be
-    /// set, the file's present group gets the permissions of others, because it may have any
-    /// members. Attributes that the file system lacks, or that this process may not set
-    /// (`security.*`, `trusted.*`), are omitted, as in `cp(1)`. An access control list inherited
-    /// from the folder is removed if the old file had none.
+    /// Sets the owner and the group as far as this process may, the group even if the owner can't
+    /// be set. If either is not set, the file loses the setuid and setgid bits (`chmod(2)`). If the
+    /// group is not set, the file's present group gets the permissions of others, because it may
+    /// have any members. Attributes that the file system does not support, or that this process may
+    /// not set (`security.*`, `trusted.*`), are omitted, as in `cp(1)`. An access control list
+    /// inherited from the folder is removed if the old file had none.
     pub(crate) fn give(
         &self,
         file: BorrowedFd,
@@ -131,7 +133,8 @@ impl Metadata {
             same_group |= both || fchown(file, None, Some(gid)).is_ok();
         }
         let is_list = |(name, _): &(CString, _)| name.as_c_str() == ACCESS_LIST;
-        // Checked first: most files have no list, and removing nothing costs part of a transaction.
+        // Checked first because most files have no list, and removing nothing costs part of a
+        // transaction.
         if !self.xattrs.iter().any(is_list) && fgetxattr(file, ACCESS_LIST, &mut [0_u8; 0]).is_ok()
         {
             fremovexattr(file, ACCESS_LIST).map_err(failed)?;
@@ -149,7 +152,7 @@ impl Metadata {
         if parts.owner && !same_group {
             mode = group_as_others(mode);
         }
-        // An unchanged mode would still cost part of a transaction.
+        // Setting an unchanged mode would still cost part of a transaction.
         if mode != Mode::from_raw_mode(new.st_mode) {
             fchmod(file, mode).map_err(failed)?;
         }
@@ -173,13 +176,13 @@ fn group_as_others(mode: Mode) -> Mode {
     (mode - Mode::RWXG) | Mode::from_raw_mode(others << 3)
 }
 
-/// Reads all attributes that this process may see, by two calls of one family (`listxattr(2)`,
-/// `getxattr(2)`); none if the file system has none.
+/// Returns all attributes that this process may see, read by a pair of calls (`listxattr(2)` and
+/// `getxattr(2)`, or their variants). Returns none if the file system does not support them.
 fn xattrs(
     list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
     get: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
 ) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
-    // Most files have none, and a small buffer is enough to learn that.
+    // Most files have no attributes, and a small buffer suffices to find that out.
     match list(&mut [0; 256]) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
         Ok(_) | Err(Errno::RANGE) => {}
@@ -191,7 +194,7 @@ fn xattrs(
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
-        // An attribute removed since, or readable by other users, is left out.
+        // An attribute that was removed in between, or is readable only by other users, is omitted.
         if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }
@@ -214,7 +217,7 @@ mod tests {
             (0o600, 0o600),
             (0o755, 0o755),
             (0o400, 0o400),
-            // The new file may have another group than the old file.
+            // The new file may have a different group than the old file.
             (0o664, 0o600),
             (0o640, 0o600),
             (0o4711, 0o711),
@@ -274,14 +277,14 @@ mod tests {
         Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
         assert!(!has_list());
         assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o640);
-        // A list of the old file comes with it.
+        // An access control list of the old file is copied.
         fsetxattr(&old_file, ACCESS_LIST, &list, XattrFlags::empty()).unwrap();
         Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
         assert!(has_list());
     }
 
-    /// Lets user 12345 read and write besides owner, group and others: version 2 of
-    /// `linux/posix_acl_xattr.h`, entries of tag, permissions, id.
+    /// Returns a list that lets user 12345, besides owner, group and others, read and write:
+    /// version 2 of `linux/posix_acl_xattr.h`, with entries of tag, permissions and id.
     fn access_list() -> Vec<u8> {
         let entries: [(u16, u16, u32); 5] = [
             (1, 6, u32::MAX),

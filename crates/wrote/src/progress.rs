@@ -1,12 +1,13 @@
-//! Progress of long work, as the caller's watcher receives it. It is a separate file because copies
+//! Reports the progress of long work to the caller's watcher. It is a separate file because copies
 //! and logs are separate features.
 
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// A callback that receives the bytes done and the bytes to do, which are `None` where the length
-/// is unknown before the end. It may stop the work, which then fails with [`Error::Interrupted`].
-/// The documentation shows the function itself.
+/// A callback that receives the number of bytes done and of bytes to do, which is `None` if the
+/// length is not known in advance. It may stop the work, which then fails with
+/// [`Error::Interrupted`]. The type is private, so that the documentation shows the function type
+/// itself.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(u64, Option<u64>) -> ControlFlow<()>;
 
 pub(crate) struct Watcher<'w> {
@@ -20,14 +21,15 @@ impl<'w> Watcher<'w> {
         Watcher { watch, bytes_done: 0, bytes_total }
     }
 
-    /// Counts `bytes` as done. Fails with [`Error::Interrupted`] where the watcher asks to stop.
+    /// Adds `bytes` to those done, and reports the progress. Fails with [`Error::Interrupted`] if
+    /// the watcher requests a stop.
     pub(crate) fn add(&mut self, bytes: u64) -> Result<(), Error> {
         self.bytes_done += bytes;
         report(self.watch, self.bytes_done, self.bytes_total)
     }
 }
 
-/// Reports progress; [`Error::Interrupted`] where the watcher asks to stop.
+/// Reports progress. Fails with [`Error::Interrupted`] if the watcher requests a stop.
 pub(crate) fn report(watch: Watch, done: u64, total: Option<u64>) -> Result<(), Error> {
     match watch(done, total) {
         ControlFlow::Continue(()) => Ok(()),
@@ -35,7 +37,7 @@ pub(crate) fn report(watch: Watch, done: u64, total: Option<u64>) -> Result<(), 
     }
 }
 
-/// Continues: the watcher of a caller who has none.
+/// Continues always: the watcher for a caller that has none.
 pub(crate) fn unwatched(_: u64, _: Option<u64>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

@@ -1,41 +1,42 @@
-//! Reads a file in order, with reads in flight ahead of the piece that is returned.
+//! Reads a file in order, with reads in flight ahead of the caller.
 
 use crate::buffer::Buffer;
 use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId};
 use std::collections::VecDeque;
 
-/// Reads a file in pieces of one buffer, from any position. It needs exclusive use of the engine's
-/// queue.
+/// A file that is read in order, in pieces of one buffer, from any offset. It needs exclusive use
+/// of the engine's queue.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: FileId,
     piece_bytes: usize,
-    /// Pieces in flight or read, in the file's order. The engine's buffers bound them (W8).
+    /// The pieces in flight or read, in file order. The number of the engine's buffers limits them
+    /// (W8).
     pieces: VecDeque<Option<Result<Buffer, Error>>>,
-    /// The number of the next piece to queue. Numbers continue after [`ReadAhead::begin_at`], which
-    /// distinguishes forgotten pieces from later ones.
+    /// The number of the next piece to queue. [`ReadAhead::begin_at`] does not reset it, so that
+    /// discarded pieces can be distinguished from later ones.
     next: u64,
-    /// The place of the next piece to queue.
+    /// The offset of the next piece to queue.
     next_offset: u64,
     completions: Vec<Completion>,
 }
 
 impl ReadAhead {
-    /// `piece_bytes` is a multiple of the file's alignment.
+    /// Creates a read-ahead of `file`. `piece_bytes` must be a multiple of the file's alignment.
     pub(crate) fn new(file: FileId, piece_bytes: usize) -> ReadAhead {
         let (pieces, completions) = (VecDeque::new(), Vec::new());
         ReadAhead { file, piece_bytes, pieces, next: 0, next_offset: 0, completions }
     }
 
-    /// Forgets what was read ahead, and continues at `offset`, a multiple of the alignment. Reads
-    /// in flight keep their buffers until complete (W5).
+    /// Discards the pieces read ahead, and continues at `offset`, which must be a multiple of the
+    /// alignment. Reads in flight keep their buffers until they complete (W5).
     pub(crate) fn begin_at(&mut self, offset: u64) {
         self.pieces.clear();
         self.next_offset = offset;
     }
 
-    /// Returns the place of the piece that [`ReadAhead::next`] returns.
+    /// Returns the offset of the piece that [`ReadAhead::next`] returns next.
     pub(crate) fn offset(&self) -> u64 {
         self.next_offset - self.pieces.len() as u64 * self.piece_bytes as u64
     }
@@ -45,10 +46,10 @@ impl ReadAhead {
         self.next_offset
     }
 
-    /// Returns the next piece, which is shorter than `piece_bytes` only at the end of the file, or
-    /// the error of its read. After an error the later pieces are still available.
+    /// Returns the next piece, or the error of its read. A piece is shorter than `piece_bytes` only
+    /// at the end of the file. After an error, the later pieces are still available.
     ///
-    /// Pieces that begin before `end` are read ahead.
+    /// Reads ahead only pieces that begin before `end`.
     pub(crate) fn next(&mut self, engine: &mut Engine, end: u64) -> Result<Buffer, Error> {
         self.next_of(engine, end, usize::MAX)
     }
@@ -75,7 +76,7 @@ impl ReadAhead {
             self.next_offset += self.piece_bytes as u64;
         }
         if self.pieces.front().is_some_and(Option::is_some) {
-            // Otherwise the loop submits.
+            // If there is no such piece, the loop below submits.
             engine.submit()?;
         }
         while self.pieces.front().is_some_and(Option::is_none) {

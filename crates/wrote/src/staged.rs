@@ -1,4 +1,4 @@
-//! Files created under a temporary name next to their place, which they take once complete.
+//! Files that are created under a temporary name and renamed when they are complete.
 
 use crate::engine::{Op, folder_of};
 use crate::metadata::Inherited;
@@ -11,14 +11,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the file's name that the temporary name repeats. A name has at most 255 (`NAME_MAX`).
+/// The maximum number of bytes of the file's name in its temporary name. A name can have 255
+/// (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 
-/// A file not yet in its place.
+/// A file that does not have its final name yet.
 ///
-/// The temporary name `.NAME.wrote-PROCESS-NUMBER` is in the same folder, because an atomic rename
-/// needs one file system. A killed process leaves this file. `O_TMPFILE` would not help, as
-/// `linkat(2)` can't replace an existing name.
+/// Its temporary name `.NAME.wrote-PROCESS-NUMBER` is in the same folder, because an atomic rename
+/// requires one file system. If the process is killed, the temporary file remains. `O_TMPFILE`
+/// would not help, because `linkat(2)` can't replace an existing name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     pub file: FileId,
@@ -29,8 +30,8 @@ pub(crate) struct StagedFile {
 }
 
 impl StagedFile {
-    /// Makes the file. A file at `place` stays until [`StagedFile::put`], which replaces it with
-    /// `replace` and otherwise fails.
+    /// Creates the file. An existing file at `place` is kept until [`StagedFile::put`], which
+    /// replaces it if `replace` and otherwise fails.
     pub(crate) fn new(
         engine: &mut Engine,
         place: &Path,
@@ -45,8 +46,8 @@ impl StagedFile {
         Ok(StagedFile { file, is_closed: false, temporary, place: place.to_owned(), replace })
     }
 
-    /// Creates the file, fills it with `fill`, and puts it in its place; removes it after an error.
-    /// Errors about the file refer to it as `named`.
+    /// Creates the file, fills it with `fill`, and gives it its final name; removes it after an
+    /// error. Errors about the file refer to it as `named`.
     pub(crate) fn save<T>(
         engine: &mut Engine,
         (place, named): (&Path, &Path),
@@ -57,7 +58,7 @@ impl StagedFile {
         let about = |error: Error| error.about(named);
         let staged = StagedFile::new(engine, place, replace, options)
             .map_err(|error| error.renamed(place, named))?;
-        // `fill` may call the program's watcher, whose panic must not leave a file either.
+        // `fill` may call the program's watcher. If that panics, the file must be removed, too.
         let filled = catch_unwind(AssertUnwindSafe(|| fill(engine, staged.file)));
         match filled.unwrap_or_else(|panic| {
             staged.abandon(engine);
@@ -71,13 +72,13 @@ impl StagedFile {
         }
     }
 
-    /// Names an error about the file by the path that its user gave.
+    /// Replaces the temporary name in an error with the path that the user gave.
     pub(crate) fn named(&self, error: Error, path: &Path) -> Error {
         error.renamed(&self.temporary, path)
     }
 
-    /// Closes the complete file before it is put in its place, so that many take no descriptors.
-    /// Only its name then shows that it is still needed.
+    /// Closes the complete file before it gets its final name, so that many such files need no
+    /// descriptors. From then on, only its name shows that it is still needed.
     pub(crate) fn close(&mut self, engine: &mut Engine) -> Result<(), Error> {
         match std::mem::replace(&mut self.is_closed, true) {
             false => engine.close_file(self.file),
@@ -85,7 +86,8 @@ impl StagedFile {
         }
     }
 
-    /// Closes the file and removes it: the caller reports an error, or gave it up.
+    /// Closes and removes the file. An error in that is ignored: the caller reports an earlier one,
+    /// or no longer wants the file.
     pub(crate) fn abandon(&self, engine: &mut Engine) {
         let _ = engine.drain();
         if !self.is_closed {
@@ -94,21 +96,21 @@ impl StagedFile {
         let _ = engine.remove(&self.temporary);
     }
 
-    /// Closes the file and puts it in its place atomically; with `durable`, its name survives power
-    /// loss. The caller flushes the bytes before, as otherwise the name may outlive them.
+    /// Closes the file and atomically gives it its final name. With `durable`, the name survives
+    /// power loss. The caller must have flushed the bytes, or the name might survive without them.
     pub(crate) fn put(mut self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         self.close(engine)
             .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace))
             .inspect_err(|_| {
-                // The first error is the one to report.
+                // The first error is reported.
                 let _ = engine.remove(&self.temporary);
             })?;
         if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
     }
 }
 
-/// Sets a staged file's metadata after the writes, which clear the setuid and setgid bits
-/// (`write(2)`).
+/// Sets a staged file's metadata. This must follow the writes, because they clear the setuid and
+/// setgid bits (`write(2)`).
 pub(crate) fn give(engine: &Engine, file: FileId, given: Option<&Inherited>) -> Result<(), Error> {
     match (given, engine.descriptor(file)) {
         (Some((metadata, parts)), Some(open)) => metadata.give(open, engine.path(file), *parts),
@@ -116,8 +118,8 @@ pub(crate) fn give(engine: &Engine, file: FileId, given: Option<&Inherited>) -> 
     }
 }
 
-/// Gives a staged file its metadata, and with `durable` flushes all of it. Nothing is in flight,
-/// and the length is the final one.
+/// Sets a staged file's metadata and, with `durable`, flushes all of it. Nothing may be in flight,
+/// and the length must be final.
 pub(crate) fn complete(
     engine: &mut Engine,
     file: FileId,
@@ -126,15 +128,16 @@ pub(crate) fn complete(
 ) -> Result<(), Error> {
     give(engine, file, given)?;
     if durable {
-        // W1: before the file has its name. fdatasync may leave permissions behind.
+        // W1: the flush precedes the name. It is not fdatasync, which might not flush the
+        // permissions.
         engine.queue(0, Op::Fsync { file });
         engine.drain()?;
     }
     Ok(())
 }
 
-/// Locks a file until it is closed (`flock(2)`), to show other processes that it is still
-/// being created. On file systems without locks, the process ID in the name serves instead.
+/// Locks a file until it is closed (`flock(2)`), to show other processes that it is still being
+/// created. On file systems without locks, the process ID in the name does that.
 fn hold(open: BorrowedFd) {
     let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
@@ -148,14 +151,15 @@ pub(crate) fn beside<T>(
         let temporary = temporary_path(place);
         match make(&temporary) {
             Ok(made) => return Ok((temporary, made)),
-            // A killed process that had our number left it.
+            // A killed process that had the same ID left a file with that name.
             Err(error) if error.errno() == libc::EEXIST => {}
             Err(error) => return Err(refused_by_folder(place, error)),
         }
     }
 }
 
-/// Names the folder where it refuses every name, not this one. `/proc` answers ENOENT.
+/// Reports the folder, not the file, if the folder accepts no new names. `/proc` reports ENOENT for
+/// that.
 fn refused_by_folder(place: &Path, error: Error) -> Error {
     let (folder, errno) = (folder_of(place), error.errno());
     let refuses = matches!(errno, libc::EACCES | libc::EPERM | libc::EROFS)
@@ -173,11 +177,11 @@ fn temporary_path(place: &Path) -> PathBuf {
     folder_of(place).join(temporary_name(name, std::process::id(), number))
 }
 
-/// The digits at the end of a temporary name's number that are its mark.
+/// The modulus of the mark: the last six digits of a temporary name's number.
 const MARKS: u64 = 1_000_000;
 
 /// Returns `.NAME.wrote-PROCESS-NUMBER`. The last six digits of the number are a mark, a checksum
-/// of the rest, so that `wrote clean` removes no file of another program that looks like one.
+/// of the rest. It keeps `wrote clean` from removing a similarly named file of another program.
 #[doc(hidden)]
 pub fn temporary_name(name: &OsStr, process: u32, number: u64) -> OsString {
     let bytes = name.as_bytes();
@@ -196,7 +200,7 @@ pub fn temporary_name(name: &OsStr, process: u32, number: u64) -> OsString {
     temporary
 }
 
-/// Parses a name that [`temporary_name`] made into the final name and the process.
+/// Parses a name that [`temporary_name`] created, and returns the final name and the process ID.
 #[doc(hidden)]
 pub fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
     let text = name.to_string_lossy();
@@ -204,7 +208,7 @@ pub fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
     let (process, number) = number.split_once('-')?;
     let digits = process.len() + number.len();
     let (process, number) = (process.parse().ok()?, number.parse::<u64>().ok()? / MARKS);
-    // Both are digits, and therefore as long in the name itself, which may not be text.
+    // Both are digits, so they are equally long in the name itself, which need not be valid text.
     let own = &name.as_bytes()[1..name.len() - ".wrote--".len() - digits];
     let is_one = !own.is_empty() && temporary_name(OsStr::from_bytes(own), process, number) == name;
     is_one.then(|| (place.to_owned(), process))

@@ -1,4 +1,4 @@
-//! A `Reader` behind a thread, for a task.
+//! A `Reader` on a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,15 +19,15 @@ enum Done {
 /// The reader that [`Reader::into_async`](crate::Reader::into_async) returns.
 pub struct AsyncReader {
     worker: Worker<Job, Done>,
-    /// The chunk that the task reads, and its unread bytes.
+    /// The chunk from which the task reads. Its unread bytes are `from..to`.
     chunk: Vec<u8>,
     from: usize,
     to: usize,
-    /// The position of the next byte.
+    /// The offset of the next byte.
     position: u64,
-    /// Whether the thread fills the next chunk.
+    /// Whether the thread is filling the next chunk.
     is_filling: bool,
-    /// The next chunk, if it is there, and what was read into it.
+    /// The next chunk, if it has arrived, and the result of reading into it.
     next: Option<(Vec<u8>, io::Result<usize>)>,
     spare: Vec<u8>,
     is_seeking: bool,
@@ -54,7 +54,7 @@ impl AsyncReader {
         self.worker.send(Job::Fill(std::mem::take(&mut self.spare)));
     }
 
-    /// Takes the thread's next result.
+    /// Handles the thread's next result.
     fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match ready!(self.worker.poll(context))? {
             Done::Filled(chunk, read) => {
@@ -63,7 +63,7 @@ impl AsyncReader {
             }
             Done::Sought(sought) => {
                 self.is_seeking = false;
-                // If it failed, the bytes that were read ahead are still the next.
+                // If the seek failed, the bytes that were read ahead are still the next ones.
                 self.position = sought?;
                 (self.from, self.to) = (0, 0);
                 self.spare = self.next.take().map_or(Vec::new(), |(chunk, _)| chunk);

@@ -1,4 +1,4 @@
-//! A `Writer` behind a thread, for a task.
+//! A `Writer` on a thread, for a task.
 
 use super::{CHUNK_BYTES, Worker};
 use crate::Error;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// A job of the thread: it writes a chunk, and then does this.
+/// The second half of a job: after writing a chunk, the thread does this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
@@ -16,7 +16,7 @@ enum Then {
     End,
 }
 
-/// A chunk, and the thread's next action after writing it.
+/// A chunk, and what the thread does after writing it.
 type Work = (Vec<u8>, Then);
 
 /// The writer that [`Writer::into_async`](crate::Writer::into_async) returns.
@@ -24,15 +24,15 @@ pub struct AsyncWriter {
     worker: Worker<Work, (Vec<u8>, io::Result<u64>)>,
     chunk: Vec<u8>,
     spare: Vec<u8>,
-    /// The work of the thread.
+    /// The step after the chunk that the thread is writing, if it is writing one.
     doing: Option<Then>,
-    /// The seek that was asked for last, until it is complete.
+    /// The most recently requested seek, until it is complete.
     seek: Option<SeekFrom>,
     is_ended: bool,
     failed: Option<Error>,
 }
 
-/// Writes the chunk and does the step. Returns the place that a seek leads to.
+/// Writes the chunk, and then does the step. Returns the offset that a seek leads to.
 fn do_job<W: Write + Seek, T>(
     slot: &mut Option<W>,
     finish: fn(W) -> Result<T, Error>,
@@ -55,7 +55,7 @@ fn closed() -> io::Error {
 }
 
 impl AsyncWriter {
-    /// Starts the thread, which calls `finish` at the stream's end.
+    /// Starts the thread, which calls `finish` at the end of the stream.
     pub fn start<W: Write + Seek + Send + 'static, T: 'static>(
         writer: W,
         finish: fn(W) -> Result<T, Error>,
@@ -79,8 +79,8 @@ impl AsyncWriter {
         self.worker.send((chunk, then));
     }
 
-    /// Passes the chunk and the step to the thread, and waits for its result. What the thread does
-    /// already is completed first, also for a future that was dropped.
+    /// Passes the chunk and the step to the thread, and waits for the result. The thread first
+    /// completes its current work, even if the future that requested that was dropped.
     fn poll_step(&mut self, context: &mut Context<'_>, then: Then) -> Poll<io::Result<u64>> {
         loop {
             match self.doing {
@@ -106,14 +106,14 @@ impl AsyncWriter {
         if let Err(error) = &result
             && self.failed.is_none()
         {
-            // A seek to an impossible position has no error of the library's, and no effect.
+            // A seek to an impossible offset has no [`Error`] inside, and no lasting effect.
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
             self.failed = inner.cloned();
         }
         Poll::Ready(result)
     }
 
-    /// Returns the first error again (W2).
+    /// Returns the first error again, if there was one (W2).
     fn check(&self) -> io::Result<()> {
         self.failed.clone().map_or(Ok(()), |error| Err(error.into()))
     }
@@ -126,7 +126,7 @@ impl AsyncWrite for AsyncWriter {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let is_full = self.chunk.len() == CHUNK_BYTES;
-        // A step whose future was dropped covers only the bytes before it.
+        // If the future of a step was dropped, the step covers only the bytes before it.
         while let Some(doing) = self.doing.filter(|&doing| is_full || doing != Then::Nothing) {
             let done = ready!(self.poll_done(context));
             if !matches!(doing, Then::Seek(_)) {
@@ -153,8 +153,8 @@ impl AsyncWrite for AsyncWriter {
         self.poll_step(context, Then::Flush).map_ok(drop)
     }
 
-    /// Writes the rest and closes the file durably, or puts a replacement in place; repeating this
-    /// is not an error.
+    /// Writes the rest and closes the file durably, or gives a replacement its final name.
+    /// Repeating this is not an error.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_ended && self.doing.is_none() {
             return Poll::Ready(self.check());

@@ -1,5 +1,5 @@
-//! The memory of a pool: a private mapping, in huge pages if available. Apart from the pool,
-//! because Miri puts another file in its place.
+//! The memory of a pool: a private mapping, in huge pages if available. It is a separate file
+//! because Miri replaces it with another.
 
 pub(super) use rustix::param::page_size;
 
@@ -7,20 +7,21 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::NonNull;
 
-/// The usual huge page: 2 MiB on x86-64 and most of arm64.
+/// The usual size of a huge page: 2 MiB on x86-64 and most arm64 systems.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A private mapping, zeroed by the kernel.
 pub(super) struct Mapping {
     pub start: NonNull<u8>,
     length_bytes: usize,
-    /// Whether it lies in pages reserved by the administrator (`vm.nr_hugepages`).
+    /// Whether the memory is in pages that the administrator reserved (`vm.nr_hugepages`).
     pub huge: bool,
 }
 
 impl Mapping {
-    /// Maps memory in huge pages, which save page-table walks, and page pins for registered memory.
-    /// Uses reserved pages if they suffice, else any that the kernel finds (`madvise(2)`).
+    /// Maps memory in huge pages, which save page-table walks, and page pins when the memory is
+    /// registered. Uses reserved huge pages if there are enough, otherwise any that the kernel
+    /// finds (`madvise(2)`).
     pub(super) fn new(length_bytes: usize) -> Result<Mapping, Errno> {
         if length_bytes >= HUGE_PAGE_BYTES {
             let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);
@@ -45,11 +46,12 @@ fn anonymous(length_bytes: usize, flags: MapFlags) -> Result<NonNull<u8>, Errno>
     Ok(NonNull::new(start.cast()).expect("mmap does not return null"))
 }
 
-/// Maps memory that ends at a huge page boundary, if it is long enough for one. The remainder lies
-/// in small pages at its start, so that a user of few buffers clears no huge page. Linux 6.18 finds
-/// such a place by itself only if the length is a multiple of huge pages. A direct transfer to
-/// small pages needs a segment for each, and a request has few (`max_segments` in `/sys/block`):
-/// reads of 512 KiB reached 2.4 GB/s, and 3.3 GB/s into huge pages.
+/// Maps memory that ends at a huge page boundary, if it is long enough for a huge page. The start,
+/// which does not fill one, is in small pages, so that a caller that uses few buffers does not
+/// clear a huge page. Linux 6.18 aligns a mapping like this by itself only if its length is a
+/// multiple of huge pages. A direct transfer needs a segment for each small page, and a request has
+/// few segments (`max_segments` in `/sys/block`): reads of 512 KiB reached 2.4 GB/s into small
+/// pages, and 3.3 GB/s into huge ones.
 fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
     if length_bytes < HUGE_PAGE_BYTES {
         return anonymous(length_bytes, MapFlags::PRIVATE);
@@ -61,8 +63,8 @@ fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
     // SAFETY: less than a huge page lies before the start, and the rest holds `length_bytes`.
     let start = unsafe { longer.add(before_bytes) };
     let unmap = |start: NonNull<u8>, length_bytes| {
-        // SAFETY: the range is of the mapping made above, outside of what is kept. If the kernel
-        // refuses, it stays, and takes no memory.
+        // SAFETY: the range is in the mapping made above, and outside the part that is kept. If the
+        // kernel refuses, the range stays mapped, and uses no memory.
         let _ = unsafe { munmap(start.as_ptr().cast(), length_bytes) };
     };
     if before_bytes > 0 {

@@ -1,5 +1,5 @@
-//! The memory of a pool under Miri, which supports none of our system calls; in place of
-//! `mapping`.
+//! The memory of a pool under Miri, which supports none of the system calls of `mapping`. This file
+//! replaces that module.
 
 use rustix::io::Errno;
 use std::alloc::{Layout, alloc_zeroed, dealloc};

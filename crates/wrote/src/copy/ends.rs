@@ -1,4 +1,4 @@
-//! The two ends of a copy: its source, opened for the fastest reads, and its place.
+//! The two ends of a copy: its source, opened for the fastest reads, and its destination.
 
 use super::pieces::source_shrank;
 use crate::engine::{Found, Located, Op};
@@ -14,33 +14,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is copied through the page cache. The kernel batches the writeback of many
-/// such files, while each direct write waits for the device.
+/// The maximum length of a file that is copied through the page cache. The kernel batches the
+/// writeback of many such files, while each direct write waits for the device.
 const SMALL_BYTES_MAX: u64 = 128 << 10;
 
 pub(super) struct Source<'a> {
     pub file: FileId,
-    /// The path given by the user.
+    /// The path that the user gave.
     pub named: &'a Path,
-    /// Its length when opened.
+    /// The length of the source when it was opened, in bytes.
     pub len: u64,
-    /// Whether it is a single transfer, which goes through the page cache.
+    /// Whether the source is copied in a single transfer, which goes through the page cache.
     pub small: bool,
-    /// Whether its length is found only by reading to the end, because the kernel generates it
-    /// (`/proc`, `/sys`).
+    /// Whether the source's length is found only by reading to its end, because the kernel
+    /// generates the content (`/proc`, `/sys`).
     pub is_generated: bool,
-    /// Its metadata; `None` on a simulated disk.
+    /// The source's metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
     place: PathBuf,
-    /// Device and inode; `None` on a simulated disk.
+    /// The source's device and inode; `None` on a simulated disk.
     identity: Option<(u64, u64)>,
 }
 
 impl<'a> Source<'a> {
     /// Opens an ordinary file or a block device, to be read in pieces of at most `bs_bytes`.
     ///
-    /// Reads go through the page cache if it holds most of the file, and otherwise bypass it: a
-    /// large file must not evict other programs' pages.
+    /// Reads go through the page cache if it holds most of the file, and otherwise bypass it,
+    /// because a large file must not evict other programs' pages.
     pub(super) fn open(
         engine: &mut Engine,
         named: &'a Path,
@@ -71,7 +71,7 @@ impl<'a> Source<'a> {
         Ok(Source { file, named, len, small, is_generated, metadata, place, identity })
     }
 
-    /// Reopens the file directly, unless it is small or mostly in memory.
+    /// Reopens the file directly, unless it is small or mostly cached.
     fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
         if self.small || self.is_generated {
             return Ok(self);
@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         }
         let options = FileOptions::new().direct(true);
         let direct = engine.open_file(self.named, &options)?;
-        // If the name now refers to another file, the first one is read as it is.
+        // If the name now refers to another file, the first file is read as it was opened.
         let same = engine.descriptor(direct).and_then(identity) == self.identity;
         let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
         self.file = kept;
@@ -97,14 +97,14 @@ impl<'a> Source<'a> {
         open.map(|open| open.try_clone_to_owned()).transpose().tried(self.named, Action::Open)
     }
 
-    /// Returns whether it is the ordinary file at `place`, by any name.
+    /// Returns whether the source is the ordinary file at `place`, under any name.
     pub(super) fn is_at(&self, place: &Path) -> Result<bool, Error> {
         let Some(identity) = self.identity else { return Ok(self.place == place) };
         let there = rustix::fs::stat(place).tried(place, Action::Examine)?;
         Ok((there.st_dev, there.st_ino) == identity)
     }
 
-    /// Fails if the source ends before its length.
+    /// Fails if the source has become shorter than it was when opened.
     pub(super) fn check_len(&self, engine: &Engine) -> Result<(), Error> {
         if engine.file_len(self.file)? < self.len {
             return Err(source_shrank(engine, self.file));
@@ -129,7 +129,7 @@ fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Returns whether reading finds a different length than the reported `len`.
+/// Returns whether a read finds a different length than the reported `len`.
 fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Error> {
     let buffer = engine.lease()?;
     let wanted = len.min(buffer.len() as u64);
@@ -141,22 +141,23 @@ fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Err
     Ok(differs && engine.file_len(file)? == len)
 }
 
-/// Returns device and inode of an open file.
+/// Returns the device and inode of an open file.
 pub(super) fn identity(file: BorrowedFd) -> Option<(u64, u64)> {
     let stat = fstat(file).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// Closes a file because of another error, which is reported instead.
+/// Closes a file after an error. An error in closing it is ignored, because the first one is
+/// reported.
 fn close(engine: &mut Engine, file: FileId) {
     let _ = engine.close_file(file);
 }
 
-/// The target of a copy, and the metadata of the file that it replaces.
+/// The destination of a copy, and the metadata of the file that it replaces.
 pub(super) struct Place {
     /// The final name, with symbolic links followed.
     pub path: PathBuf,
-    /// The metadata of an existing file, which the copy of a stream keeps.
+    /// The metadata of an existing file, which the copy of a stream gets.
     pub replaced: Option<Inherited>,
 }
 
@@ -196,9 +197,9 @@ impl Place {
         }
     }
 
-    /// Returns the metadata for the copy: the source's times, plus its permissions and attributes
-    /// unless a file is replaced, which keeps its owner and its own. With `preserve` everything is
-    /// the source's.
+    /// Returns the metadata for the copy: with `preserve`, all of the source's. Otherwise, a new
+    /// file gets the source's times, permissions and attributes; a replacement gets the source's
+    /// times and the old file's owner, permissions and attributes.
     pub(super) fn into_inherited(self, source: Metadata, preserve: bool) -> Inherited {
         let times = source.is_file();
         match self.replaced {

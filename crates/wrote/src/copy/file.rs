@@ -1,5 +1,5 @@
-//! Copies single files: bytes, length, checksum and metadata; by the file system's server where it
-//! has one.
+//! Copies single files, with their metadata: through the engine, by sharing blocks, or by the file
+//! system's server.
 
 use super::ends::{Place, Source};
 use super::pieces::{self, Checksum, Extents, PieceSizes, source_shrank};
@@ -73,7 +73,7 @@ impl<'a, 'w> Copier<'a, 'w> {
         Copier { engine, source, target, settings, progress, fallbacks: Vec::new() }
     }
 
-    /// Does everything except metadata, flush and rename.
+    /// Copies the bytes. Does not set the metadata, flush or rename.
     fn fill(mut self) -> Result<Filled, Error> {
         let files = [self.source.file, self.target];
         let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.settings.bs_bytes)?;
@@ -100,7 +100,7 @@ impl<'a, 'w> Copier<'a, 'w> {
         }
         let (source, target) = (self.source.file, self.target);
         let progress = &mut self.progress;
-        // A single piece is one write, which needs no allocation and detects a full disk itself.
+        // A single piece is one write, which needs no allocation and detects a full disk by itself.
         if has_pieces && !pieces::allocate(self.engine, source, target, sizes, progress)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fell_back("allocated space", "length alone", because);
@@ -111,7 +111,7 @@ impl<'a, 'w> Copier<'a, 'w> {
         Ok(Method::of(self.engine, target))
     }
 
-    /// Shares the blocks, if options and file system allow it.
+    /// Shares the blocks if the options and the file system allow it, and returns whether it did.
     fn reflink(&mut self) -> Result<bool, Error> {
         if self.settings.reflink == Some(false) {
             return Ok(false);
@@ -141,13 +141,14 @@ impl<'a, 'w> Copier<'a, 'w> {
         Error::refused(self.engine.path(self.target), because)
     }
 
-    /// Returns the file system types of source and target; `?` if unknown.
+    /// Returns the file system types of source and destination; `?` if unknown.
     fn filesystems(&self) -> (String, String) {
         let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
         (filesystem(self.source.named), filesystem(self.engine.path(self.target)))
     }
 
-    /// Lets the file system's server copy; returns `false` if there is none, or it refuses at once.
+    /// Lets the file system's server copy. Returns `false` if there is no server, or if it refuses
+    /// before copying anything.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
         let (on_source, on_target) = self.filesystems();
@@ -171,8 +172,8 @@ impl<'a, 'w> Copier<'a, 'w> {
         Ok(false)
     }
 
-    /// Sets the copy's length to the source's: cuts the padding of the last block, adds a hole at
-    /// the end.
+    /// Sets the copy's length to the source's. This cuts off the padding of the last block, or adds
+    /// a hole at the end.
     fn give_len(&mut self) -> Result<(), Error> {
         if self.engine.file_len(self.target)? == self.source.len {
             return Ok(());
@@ -203,7 +204,7 @@ impl<'a, 'w> Copier<'a, 'w> {
     }
 }
 
-/// Returns both open files; `None` on a simulated disk.
+/// Returns the two open files; `None` on a simulated disk.
 fn descriptors(
     engine: &Engine,
     source: FileId,
@@ -212,30 +213,31 @@ fn descriptors(
     Some((engine.descriptor(source)?, engine.descriptor(target)?))
 }
 
-/// Returns the progress for bytes moved without being read. With `verify` they count when read.
+/// Returns how many bytes to report as done after they were moved without being read. With `verify`
+/// they are reported when they are read, so it is 0.
 fn unread(settings: &CopySettings, bytes: u64) -> u64 {
     if settings.verify { 0 } else { bytes }
 }
 
-/// The bytes of one call, which can't be interrupted while the server works.
+/// The maximum length of one call, which can't be interrupted while the server works.
 const CALL_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns whether a server copies between two files, by the types of their file systems. A local
-/// file system would copy in the page cache, which is slower than the engine.
+/// file system would copy through the page cache, which is slower than the engine.
 fn copies_on_server(source: &str, target: &str) -> bool {
     source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
 }
 
-/// Why a server did not copy everything.
+/// The reason why a server did not copy everything.
 #[derive(Debug)]
 enum RangeError<E> {
-    /// It refused before copying anything.
+    /// The server refused before copying anything.
     AtOnce(Errno),
-    /// It failed at this offset.
+    /// The copy failed at this offset.
     Midway(u64, Errno),
-    /// The source ended before its length.
+    /// The source ended before its expected length.
     Short,
-    /// The progress callback asked to stop.
+    /// The progress callback requested a stop.
     Interrupted(E),
 }
 
@@ -280,7 +282,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    /// In the build folder, which is usually on a disk.
+    /// Creates a file in the build folder, which is usually on a disk.
     fn file() -> File {
         let program = std::env::current_exe().unwrap();
         tempfile::tempfile_in(program.parent().unwrap()).unwrap()

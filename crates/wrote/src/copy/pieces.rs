@@ -15,28 +15,29 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-/// The zeros of a hole that a checksum processes between progress reports.
+/// The maximum number of a hole's zeros that a checksum processes between progress reports.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceSizes {
     pub len: u64,
-    /// Pieces begin at multiples of this.
+    /// The unit of pieces: they begin at multiples of it.
     pub block_bytes: u64,
-    /// The longest piece, a multiple of the block.
+    /// The maximum length of a piece, a multiple of the block.
     pub piece_bytes: u64,
 }
 
 impl PieceSizes {
-    /// Returns sizes for a copy's files, as large as the engine's buffers and `bs_bytes` allow.
+    /// Returns the sizes for copying these files. Pieces are as large as the engine's buffers and
+    /// `bs_bytes` allow.
     pub(super) fn new(
         engine: &Engine,
         files: &[FileId],
         len: u64,
         bs_bytes: usize,
     ) -> Result<PieceSizes, Error> {
-        // At least a page: most file systems allocate in pages, and writing a block in two parts
-        // costs more.
+        // A block is at least a page: most file systems allocate in pages, and writing a block in
+        // two parts costs more.
         let page_bytes = rustix::param::page_size() as u64;
         let aligns = files.iter().map(|&file| u64::from(engine.align_bytes(file)));
         let block_bytes = aligns.max().unwrap_or(1).max(page_bytes);
@@ -59,8 +60,8 @@ pub(super) fn source_shrank(engine: &Engine, source: FileId) -> Error {
 /// Allocates space in `target` for the data of `source`, to detect a full disk before anything is
 /// copied. Returns `false` if the file system can't allocate.
 ///
-/// ext4 performs direct writes into allocated blocks concurrently, while writes that allocate wait
-/// for each other.
+/// ext4 performs direct writes into allocated blocks concurrently, while writes that have to
+/// allocate wait for each other.
 pub(super) fn allocate(
     engine: &mut Engine,
     source: FileId,
@@ -74,14 +75,14 @@ pub(super) fn allocate(
             let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
             engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
             engine.reap_results(engine.is_full().into())?;
-            // A file may have too many extents to allocate in a second.
+            // A file may have so many extents that allocating them takes longer than a second.
             progress.add(0)?;
         }
         engine.drain()
     };
     let allocated = allocate_all();
     if allocated.is_err() {
-        // Report the first error.
+        // The first error is reported.
         let _ = engine.drain();
     }
     match allocated {
@@ -98,8 +99,8 @@ fn next_extent(
     extents.next(engine.descriptor(source)).tried(engine.path(source), Action::Examine)
 }
 
-/// Copies the data of `source` to the same offsets of `target`, if there is one, skipping holes.
-/// Fails with [`Error::Differs`] if the source was shortened.
+/// Copies the data of `source`, skipping holes, to the same offsets of `target`, if there is one.
+/// Fails with [`Error::Differs`] if the source was truncated.
 pub(super) fn copy_data(
     engine: &mut Engine,
     source: FileId,
@@ -137,11 +138,11 @@ pub(super) fn checksum_of(
     Ok(checksum.digest128())
 }
 
-/// Reads the file back from the disk and compares its checksum with `wanted`.
+/// Reads the file back from the disk, and compares its checksum with `wanted`.
 ///
-/// Reads are direct if the file system supports that. Otherwise the file's pages are first dropped
-/// from the page cache, after a flush, because dirty pages are not dropped (`posix_fadvise(2)`).
-/// Fails with [`Error::Differs`] if the checksums differ.
+/// Reads are direct if the file system supports that. Otherwise, the file is flushed and its pages
+/// are dropped from the page cache first; without the flush, dirty pages would not be dropped
+/// (`posix_fadvise(2)`). Fails with [`Error::Differs`] if the checksums differ.
 pub(super) fn read_back(
     engine: &mut Engine,
     file: FileId,
@@ -151,7 +152,7 @@ pub(super) fn read_back(
 ) -> Result<(), Error> {
     engine.flush(file)?;
     if let Some(descriptor) = engine.descriptor(file) {
-        // A tmpfs drops nothing: its files exist only in memory.
+        // tmpfs drops nothing, because its files exist only in memory.
         let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
     }
     let found = checksum_of(engine, file, sizes, progress)?;
@@ -167,7 +168,7 @@ pub(super) fn read_back(
 /// A part of the file that fits into a buffer.
 #[derive(Clone, Copy)]
 struct Piece {
-    /// Its number in file order, from 0.
+    /// The number of the piece in file order, from 0.
     number: u64,
     offset: u64,
     len: u64,
@@ -187,16 +188,16 @@ struct PieceMover<'a, 'w> {
     checksum: Option<&'a mut Checksum>,
     progress: &'a mut Watcher<'w>,
     extents: Extents,
-    /// The rest of the extent being read.
+    /// The remaining part of the extent that is being read.
     extent: Range<u64>,
     /// The number of the next piece to start.
     begun: u64,
-    /// The end of the last piece that was started.
+    /// The end of the most recently started piece.
     begun_bytes: u64,
     in_flight: Slab<Flight>,
-    /// Pieces that were read before an earlier one.
+    /// The pieces that were read before an earlier one.
     early: BTreeMap<u64, (Piece, Buffer)>,
-    /// The next piece for the checksum.
+    /// The number of the next piece for the checksum.
     next: u64,
 }
 
@@ -217,7 +218,7 @@ impl PieceMover<'_, '_> {
         self.pass_hole(self.sizes.len - self.begun_bytes)
     }
 
-    /// Starts reads while there are free buffers and pieces.
+    /// Starts reads as long as there are free buffers and pieces.
     fn read_ahead(&mut self) -> Result<(), Error> {
         while !self.engine.is_full()
             && let Some(mut buffer) = self.engine.pool().lease()
@@ -280,7 +281,7 @@ impl PieceMover<'_, '_> {
             checksum.update(&buffer[..len]);
         }
         let Some(file) = self.target else { return self.progress.add(piece.len) };
-        // Pads the last block, which is cut when everything is written.
+        // Pads the last block. The padding is cut off when everything is written.
         let whole = len.next_multiple_of(self.engine.align_bytes(file) as usize);
         buffer.set_len(whole);
         buffer[len..].fill(0);
@@ -306,14 +307,13 @@ impl PieceMover<'_, '_> {
 }
 
 /// The data extents of a file's first `len` bytes.
-///
-/// They are found one by one, because a list of all would be unbounded (W8). They are extended to
-/// whole blocks, up to the file's end, and never overlap.
+/// The extents are found one by one, because a list of them would be unbounded (W8). Each is
+/// extended to whole blocks, but not beyond the file's end, and they never overlap.
 #[derive(Debug)]
 pub(super) struct Extents {
     len: u64,
     block_bytes: u64,
-    /// Where the next search starts. Everything before it was returned or is a hole.
+    /// The offset at which the next search starts. Everything before it was returned or is a hole.
     next: u64,
 }
 
@@ -322,8 +322,8 @@ impl Extents {
         Extents { len, block_bytes, next: 0 }
     }
 
-    /// Returns the next extent. It is the whole rest if holes are unknown: without a descriptor, or
-    /// on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
+    /// Returns the next extent, if any. If holes can't be found, without a descriptor or on a file
+    /// system without `SEEK_DATA` (`lseek(2)`, EINVAL), that is the whole rest of the file.
     pub(super) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
         let found = match file {
             _ if self.next >= self.len => None,
@@ -347,7 +347,7 @@ impl Extents {
         }
         let hole = match seek(file, SeekFrom::Hole(data)) {
             Ok(hole) => hole,
-            // The file was shortened between the two calls, which a read will notice.
+            // The file was truncated between the two calls; a read will detect that.
             Err(Errno::NXIO) => self.len,
             Err(errno) => return Err(errno),
         };
@@ -356,12 +356,13 @@ impl Extents {
     }
 }
 
-/// XXH3 detects accidental damage at memory speed. It is not secure against deliberate collisions.
+/// XXH3 detects accidental damage at memory speed. It does not protect against deliberate
+/// collisions.
 pub(super) use xxhash_rust::xxh3::Xxh3 as Checksum;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Adds `count` zeros (a hole).
+/// Adds `count` zeros, the content of a hole.
 fn add_zeros(checksum: &mut Checksum, count: u64) {
     let piece = ZEROS.len() as u64;
     for _ in 0..count / piece {
@@ -384,9 +385,9 @@ mod tests {
         std::iter::from_fn(|| extents.next(file.map(AsFd::as_fd)).unwrap()).collect()
     }
 
-    /// Creates a file with a few bytes at each of these offsets.
+    /// Creates a file with a few bytes of data at each of these offsets.
     fn file_with_data_at(places: &[u64], len: u64) -> File {
-        // In the build folder, which is usually on a disk.
+        // The file is in the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(len).unwrap();

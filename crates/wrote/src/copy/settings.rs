@@ -1,5 +1,5 @@
-//! The settings of a copy, and the matching engine. It is a separate file because files and streams
-//! share them.
+//! The settings of a copy, and an engine that suits them. It is a separate file because copies of
+//! files and of streams share it.
 
 use crate::engine::Options;
 use crate::{Disk, Engine, Error, Fallback, Ioengine, Method, Written};
@@ -7,10 +7,10 @@ use rustix::param::page_size;
 use std::path::Path;
 use std::time::Instant;
 
-/// A copy's settings, without its watcher.
+/// The settings of a copy, without its watcher.
 #[derive(Clone, Debug)]
 pub(super) struct CopySettings {
-    /// Whether blocks must be shared, or must not.
+    /// Whether sharing blocks is required or forbidden; `None` for neither.
     pub reflink: Option<bool>,
     pub replace: bool,
     pub preserve: bool,
@@ -18,7 +18,7 @@ pub(super) struct CopySettings {
     pub verify: bool,
     pub bs_bytes: usize,
     pub iodepth: u32,
-    /// The disk whose engine and memory the copy shares.
+    /// The disk whose engine's method the copy uses.
     pub disk: Option<Disk>,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine,
     open_engine(&engine_options(len_hint(from), settings), settings)
 }
 
-/// Returns engine options for `len` bytes. The buffers are not larger in total, since preparing
-/// them takes time.
+/// Returns engine options for a copy of `len` bytes. The buffers have no more than that in total,
+/// because preparing them takes time.
 pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
@@ -48,22 +48,23 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)
 }
 
-/// Returns the file's length, as far as it is known before opening; `u64::MAX` if it is not.
+/// Returns the file's length as far as it is known before opening the file; `u64::MAX` if it is
+/// not.
 fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(u64::MAX, |metadata| metadata.len())
 }
 
-/// The state of a copy when its bytes are moved.
+/// The outcome of moving a copy's bytes.
 pub(super) struct Filled {
     pub bytes: u64,
     pub method: Method,
-    /// The checksum of source and copy, if compared.
+    /// The checksum of source and copy, if they were compared.
     pub checksum: Option<u128>,
     pub fallbacks: Vec<Fallback>,
 }
 
 impl Filled {
-    /// Returns the bytes that went through the page cache to a stream, if nothing else is known.
+    /// Returns the outcome for `bytes` that went through the page cache to a stream.
     pub(super) fn into_stream(bytes: u64) -> Filled {
         Filled { bytes, method: Method::Cached, checksum: None, fallbacks: Vec::new() }
     }

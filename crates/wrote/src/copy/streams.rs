@@ -24,7 +24,7 @@ pub(super) fn copy_in(
     settings: &CopySettings,
     watch: Watch,
 ) -> Result<Written, Error> {
-    // The length is unknown, so the engine gets all buffers.
+    // The length is unknown, so the engine gets all its buffers.
     let engine = &mut open_engine(&engine_options(u64::MAX, settings), settings)?;
     let began = Instant::now();
     let Place { path, replaced } = Place::find(engine, None, to, settings.replace)?;
@@ -71,7 +71,7 @@ pub(super) fn copy_out(
         pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
         left -= len;
     }
-    // The stream is not a file, or its owner opened it.
+    // Not durable: the stream is not a file, or it is a file that its owner opened and will flush.
     Ok(Filled::into_stream(source.len).written(&engine, began, false))
 }
 
@@ -91,7 +91,7 @@ fn pour_all(engine: &mut Engine, mut from: Pipe, mut to: Pipe, watch: Watch) -> 
     }
 }
 
-/// Fills a file from a stream, in order, up to the stream's end.
+/// Fills a file in order from a stream, up to the stream's end.
 pub(super) struct Filler<'a> {
     engine: &'a mut Engine,
     file: FileId,
@@ -110,7 +110,7 @@ impl<'a> Filler<'a> {
         Filler { engine, file, settings, bytes: 0, checksum }
     }
 
-    /// Writes the stream to its end, and optionally reads the file back.
+    /// Writes the whole stream, and optionally reads the file back.
     pub(super) fn fill(mut self, mut from: Pipe, watch: Watch) -> Result<Filled, Error> {
         self.write_all(&mut from, &mut Watcher::new(watch, None))?;
         self.engine.truncate(self.file, self.bytes)?;
@@ -119,7 +119,7 @@ impl<'a> Filler<'a> {
         Ok(Filled { bytes: self.bytes, method, checksum, fallbacks: Vec::new() })
     }
 
-    /// Writes the stream to its end. The file may then be longer by the padding of its last block.
+    /// Writes the whole stream. The file may then be longer by the padding of its last block.
     fn write_all(&mut self, from: &mut Pipe, progress: &mut Watcher) -> Result<(), Error> {
         let file = self.file;
         let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, self.settings.bs_bytes)?;
@@ -131,7 +131,7 @@ impl<'a> Filler<'a> {
                 checksum.update(&buffer[..filled]);
             }
             if filled > 0 {
-                // Pads the last block, which is cut when everything is written.
+                // Pads the last block. The padding is cut off when everything is written.
                 buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
                 buffer[filled..].fill(0);
                 self.engine
@@ -145,7 +145,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Reads the file back, and returns the checksum if it matches the stream's.
+    /// Reads the file back if requested, and returns the checksum if it matches the stream's.
     fn verify(&mut self, watch: Watch) -> Result<Option<u128>, Error> {
         let Some(checksum) = self.checksum.take() else { return Ok(None) };
         let wanted = checksum.digest128();
@@ -157,13 +157,13 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The watcher is called after this time without bytes.
+/// The time without bytes after which the watcher is called.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The longest write that may block: the capacity of an empty pipe (`pipe(7)`).
+/// The maximum length of a write that may block: the capacity of an empty pipe (`pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// The offset that means the file's current position (`pwritev2(2)`).
+/// The value of an offset that means the file's current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
 /// A pipe, a socket, a terminal or a file, read or written from start to end without blocking
@@ -172,9 +172,10 @@ pub(super) struct Pipe<'a> {
     file: BorrowedFd<'a>,
     name: PathBuf,
     moved: u64,
-    /// Whether writes are non-blocking (`RWF_NOWAIT`): not for terminals, and for pipes since Linux
-    /// 6.4. Never for ordinary files, which are always ready (`poll(2)`): XFS and Btrfs might
-    /// refuse forever, for an allocation or a time update that no other write performs.
+    /// Whether writes are non-blocking (`RWF_NOWAIT`). They are not for terminals, nor for pipes
+    /// before Linux 6.4. They never are for ordinary files, which are always ready (`poll(2)`): XFS
+    /// and Btrfs might refuse forever, because a non-blocking write can't make an allocation or a
+    /// time update that it needs.
     nowait: bool,
 }
 
@@ -188,7 +189,7 @@ impl<'a> Pipe<'a> {
         Pipe::named(file, name)
     }
 
-    /// Like [`Pipe::new`], with a name for errors.
+    /// Like [`Pipe::new`], with a name for error messages.
     pub(super) fn named(file: BorrowedFd<'a>, name: PathBuf) -> Pipe<'a> {
         let is_ordinary = fstat(file)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
@@ -199,7 +200,7 @@ impl<'a> Pipe<'a> {
         &self.name
     }
 
-    /// Reads until the buffer is full or the stream ends.
+    /// Reads until the buffer is full or the stream ends, and returns the number of bytes.
     fn fill(&mut self, buffer: &mut [u8], progress: &mut Watcher) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -251,8 +252,8 @@ impl<'a> Pipe<'a> {
         write(self.file, &bytes[..bytes.len().min(WAITING_WRITE_BYTES_MAX)])
     }
 
-    /// Returns whether a read, write or error is possible at once. Ordinary files are always ready
-    /// (`poll(2)`).
+    /// Returns whether a read or write is possible, or would fail, at once. Ordinary files are
+    /// always ready (`poll(2)`).
     fn is_ready(&self, wanted: PollFlags, action: Action) -> Result<bool, Error> {
         let mut files = [PollFd::new(&self.file, wanted)];
         match poll(&mut files, Some(&PATIENCE)) {
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_file_is_not_asked_to_write_without_waiting() {
-        // On XFS and Btrfs it would return EAGAIN forever.
+        // On XFS and Btrfs, it would return EAGAIN forever.
         let file = tempfile::tempfile().unwrap();
         assert!(!Pipe::new(file.as_fd()).nowait);
         let (_reader, writer) = std::io::pipe().unwrap();

@@ -242,9 +242,9 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Returns the alignment that direct I/O requires for an open `file` of `target`: first of the
-/// memory address, then of the offset and length of a transfer. `None` if the file system reports
-/// that this file does not support direct I/O.
+/// Returns the alignment that direct I/O requires for an open `file` of `target`: first that of the
+/// offset and length of a transfer, then that of the memory address. `None` if the file system
+/// reports that this file does not support direct I/O.
 ///
 /// It comes from `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices;
 /// others later). If the kernel does not report an alignment, it is one of these:

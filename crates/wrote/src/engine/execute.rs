@@ -1,4 +1,4 @@
-//! `Engine`: queues operations, submits them, and returns their completions. Between these it opens
+//! `Engine`: queues operations, submits them, and returns their completions. It also opens files,
 //! and changes files and names.
 
 use super::backend::{Backend, OpenedFile, Queue};
@@ -56,33 +56,33 @@ pub struct Engine {
     backend: ManuallyDrop<Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
-    /// Slots of closed files, the lowest on top, because a ring registers the lowest ones.
+    /// The slots of closed files. The lowest is on top, because a ring registers only low slots.
     free_files: BinaryHeap<Reverse<u32>>,
     opened: u64,
     slots: Slots,
     completed: Vec<Completion>,
-    /// Replies of the backend, and how many are settled.
+    /// The backend's replies, and how many of them have been settled.
     done: Vec<Reply>,
     settled: usize,
-    /// Whether registering the pool was tried.
+    /// Whether registering the pool has been attempted.
     registered: bool,
     /// Whether several threads submit to a ring of this engine.
     has_shared_ring: bool,
-    /// Folders whose flush failed, with the error number (W2).
+    /// The folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
     process: Process,
 }
 
 impl Engine {
-    /// Creates an engine with the best method that works. Fails if there is no memory for the
-    /// buffers, or no threads if io_uring is refused. Only a refused io_uring is a fallback and not
-    /// an error.
+    /// Creates an engine that uses the best method that works. Fails if there is no memory for the
+    /// buffers, or if io_uring is refused and no threads can be started. Only a refused io_uring is
+    /// a fallback instead of an error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
         Engine::open_for(options, Callers::One)
     }
 
-    /// Like [`Engine::open`], for several calling threads, one at a time.
+    /// Like [`Engine::open`], for several threads that call the engine, one at a time.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
         let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
@@ -107,7 +107,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Records fallbacks from before the engine was created.
+    /// Records fallbacks that occurred before the engine was created.
     pub(crate) fn fell_back_before(&mut self, fallbacks: &[Fallback]) {
         for Fallback { wanted, got, because } in fallbacks {
             self.effective.fell_back(wanted, got, because.clone());
@@ -119,7 +119,7 @@ impl Engine {
         Engine::on(sim.backend(), options, Callers::One)
     }
 
-    /// Creates an engine on a ground that has no fallbacks.
+    /// Creates an engine on a backend that has no fallbacks.
     pub(super) fn on(
         backend: Backend,
         options: &Options,
@@ -148,14 +148,14 @@ impl Engine {
         }
     }
 
-    /// Fails in a child of the process that opened it.
+    /// Fails in a child of the process that opened the engine.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         self.process.check()
     }
 
-    /// Tries whether io_uring is available. Returns the step that failed and the kernel's error, as
-    /// in [`Fallback::because`].
+    /// Tests whether io_uring is available. If not, returns the step that failed and the kernel's
+    /// error, as in [`Fallback::because`].
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
@@ -163,8 +163,8 @@ impl Engine {
         refused.map_or(Ok(()), |step| Err(step.because.clone()))
     }
 
-    /// Registers the pool with the ring, unless [`Options::registered_buffers`] did. Registering
-    /// touches every page, so a caller that may not fill the pool can delay it.
+    /// Registers the pool with the ring, unless [`Options::registered_buffers`] has already done
+    /// so. Registering touches every page, so a caller that may not fill the pool can delay it.
     pub(crate) fn register_buffers(&mut self) {
         if !self.registered && self.process.is_this() {
             self.registered = true;
@@ -172,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// Leases a buffer of the engine's pool; waits for a completion if all are in flight. Fails
-    /// with `ENOBUFS` if all buffers are leased and none is in flight.
+    /// Leases a buffer from the engine's pool. Waits for a completion if all buffers are in flight.
+    /// Fails with `ENOBUFS` if all buffers are leased and none is in flight.
     #[inline]
     pub fn lease(&mut self) -> Result<Buffer, Error> {
         match self.pool.lease() {
@@ -200,27 +200,27 @@ impl Engine {
         &self.pool
     }
 
-    /// Returns the number of the engine's buffers, leased or not.
+    /// Returns the number of the engine's buffers, whether leased or not.
     pub fn buffers(&self) -> u32 {
         self.pool.count()
     }
 
-    /// Returns the buffers that are free.
+    /// Returns the number of free buffers.
     pub fn buffers_free(&self) -> usize {
         self.pool.free()
     }
 
-    /// Returns the length of a buffer.
+    /// Returns the size of a buffer, in bytes.
     pub fn buffer_bytes(&self) -> usize {
         self.pool.buffer_bytes()
     }
 
-    /// Returns the settings in effect, and each fallback from those requested.
+    /// Returns the settings in effect, and every fallback from the requested ones.
     pub fn effective(&self) -> &Effective {
         &self.effective
     }
 
-    /// Returns the number of operations queued and not yet reaped.
+    /// Returns the number of operations that have been queued and not reaped yet.
     pub fn outstanding(&self) -> usize {
         self.in_flight() + self.completed.len()
     }
@@ -229,17 +229,17 @@ impl Engine {
         self.slots.in_flight()
     }
 
-    /// Returns whether `iodepth` operations are in flight, so that the next [`Engine::queue`] waits
-    /// for one.
+    /// Returns whether `iodepth` operations are in flight, so that the next [`Engine::queue`] must
+    /// wait for one.
     pub fn is_full(&self) -> bool {
         self.slots.is_full()
     }
 
-    /// Queues an operation; its [`Completion`] carries `user_data`. Every operation has exactly one
-    /// completion: a refused one completes with the error.
+    /// Queues an operation, whose [`Completion`] has the same `user_data`. Every operation has
+    /// exactly one completion: if it is refused, it completes with the error.
     ///
-    /// Waits for another operation while `iodepth` of them are in flight. Queued operations reach
-    /// the kernel with [`Engine::submit`], [`Engine::reap`] or another call that waits.
+    /// Waits for another operation while `iodepth` of them are in flight. [`Engine::submit`],
+    /// [`Engine::reap`] and every other call that waits submit the queued operations to the kernel.
     // For callers with a constant kind of operation, inlining saves 40 of 146 instructions.
     #[inline(always)]
     pub fn queue(&mut self, user_data: u64, op: Op) {
@@ -267,8 +267,8 @@ impl Engine {
         self.queue(user_data, op);
     }
 
-    /// Panics if the last operation writes a block on which another write is in flight (W3). That
-    /// is a bug of the layer above, so only debug builds check it.
+    /// Panics if the last operation writes to a block to which another write is in flight (W3).
+    /// That would be a bug in the calling code, so only debug builds check it.
     #[inline]
     fn check_disjoint(&self) {
         debug_assert!(
@@ -287,16 +287,16 @@ impl Engine {
         self.slots.handed_on(self.has_shared_ring);
     }
 
-    /// Passes the queue to the kernel without waiting. After an error, operations in flight stay in
-    /// flight.
+    /// Submits the queue to the kernel without waiting. If that fails, operations in flight remain
+    /// in flight.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.check_process()?;
         self.hand_on();
         self.backend.queue.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
-    /// Submits, waits until at least `min` operations (or all, if fewer are outstanding) are
-    /// complete, and appends all completions to `completions`. An operation's error is in its
+    /// Submits the queue, waits until at least `min` operations are complete (or all, if fewer are
+    /// outstanding), and appends all completions to `completions`. An operation's error is in its
     /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
         self.reap_each(min, |completion| completions.push(completion))
@@ -307,7 +307,7 @@ impl Engine {
     pub fn reap_each(&mut self, min: usize, mut take: impl FnMut(Completion)) -> Result<(), Error> {
         self.check_process()?;
         let left = self.outstanding().saturating_sub(min);
-        // One by one, so that the others are kept if `take` panics.
+        // The completions are taken one by one, so that the others are kept if `take` panics.
         self.completed.reverse();
         while let Some(completion) = self.completed.pop() {
             take(completion);
@@ -323,8 +323,8 @@ impl Engine {
         }
     }
 
-    /// Submits the queue, and returns a wait for a completion during which other threads may use
-    /// the engine. For an engine with [`Callers::Shared`].
+    /// Submits the queue, and returns a wait for a completion. Other threads may use the engine
+    /// during the wait. Requires an engine with [`Callers::Shared`].
     pub(crate) fn prepare_wait(&mut self) -> Result<Wait, Error> {
         self.check_process()?;
         self.hand_on();
@@ -337,23 +337,23 @@ impl Engine {
             .map_err(|error| failed("submitting to the kernel", &error))
     }
 
-    /// Ends such a wait from another thread.
+    /// Ends another thread's wait that [`Engine::prepare_wait`] returned.
     pub(crate) fn interrupt(&mut self) {
-        // After an error the wait ends with the next completion.
+        // After an error, the wait lasts until the next completion.
         let _ = self.backend.queue.interrupt();
     }
 
-    /// Returns whether completions arrive only inside calls of the engine.
+    /// Returns whether completions arrive only during calls of the engine.
     pub(crate) fn completes_in_calls(&self) -> bool {
         self.backend.queue.completes_in_calls()
     }
 
-    /// Returns whether an operation is queued but not submitted, or complete.
+    /// Returns whether an operation is queued but not submitted, or is complete but not reaped.
     pub(crate) fn wants_turn(&self) -> bool {
         self.slots.has_queued() || !self.completed.is_empty()
     }
 
-    /// Like [`Engine::reap`] if only errors matter: returns the first.
+    /// Like [`Engine::reap`], but discards the completions and returns their first error.
     pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
         let mut first = Ok(());
         self.reap_each(min, |completion| {
@@ -364,12 +364,13 @@ impl Engine {
         first
     }
 
-    /// Submits, waits until an operation is complete or `time` is over, and appends all completions
-    /// to `completions`: for a caller with other work at that time.
+    /// Submits the queue, waits until an operation is complete or `time` has passed, and appends
+    /// all completions to `completions`. It suits a caller that has other work to do at that time.
     ///
-    /// It may return early without a completion: after a short transfer that continues, after a
-    /// signal, and at once if no call can wait for both (poll queues, Linux before 5.11, [`Sim`]).
-    /// With nothing outstanding it does not wait. An operation's error is in its completion.
+    /// The call may return early without a completion: after a short transfer that continues, after
+    /// a signal, or at once if no system call can wait for both (poll queues, Linux before 5.11,
+    /// [`Sim`]). It does not wait if nothing is outstanding. An operation's error is in its
+    /// completion.
     pub fn reap_within(
         &mut self,
         time: Duration,
@@ -384,23 +385,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for everything outstanding, and discards bytes read. Returns the first error of an
-    /// operation, after all are complete.
+    /// Waits for everything outstanding, and discards the bytes that were read. When all operations
+    /// are complete, returns the first error of any of them.
     pub fn drain(&mut self) -> Result<(), Error> {
         self.reap_results(usize::MAX)
     }
 
-    /// Waits for everything outstanding, then flushes the file with `fdatasync(2)`. On success all
-    /// writes queued before are durable (W1); a new file's name is once its folder is synced.
-    /// Returns the first error of an outstanding operation, or of the flush, which poisons the file
-    /// (W2).
+    /// Waits for everything outstanding, and then flushes the file with `fdatasync(2)`. On success,
+    /// all writes queued before are durable (W1); the name of a new file is durable once its folder
+    /// has been synced. Returns the first error of an outstanding operation, or that of the flush,
+    /// which poisons the file (W2).
     pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         self.queue(0, Op::Fdatasync { file });
         self.drain()
     }
 
-    /// Waits for `min` replies of the backend, and keeps the completions.
+    /// Waits for `min` replies from the backend, and stores the completions.
     fn advance(&mut self, min: usize) -> Result<(), Error> {
         self.check_process()?;
         let mut completed = std::mem::take(&mut self.completed);
@@ -411,17 +412,19 @@ impl Engine {
         waited
     }
 
-    /// Returns the time of the disk, to measure how long its operations take.
+    /// Returns the time on the disk's clock, to measure how long operations take.
     pub(crate) fn now(&mut self) -> Instant {
         self.backend.queue.now()
     }
 
-    /// Returns whether replies are left because `take` panicked; the kernel reports them only once.
+    /// Returns whether replies are left over because `take` panicked. The kernel reports them only
+    /// once.
     fn has_unsettled(&self) -> bool {
         self.settled < self.done.len()
     }
 
-    /// Submits the queue, and settles each reply collected by `wait`: retried, complete, or failed.
+    /// Submits the queue, and settles each reply collected by `wait`: the operation is retried,
+    /// complete, or failed.
     #[inline]
     fn settle_all(
         &mut self,
@@ -442,7 +445,7 @@ impl Engine {
         waited.map_err(|error| failed("waiting for the kernel", &error))
     }
 
-    /// Completes an operation, passing its completion to `take`, or has it tried again.
+    /// Completes an operation and passes its completion to `take`, or queues another attempt.
     #[inline]
     fn settle(&mut self, reply: Reply, take: &mut impl FnMut(Completion)) {
         let op = self.slots.op(reply.token);
@@ -483,7 +486,8 @@ impl Engine {
         Some(Completion { user_data, result, buffer })
     }
 
-    /// Makes a file's later tries go through the page cache; returns the error where it can't.
+    /// Makes later attempts on a file go through the page cache. If that is not possible, returns
+    /// the error.
     fn leave_direct(&mut self, request: &Request, errno: i32) -> Result<(), i32> {
         if self.file(request.slot).direct {
             self.change_direct(request.slot, false).map_err(|_| errno)?;
@@ -493,8 +497,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
-    /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
+    /// Opens a file. A block device can only be opened for reading (W7). Fails with
+    /// [`Error::Refused`] if [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a
+    /// fallback, not an error.
     pub fn open_file(
         &mut self,
         path: impl AsRef<Path>,
@@ -558,9 +563,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all files and names on the file's file system durable, once all operations are done.
-    /// Reports the errors of all writes there since the file was opened, and an older one that was
-    /// not reported before.
+    /// Waits for all operations, and then makes all files and names on the file's file system
+    /// durable. Reports an error of any write there since the file was opened, and an earlier error
+    /// that has not been reported yet.
     pub(crate) fn sync_file_system(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         let slot = self.slot(file);
@@ -576,23 +581,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns whether the file's transfers bypass the page cache, as far as known: a file system
-    /// may accept `O_DIRECT` at open and refuse the first transfer.
+    /// Returns whether the file's transfers bypass the page cache, as far as is known: a file
+    /// system may accept `O_DIRECT` when the file is opened and refuse the first transfer.
     pub fn is_direct(&self, file: FileId) -> bool {
         self.known(file).direct
     }
 
-    /// Waits for the file's operations in flight, and makes later transfers bypass the page cache
-    /// or not.
+    /// Waits for the file's operations in flight, and sets whether later transfers bypass the page
+    /// cache.
     pub(crate) fn set_direct(&mut self, file: FileId, direct: bool) -> Result<(), Error> {
-        // A direct write whose pages were cached in the meantime makes the next flush fail (EIO).
+        // If pages are cached while a direct write to them is in flight, the next flush fails
+        // (EIO).
         self.wait_for_file(file)?;
         let set = self.change_direct(file.slot, direct);
         set.tried(&self.known(file).path, Action::Open)
     }
 
-    /// Sets whether transfers of the file bypass the page cache. Nothing of it is in flight, except
-    /// what is to be retried.
+    /// Sets whether transfers of the file bypass the page cache. The file must have nothing in
+    /// flight, except operations that are about to be retried.
     fn change_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
         self.backend.files.set_direct(slot, direct)?;
         if !direct {
@@ -602,13 +608,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the required alignment of offsets and lengths: 1 unless the file is direct.
+    /// Returns the alignment that offsets and lengths require; 1 unless the file is direct.
     pub fn align_bytes(&self, file: FileId) -> u32 {
         let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
     }
 
-    /// Sets the user's path of the file, for errors.
+    /// Sets the path that the user gave for the file, for errors.
     pub(crate) fn set_path(&mut self, file: FileId, path: &Path) {
         self.known(file);
         path.clone_into(&mut self.file_mut(file.slot).path);
@@ -625,9 +631,9 @@ impl Engine {
         self.backend.files.len(file.slot).tried(path, Action::Examine)
     }
 
-    /// Waits for the file's operations in flight, and sets its length: bytes beyond are discarded,
-    /// new bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails if an earlier flush of
-    /// the file failed (W2).
+    /// Waits for the file's operations in flight, and sets its length (`ftruncate(2)`). Bytes
+    /// beyond the new length are discarded, and added bytes read as zeros. Nothing is flushed.
+    /// Fails if an earlier flush of the file failed (W2).
     pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
         self.check_process()?;
         self.wait_for_file(file)?;
@@ -647,8 +653,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes all bytes at `offset`, from the caller's memory and through the page cache (W4).
-    /// Fails if an earlier flush of the file failed (W2).
+    /// Writes all bytes at `offset`, directly from the caller's memory and through the page cache
+    /// (W4). Fails if an earlier flush of the file failed (W2).
     pub(crate) fn write(
         &mut self,
         file: FileId,
@@ -661,7 +667,7 @@ impl Engine {
             return Err(poisoned);
         }
         while !bytes.is_empty() {
-            // A disk that writes nothing is tried again, too.
+            // If the disk writes nothing, the write is tried again, too.
             let written =
                 uninterrupted(|| match self.backend.files.write(file.slot, offset, bytes) {
                     Ok(0) => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
@@ -677,21 +683,21 @@ impl Engine {
     }
 
     /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`), so that later reads,
-    /// through any open file, see what the disk has.
+    /// through any open file, return what is on the disk.
     pub(crate) fn drop_clean_pages(&mut self, file: FileId) {
         self.backend.files.drop_clean_pages(file.slot);
     }
 
-    /// Returns whether another program may still see writes to the file: it has a second name, or
-    /// is open elsewhere, including in this process. Covers earlier opens by programs on this
-    /// system. Fails if the system can't determine that.
+    /// Returns whether another program may still see writes to the file, because it has a second
+    /// name, or is also open elsewhere, including in this process. Programs on this system that
+    /// opened the file earlier are included. Fails if the system can't determine that.
     pub(crate) fn is_shared(&self, file: FileId) -> Result<bool, Error> {
         let path = &self.known(file).path;
         self.backend.files.is_shared(file.slot).tried(path, Action::Examine)
     }
 
-    /// Returns the open file, to examine or change its permissions and extents. `None` on a
-    /// simulated disk.
+    /// Returns the descriptor of the open file, to examine or change its permissions and extents.
+    /// `None` on a simulated disk.
     pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {
         self.known(file);
         self.backend.files.descriptor(file.slot)
@@ -715,20 +721,21 @@ impl Engine {
         self.files[slot as usize].as_mut().expect("the file is open")
     }
 
-    /// Resolves paths below the folder's path relative to it, even after renames. Has no effect on
-    /// a simulated disk, which has no folders.
+    /// Makes paths below the folder's path resolve relative to the folder, even after it is
+    /// renamed. Has no effect on a simulated disk, which has no folders.
     pub(crate) fn enter(&mut self, folder: Folder) {
         self.backend.files.enter(folder);
     }
 
-    /// Opens a folder and enters it. If it can't be read, it is looked up by path each time.
+    /// Opens a folder, and makes paths below it resolve relative to it. If the folder can't be
+    /// opened, each path is resolved as usual.
     pub(crate) fn hold_folder(&mut self, folder: &Path) {
         if let Ok(held) = Folder::open(folder) {
             self.enter(held);
         }
     }
 
-    /// Returns whether `path` still refers to the file, whose name may have been removed or reused.
+    /// Returns whether `path` still refers to the file. The name may have been removed or reused.
     pub(crate) fn is_named(&self, file: FileId, path: &Path) -> Result<bool, Error> {
         Ok(self.len_at(file, path)?.is_some())
     }
@@ -739,17 +746,18 @@ impl Engine {
         self.backend.files.len_at(self.slot(file), path).tried(path, Action::Examine)
     }
 
-    /// Finds where a write to the name `path` goes, following symbolic links like `open(2)`, and
-    /// what exists there. A missing name is not an error.
+    /// Finds where a write to `path` goes, following symbolic links like `open(2)`, and what exists
+    /// there. A missing name is not an error.
     pub(crate) fn locate(&mut self, path: impl AsRef<Path>) -> Result<Located, Error> {
         self.check_process()?;
         let path = path.as_ref();
         uninterrupted(|| self.backend.files.locate(path)).tried(path, Action::Examine)
     }
 
-    /// Renames the file `from` to `to` atomically, within one file system: at every moment `to` is
-    /// the old file or the new one (`rename(2)`). With `replace` an existing file is replaced,
-    /// otherwise it is an error (W7). Durable once the folder is synced.
+    /// Renames the file `from` to `to` atomically, within one file system: at every moment, `to` is
+    /// either the old file or the new one (`rename(2)`). An existing file is replaced if `replace`
+    /// is set; otherwise, it is an error (W7). The rename is durable once the folder has been
+    /// synced.
     pub fn rename(
         &mut self,
         from: impl AsRef<Path>,
@@ -766,9 +774,9 @@ impl Engine {
         self.change_name(NameChange::Remove(path), path, Action::Remove)
     }
 
-    /// Makes the names in the folder durable (`fsync(2)`): files created or renamed there survive
-    /// power loss. If the file system has nothing to sync, that is a fallback, not an error. An
-    /// error is returned by every later call for this folder (W2).
+    /// Makes the names in the folder durable (`fsync(2)`): files that were created or renamed there
+    /// survive power loss. If the file system does not need to sync folders, that is a fallback,
+    /// not an error. After an error, every later call for this folder returns an error, too (W2).
     pub fn sync_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
         let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
@@ -780,8 +788,8 @@ impl Engine {
             .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
     }
 
-    /// Creates a folder (`mkdir(2)`); an existing one is not an error. Durable once the parent
-    /// folder is synced.
+    /// Creates a folder (`mkdir(2)`); if it exists, that is not an error. The folder is durable
+    /// once its parent has been synced.
     pub fn make_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
         self.check_process()?;
         let folder = folder.as_ref();
@@ -866,8 +874,8 @@ impl Drop for Engine {
     fn drop(&mut self) {
         while self.in_flight() > 0 && self.advance(1).is_ok() {}
         if self.in_flight() > 0 || !self.process.is_this() {
-            // The kernel may use the memory forever, or it belongs to the parent, so it stays
-            // mapped.
+            // The memory must stay mapped: the kernel may use it forever, or it belongs to the
+            // parent.
             self.pool.leak();
             self.slots.leak();
         }

@@ -1,4 +1,5 @@
-//! The kernel's files: opened directly if the file system can, else through the page cache.
+//! The kernel's files: opened directly if the file system supports that, otherwise through the page
+//! cache.
 
 use super::backend::Files;
 use super::names::{self, Folder, Located, NameChange, PlaceOfName, is_same};
@@ -17,17 +18,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h); libc has no name for it.
+/// The command that chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h). libc does
+/// not name it.
 const F_SETSIG: i32 = 10;
 
-/// Errors of an open unrelated to `O_DIRECT`.
+/// The errors of an open that are unrelated to `O_DIRECT`.
 const SCARCE: [i32; 3] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
 
-/// Open files by slot.
+/// The open files, by slot.
 #[derive(Default)]
 pub(super) struct KernelFiles {
     held: Vec<Option<File>>,
-    /// The folder relative to which paths below its own are resolved.
+    /// The folder relative to which paths below its path are resolved.
     within: Option<Folder>,
 }
 
@@ -62,8 +64,8 @@ impl Files for KernelFiles {
         self.place(path).len_of(self.file(slot))
     }
 
-    /// Changes the flag of the open file description, and so also of a ring's registered file
-    /// (`fcntl(2)`, F_SETFL).
+    /// Changes the flag of the open file description, and therefore of a ring's registered file,
+    /// too (`fcntl(2)`, F_SETFL).
     fn set_direct(&mut self, slot: u32, direct: bool) -> io::Result<()> {
         set_direct(self.file(slot), direct)
     }
@@ -90,7 +92,7 @@ impl Files for KernelFiles {
     }
 
     fn drop_clean_pages(&mut self, slot: u32) {
-        // Only advice: a refusal changes nothing.
+        // This is only advice: a refusal changes nothing.
         let _ = fadvise(self.file(slot), 0, None, Advice::DontNeed);
     }
 
@@ -121,8 +123,9 @@ impl Files for KernelFiles {
 
 /// Opens a named file.
 ///
-/// A new file is created without `O_DIRECT` and reopened with it. A file system may refuse direct
-/// I/O after creating the file (`open(2)`, EINVAL), and it would be unknown who created it.
+/// A new file is created without `O_DIRECT` and then reopened with it. If it were created with it,
+/// a file system might create the file and still refuse direct I/O (`open(2)`, EINVAL), and there
+/// would be no telling who had created it.
 fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(place, options)?;
     let flag = |wanted, flag| if wanted { flag } else { OFlags::empty() };
@@ -152,13 +155,13 @@ fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAcce
     };
     let alignment = match device::alignment_told(&direct) {
         Some(told) => told,
-        // By its descriptor, because the name may refer to another file by now.
+        // The descriptor is used because the name may refer to another file by now.
         None => match device::examine(format!("/proc/self/fd/{}", direct.as_raw_fd())) {
             Ok(target) => device::alignment(&direct, &target),
             Err(error) if SCARCE.contains(&error.errno()) => {
                 return Err(given_up(place, options, io::Error::from_raw_os_error(error.errno())));
             }
-            // Without /proc the alignment is unknown.
+            // Without `/proc`, the alignment is unknown.
             Err(error) => return Ok(refused(file, error.errno())),
         },
     };
@@ -172,7 +175,7 @@ fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAcce
     }
 }
 
-/// Removes a file that this call created before its open failed, so that a later call finds none.
+/// Removes a file that this call created before opening it failed, so that a retry can create it.
 fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::Error {
     if options.create_new {
         let _ = unlinkat(place.folder, place.name, AtFlags::empty());
@@ -180,7 +183,7 @@ fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::
     error
 }
 
-/// Refuses to write to a block device, whose contents are not ours (W7).
+/// Refuses to write to a block device, because its contents belong to others (W7).
 fn refuse_block_device(place: PlaceOfName, options: &FileOptions) -> io::Result<()> {
     let is_device = || {
         let found = place.stat(AtFlags::empty());
@@ -193,7 +196,7 @@ fn refuse_block_device(place: PlaceOfName, options: &FileOptions) -> io::Result<
     Ok(())
 }
 
-/// Fails if the name was given to another file between two calls.
+/// Fails if the name was given to another file between the two calls.
 fn same_file(ours: &File, other: &File) -> io::Result<()> {
     let is_same = is_same(&fstat(ours)?, &fstat(other)?);
     if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
@@ -205,12 +208,12 @@ fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(fcntl_setfl(file, flags)?)
 }
 
-/// Returns whether the file has another name, or is open elsewhere on this system. Fails if the
-/// file system supports no leases, or refuses one for another owner's file.
+/// Returns whether the file has another name, or is also open elsewhere on this system. Fails if
+/// the file system does not support leases, or refuses one for another owner's file.
 ///
 /// A write lease is granted only if no other open file description refers to the file (`fcntl(2)`,
-/// F_SETLEASE). It is released at once. An open in between would signal this process with SIGURG,
-/// which is ignored by default, instead of SIGIO, which is fatal.
+/// F_SETLEASE). It is released at once. If another process opens the file before that, this process
+/// gets SIGURG, which is ignored by default, instead of SIGIO, which is fatal.
 fn is_shared(file: &File) -> io::Result<bool> {
     if file.metadata()?.nlink() != 1 {
         return Ok(true);

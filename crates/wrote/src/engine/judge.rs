@@ -1,5 +1,5 @@
-//! Judges each try of an operation (W4): complete, to be continued, or failed; and what a failure
-//! means for its file (W2).
+//! Judges each attempt at an operation (W4): complete, to be continued, or failed. Also decides
+//! what a failure means for the file (W2).
 
 use super::op::OpKind;
 use super::open_file::OpenFile;
@@ -7,22 +7,23 @@ use super::slots::{PendingOp, ThreadMark};
 use crate::error::{Error, errno_of};
 use std::io;
 
-/// The maximum number of tries of one operation that move nothing. A disk that returns EINTR,
-/// EAGAIN or 0 bytes forever must not block its caller forever.
+/// The maximum number of attempts at one operation that move nothing. A disk that returns EINTR,
+/// EAGAIN or 0 bytes forever must not block the caller forever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Again,
-    /// Again through the page cache, if the file allows that: `O_DIRECT` was refused.
+    /// Again, through the page cache if the file allows that: `O_DIRECT` was refused.
     AgainCached(i32),
-    /// Again without `RWF_DONTCACHE`, which was refused.
+    /// Again, without `RWF_DONTCACHE`, which was refused.
     AgainKeeping(i32),
     Whole(u64),
     Failed(i32),
 }
 
-/// Judges the kernel's answer to a try. `has_shared_ring`: several threads submit to a ring.
+/// Judges the kernel's result of an attempt. `has_shared_ring` says whether several threads submit
+/// to a ring.
 pub(super) fn judge(
     op: &mut PendingOp,
     file: &mut OpenFile,
@@ -37,9 +38,9 @@ pub(super) fn judge(
             libc::ECANCELED if !kind.flushes() || has_shared_ring && is_never_begun(op) => {
                 again(op, errno)
             }
-            // O_DIRECT was accepted at open but refused for this transfer, or for concurrent
-            // ones. An atomic write may be refused because of its size or place, which does not
-            // concern O_DIRECT.
+            // O_DIRECT was accepted when the file was opened, but refused for this transfer, or for
+            // concurrent ones. An atomic write may be refused because of its length or offset,
+            // which does not concern O_DIRECT.
             libc::EINVAL
                 if kind.transfers()
                     && op.direct
@@ -65,16 +66,16 @@ pub(super) fn judge(
     let mut moved = told.min(tried);
     let is_whole = moved == tried;
     if !is_whole && rw_flags & libc::RWF_ATOMIC != 0 {
-        // Writing the rest would be a second write.
+        // Writing the rest would be a second write, so the whole would not be atomic.
         return Verdict::Failed(libc::EIO);
     }
     if op.direct && !is_whole {
-        // A direct transfer continues at a whole block, repeating a partial one.
+        // A direct transfer continues at a block boundary, and so repeats a partial block.
         moved -= moved % u64::from(file.align_bytes);
     }
     let is_all = op.advance(moved);
     match kind {
-        // A read is short at the end of the file: nothing, or part of the last block.
+        // At the end of the file, a read is short: it returns nothing, or part of the last block.
         OpKind::Read if !is_whole && (told == 0 || told != moved) => {
             Verdict::Whole(op.moved() - moved + told)
         }
@@ -87,7 +88,7 @@ pub(super) fn judge(
     }
 }
 
-/// Returns the result of an operation that has ended, or failed with an error number.
+/// Returns the result of an operation that has ended with a number of bytes or an error number.
 pub(super) fn result_of(
     op: &PendingOp,
     file: &mut OpenFile,
@@ -96,14 +97,15 @@ pub(super) fn result_of(
     let kind = op.request.kind;
     match ended {
         Ok(moved) => match file.poisoned().filter(|_| kind.flushes()) {
-            // W2: the kernel may report success for a flush concurrent with the failed one.
+            // W2: the kernel may report success for a flush that runs concurrently with the failed
+            // one.
             Some(poisoned) => Err(poisoned),
             None => Ok(moved as usize),
         },
         Err(errno) => {
             if kind.flushes() {
-                // W2: the kernel has marked the pages clean; a second flush would succeed without
-                // meaning (Rebello et al., ATC'20).
+                // W2: the kernel has marked the pages clean, so the success of a second flush would
+                // mean nothing (Rebello et al., ATC'20).
                 file.poison.get_or_insert(errno);
             }
             let (path, action) = (file.path.clone(), kind.action());
@@ -113,27 +115,27 @@ pub(super) fn result_of(
     }
 }
 
-/// Returns whether the kernel returned the try without starting it.
+/// Returns whether the kernel returned the attempt without starting it.
 ///
-/// When a thread ends, its operations are cancelled in the ring. The kernel runs each flush on
-/// a worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled one returns
-/// `ECANCELED` (`io_wq_submit_work` in `io_uring/io_uring.c`), while one already started runs
-/// to the flush's result. So nothing was flushed and no file error was consumed: another try is
-/// the first one (W2).
+/// When a thread ends, the kernel cancels its operations in the ring. It runs each flush on a
+/// worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled flush returns
+/// `ECANCELED` (`io_wq_submit_work` in `io_uring/io_uring.c`); a worker that has already started a
+/// flush completes it. So after `ECANCELED` nothing was flushed and no error of the file was
+/// consumed, and the next attempt is effectively the first (W2).
 ///
-/// If no ring is used by several threads, or the submitting thread has not ended, `ECANCELED`
-/// comes from the file system, for example a FUSE server. Then the flush has failed.
+/// If no ring is used by several threads, or the submitting thread has not ended, `ECANCELED` comes
+/// from the file system, for example a FUSE server. In that case, the flush has failed.
 fn is_never_begun(op: &PendingOp) -> bool {
     op.handed_on_by != ThreadMark::of_this()
 }
 
-/// Allows another try, up to a limit of tries that moved nothing.
+/// Allows another attempt, up to a maximum number of attempts that moved nothing.
 fn again(op: &mut PendingOp, errno: i32) -> Verdict {
     op.fruitless += 1;
     if op.fruitless > FRUITLESS_TRIES_MAX { Verdict::Failed(errno) } else { Verdict::Again }
 }
 
-/// Repeats an interrupted call (W4), up to a limit.
+/// Repeats an interrupted call (W4), up to a maximum number of times.
 pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..FRUITLESS_TRIES_MAX {
         match call() {
@@ -192,7 +194,7 @@ mod tests {
         tried
     }
 
-    /// Returns the verdicts on the results of one operation's tries. The last one ends it.
+    /// Returns the verdicts on an operation's attempts with these results. The last one ends it.
     fn verdicts(op: fn(Buffer) -> Op, mut file: OpenFile, results: &[i64]) -> Vec<Verdict> {
         let mut op = tried(op, &file);
         let verdict = |&result: &i64| {
@@ -298,7 +300,7 @@ mod tests {
         let later = result_of(&flushed, &mut file, Ok(0));
         assert!(matches!(later, Err(Error::Poisoned { errno: libc::EIO, .. })));
         assert!(matches!(result_of(&written, &mut file, Ok(8192)), Ok(8192)));
-        // The first error stays.
+        // The first error is kept.
         assert!(result_of(&flushed, &mut file, Err(libc::ENOSPC)).is_err());
         assert_eq!(file.poison, Some(libc::EIO));
     }

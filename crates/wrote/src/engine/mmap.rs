@@ -1,4 +1,4 @@
-//! Executes operations as copies to and from a mapping of the file, one at a time.
+//! Executes operations one at a time, by copying to and from a mapping of the file.
 
 use super::backend::Queue;
 use super::op::{OpKind, Reply, Request};
@@ -15,14 +15,16 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 /// The minimum length of a mapping, so that a growing file is not remapped for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
-/// Bytes allocated at once: few calls, and little waste in a file with holes.
+/// The number of bytes allocated at once. It keeps the calls few, and wastes little in a file with
+/// holes.
 const ALLOCATED_BYTES: u64 = 1 << 20;
 
-/// Executes each request when pushed.
+/// Executes each request when it is pushed.
 ///
 /// If another process truncates a mapped file, SIGBUS ends this process (`mmap(2)`). A full disk
-/// does not cause that if the file system writes in place and has `fallocate(2)`, because every
-/// write is allocated first. A copy-on-write file system may still lack room for the copy.
+/// does not cause that if the file system writes in place and supports `fallocate(2)`, because the
+/// space for every write is allocated first. A copy-on-write file system may still lack space for
+/// the copy.
 #[derive(Default)]
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
@@ -33,8 +35,8 @@ pub(super) struct Mmap {
 struct FileMapping {
     start: *mut u8,
     mapped_bytes: u64,
-    /// Allocated blocks: for each piece of `ALLOCATED_BYTES`, the offset up to which it is
-    /// allocated from its start.
+    /// The allocated blocks: for each piece of `ALLOCATED_BYTES`, the offset up to which it is
+    /// allocated.
     allocated: BTreeMap<u64, u64>,
     writable: bool,
 }
@@ -51,8 +53,8 @@ impl FileMapping {
         Ok(FileMapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
     }
 
-    /// Allocates blocks for a write. Writing to a page beyond the file's end, or without space on
-    /// the disk, would kill the process (SIGBUS).
+    /// Allocates blocks for a write. Without that, writing to a page beyond the file's end, or when
+    /// the disk is full, would kill the process (SIGBUS).
     fn allocate(&mut self, file: BorrowedFd, start: u64, end: u64) -> Result<(), Errno> {
         for piece in start / ALLOCATED_BYTES..end.div_ceil(ALLOCATED_BYTES) {
             let piece_start = piece * ALLOCATED_BYTES;
@@ -62,7 +64,7 @@ impl FileMapping {
                 let to = end.max(fstat(file)?.st_size as u64).min(piece_end);
                 match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
                     Ok(()) => {}
-                    // Without fallocate only the length can be set.
+                    // Without fallocate, only the length can be set.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                         if (fstat(file)?.st_size as u64) < to {
                             ftruncate(file, to)?;
@@ -107,7 +109,7 @@ impl Mmap {
         let file_bytes = fstat(file)?.st_size as u64;
         let len = file_bytes.saturating_sub(request.offset).min(request.len);
         if len == 0 {
-            // A read far beyond the end needs no mapping.
+            // A read beyond the end of the file needs no mapping.
             return Ok(0);
         }
         let mapping = self.mapping(request.slot, file, request.offset + len)?;
@@ -152,7 +154,7 @@ impl Mmap {
             }
             OpKind::Read => self.read(request, borrowed),
             OpKind::Write | OpKind::DurableWrite => self.write(request, borrowed),
-            // These also flush writes through a mapping (`msync(2)`, NOTES).
+            // The flushes also cover writes through a mapping (`msync(2)`, NOTES).
             OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate | OpKind::Reserve => {
                 // SAFETY: as in `Psync`; none of these has an address.
                 return unsafe { perform(request, file) };

@@ -1,4 +1,4 @@
-//! Folders and file names: looked up, and changed so that nothing is lost.
+//! Folders and file names: looked up, and changed safely.
 
 use super::Fallback;
 use crate::error::{Action, Error, Tried};
@@ -15,17 +15,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The default permissions of new files, minus the umask.
+/// The default permissions of new files, less the umask.
 const MODE_OF_FILES: u32 = 0o666;
 
-/// A folder, held open if the kernel has it: paths below its path are resolved relative to it, even
-/// after a rename or a change of the working directory. Clones share the descriptor.
+/// A folder, which is held open if it is on the kernel's disk. Paths below its path are resolved
+/// relative to it, even after a rename or a change of the working directory. Clones share the
+/// descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// `None` of a folder that is known by its path alone: not there yet, or on a simulated disk.
+    /// `None` for a folder that is known only by its path: it does not exist yet, or is on a
+    /// simulated disk.
     held: Option<Arc<OwnedFd>>,
-    /// The permissions of files that are created in the folder.
+    /// The permissions of files created in the folder.
     mode: u32,
 }
 
@@ -36,7 +38,7 @@ impl Folder {
         Ok(Folder { held, ..Folder::named(path) })
     }
 
-    /// Names a folder that is not held open.
+    /// Creates a folder that is known only by its path.
     pub(crate) fn named(path: &Path) -> Folder {
         Folder { path: path.to_owned(), held: None, mode: MODE_OF_FILES }
     }
@@ -45,12 +47,12 @@ impl Folder {
         self.held.is_some()
     }
 
-    /// Returns the same folder with other permissions for new files, minus the umask.
+    /// Returns the same folder with other permissions for new files, less the umask.
     pub(crate) fn with_mode(self, mode: u32) -> Folder {
         Folder { mode, ..self }
     }
 
-    /// Returns the path that the user gave; paths below it are resolved relative to the folder.
+    /// Returns the path that the user gave. Paths below it are resolved relative to the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -60,27 +62,27 @@ impl Folder {
         Folder { path: path.to_owned(), ..self.clone() }
     }
 
-    /// Opens a file whose path is below its own (`openat(2)`). There is none below a folder that is
-    /// not held open.
+    /// Opens a file whose path is below the folder's path (`openat(2)`). If the folder is not held
+    /// open, it contains no files.
     pub(crate) fn open_file(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         if self.is_held() { open_within(Some(self), path, flags) } else { Err(Errno::NOENT.into()) }
     }
 
-    /// Returns a path that refers to it under any name, if it is held open and `/proc` is mounted
-    /// (`proc(5)`).
+    /// Returns a path that refers to the folder under any name, if the folder is held open. It
+    /// works if `/proc` is mounted (`proc(5)`).
     pub(crate) fn proc_path(&self) -> Option<PathBuf> {
         let held = self.held.as_ref()?;
         Some(PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())))
     }
 
-    /// Returns whether its path still refers to it.
+    /// Returns whether the folder's path still refers to it.
     pub(crate) fn is_at_its_path(&self) -> io::Result<bool> {
         let Some(held) = &self.held else { return Ok(true) };
         Ok(PlaceOfName::new(None, &self.path).len_of(held)?.is_some())
     }
 }
 
-/// Opens a file; a path below `within`'s is resolved relative to it.
+/// Opens a file. A path below that of `within` is resolved relative to that folder.
 pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
     let place = PlaceOfName::new(within, path);
     place.open(flags, Mode::from_raw_mode(place.mode))
@@ -91,12 +93,12 @@ pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -
 pub(super) struct PlaceOfName<'a> {
     pub folder: BorrowedFd<'a>,
     pub name: &'a Path,
-    /// The permissions of a file that is created at the path.
+    /// The permissions of a file that is created under the name.
     pub mode: u32,
 }
 
 impl<'a> PlaceOfName<'a> {
-    /// Resolves a path below `within`'s relative to it, and any other as usual.
+    /// Resolves a path below that of `within` relative to that folder, and any other path as usual.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
         let below = within.and_then(|within| {
             Some((within.held.as_ref()?, path.strip_prefix(&within.path).ok()?, within.mode))
@@ -116,7 +118,7 @@ impl<'a> PlaceOfName<'a> {
         Ok(retry_on_intr(open)?.into())
     }
 
-    /// Returns the folder itself, if it is held under that path.
+    /// Returns the folder itself, if the path is that of a folder held open.
     pub(super) fn held(self) -> Option<BorrowedFd<'a>> {
         (self.name == Path::new(".") && self.folder.as_raw_fd() >= 0).then_some(self.folder)
     }
@@ -125,8 +127,8 @@ impl<'a> PlaceOfName<'a> {
         statat(self.folder, self.name, flags)
     }
 
-    /// Returns the length of this file if the name refers to it. A failing disk gives an error for
-    /// each name, which does not mean that the name is gone.
+    /// Returns the length of this file if the name refers to it. A failing disk returns an error
+    /// for every name, which does not mean that the name has gone.
     pub(super) fn len_of(self, file: impl AsFd) -> io::Result<Option<u64>> {
         let (own, _) = identity(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?;
         match identity(self.folder, self.name, AtFlags::empty()) {
@@ -137,9 +139,9 @@ impl<'a> PlaceOfName<'a> {
     }
 }
 
-/// Returns device and inode, and the length, and queries nothing else: after a look at a file's
-/// times, the first write updates them (multigrain timestamps, Linux 6.13). A log checks after each
-/// flush, and ext4 without a journal would then write the inode with each flush.
+/// Returns the device and inode, and the length. It queries nothing else: once a file's times have
+/// been read, the next write updates them (multigrain timestamps, Linux 6.13). A log checks after
+/// each flush, so ext4 without a journal would write the inode with every flush.
 fn identity(
     folder: BorrowedFd<'_>,
     name: &Path,
@@ -149,7 +151,7 @@ fn identity(
     Ok(((found.stx_dev_major, found.stx_dev_minor, found.stx_ino), found.stx_size))
 }
 
-/// Returns whether both refer to one file.
+/// Returns whether both refer to the same file.
 pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
@@ -157,30 +159,31 @@ pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
 /// The maximum number of symbolic links followed (`path_resolution(7)`).
 const LINKS_MAX: u32 = 40;
 
-/// Where a write to a name goes.
+/// The destination of a write to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// The name, with symbolic links of its last component followed. The file need not exist.
+    /// The name, with symbolic links in its last component followed. The file need not exist.
     pub path: PathBuf,
-    /// The kind of entry under that name.
+    /// The kind of entry with that name.
     pub found: Found,
 }
 
-/// The kind of entry under a name.
+/// The kind of entry with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Nothing,
     /// An ordinary file.
     File,
     Folder,
-    /// A device, a pipe, a socket; or something without a name, reached through a link in `/proc`.
+    /// A device, a pipe or a socket; or something without a name, reached through a link in
+    /// `/proc`.
     Other,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameChange<'a> {
-    /// Renames `from` to `to`. With `replace` an existing `to` is replaced, otherwise it is an
-    /// error.
+    /// Renames `from` to `to`. An existing `to` is replaced if `replace` is set; otherwise, it is
+    /// an error.
     Rename { from: &'a Path, to: &'a Path, replace: bool },
     /// Removes the name, and the file with it unless it is open or has another name.
     Remove(&'a Path),
@@ -188,15 +191,15 @@ pub(super) enum NameChange<'a> {
     SyncFolder(&'a Path),
 }
 
-// Paths below `within`'s are resolved relative to it.
+// The functions below resolve paths below that of `within` relative to that folder.
 
-/// Follows the symbolic links of the path's last component, like `open(2)`.
+/// Follows symbolic links in the path's last component, like `open(2)`.
 ///
-/// A link in `/proc/self/fd` may refer to a file even if its text names nothing: to a pipe, or a
-/// removed file (`proc(5)`). Such a file has no name that another could take.
+/// A link in `/proc/self/fd` may refer to a file even if its text names nothing: to a pipe, or to a
+/// removed file (`proc(5)`). Such a file has no name that another could take over.
 pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Located> {
     if named == Path::new("") {
-        // Like open(2). Otherwise the current folder would be used.
+        // This is what open(2) does. Otherwise, the current folder would be used.
         return Err(Errno::NOENT.into());
     }
     let followed = |path: &Path| PlaceOfName::new(within, path).stat(AtFlags::empty());
@@ -213,8 +216,8 @@ pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Locate
             Err(errno) => return Err(errno.into()),
         };
         let found = match kind {
-            // The kernel decides whether it may be followed: in a folder such as /tmp, another
-            // user's link may not (`fs.protected_symlinks`, proc(5): EACCES).
+            // The kernel decides whether the link may be followed. In a folder such as /tmp,
+            // another user's link may not be (`fs.protected_symlinks`, proc(5): EACCES).
             FileType::Symlink => match followed(&path) {
                 Err(errno @ (Errno::ACCESS | Errno::PERM)) => return Err(errno.into()),
                 _ => None,
@@ -227,7 +230,7 @@ pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Locate
             return Ok(Located { path, found });
         }
         let text = readlinkat(place.folder, place.name, Vec::new())?.into_bytes();
-        // Relative to the folder of the link; an absolute target replaces everything.
+        // The target is relative to the link's folder; an absolute target replaces the whole path.
         path = folder_of(&path).join(OsString::from_vec(text));
     }
     Err(Errno::LOOP.into())
@@ -259,7 +262,7 @@ pub(super) fn list(within: Option<&Folder>, folder: &Path) -> io::Result<Vec<Pat
             paths.push(folder.join(OsStr::from_bytes(name)));
         }
     }
-    // By bytes, because comparing paths splits them.
+    // Compares bytes, because comparing paths would split them.
     paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     Ok(paths)
 }
@@ -284,7 +287,7 @@ pub(super) fn change(within: Option<&Folder>, change: NameChange) -> io::Result<
     }
 }
 
-/// Exchanges two names in one step.
+/// Exchanges two names atomically.
 pub(crate) fn exchange(within: &Folder, one: &Path, other: &Path) -> io::Result<()> {
     let [one, other] = [one, other].map(|path| PlaceOfName::new(Some(within), path));
     renameat_with(one.folder, one.name, other.folder, other.name, RenameFlags::EXCHANGE)?;
@@ -294,7 +297,7 @@ pub(crate) fn exchange(within: &Folder, one: &Path, other: &Path) -> io::Result<
 fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallback>> {
     match renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),
-        // NFS, 9p, Ceph and most FUSE file systems lack the flag.
+        // NFS, 9p, Ceph and most FUSE file systems do not support the flag.
         Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
             let got = rename_without_the_flag(from, to)?;
             let because = format!("renameat2: {}", io::Error::from(errno));
@@ -304,9 +307,10 @@ fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallba
     }
 }
 
-/// Renames without replacing. A file gets a second name, which fails if that exists, and loses the
-/// first. A folder can have only one name (`link(2)`, EPERM): it replaces an empty folder created
-/// for that purpose, but not one that another process has filled since (`rename(2)`, ENOTEMPTY).
+/// Renames without replacing. A file gets a second name, which fails if that exists, and then loses
+/// the first. A folder can have only one name (`link(2)`, EPERM): it replaces an empty folder
+/// created for that purpose, unless another process has put something into that folder
+/// (`rename(2)`, ENOTEMPTY).
 fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'static str> {
     let stat = from.stat(AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -316,20 +320,20 @@ fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'s
     }
     mkdirat(to.folder, to.name, Mode::from_raw_mode(0o777))?;
     renameat(from.folder, from.name, to.folder, to.name).inspect_err(|_| {
-        // Only if it is still empty; the first error is reported.
+        // This removes the folder only if it is still empty. The first error is reported.
         let _ = unlinkat(to.folder, to.name, AtFlags::REMOVEDIR);
     })?;
     Ok("rename onto an empty folder")
 }
 
-/// Makes all files and names of an open file's file system durable (`syncfs(2)`). The flush after
-/// it empties the device's cache again: ext4 without a journal writes metadata last.
+/// Makes all files and names of an open file's file system durable (`syncfs(2)`). The flush that
+/// follows empties the device's cache again, because ext4 without a journal writes metadata last.
 pub(super) fn sync_file_system(open: impl AsFd) -> io::Result<()> {
     syncfs(&open)?;
     Ok(fsync(open)?)
 }
 
-/// Syncs a folder. Some file systems have nothing to sync and return EINVAL (`fsync(2)`).
+/// Syncs a folder. Some file systems do not need that and return EINVAL (`fsync(2)`).
 fn sync_folder(folder: PlaceOfName) -> io::Result<Option<Fallback>> {
     let synced = match folder.held() {
         Some(held) => fsync(held),
@@ -369,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_file_without_a_name_behind_its_link_is_not_taken_for_nothing() {
-        // W7: a file called "gone (deleted)" would be created.
+        // W7: otherwise, a file called "gone (deleted)" would be created.
         let folder = tempfile::tempdir().unwrap();
         let gone = File::create(folder.path().join("gone")).unwrap();
         fs::remove_file(folder.path().join("gone")).unwrap();

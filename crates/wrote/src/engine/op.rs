@@ -1,13 +1,13 @@
-//! The operations of an engine, their completions, and the attempts at them with the kernel's
+//! The operations of an engine, their completions, and the requests to the kernel with their
 //! replies.
 
 use crate::buffer::Buffer;
 use crate::{Action, Error};
 use rustix::io::Errno;
 
-/// A file opened by an engine.
+/// A file that an engine has opened.
 ///
-/// It belongs to that engine until the file is closed; using it afterwards panics.
+/// It belongs to that engine until the file is closed. Using it after that panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(super) slot: u32,
@@ -19,9 +19,9 @@ pub struct FileId {
 #[non_exhaustive]
 pub enum Op {
     /// Writes the whole buffer at `offset`. A completed write survives a process crash, and power
-    /// loss once a flush covers it. With `durable` it completes when its bytes are on stable
-    /// storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write. Its
-    /// failure poisons the file, like a failed flush (W2).
+    /// loss once a flush covers it. With `durable`, the write completes when its bytes are on
+    /// stable storage (`RWF_DSYNC`, `pwritev2(2)`, Linux 4.7), like a write to a file opened with
+    /// `O_DSYNC`. Its failure poisons the file, like a failed flush (W2).
     Write {
         /// The file.
         file: FileId,
@@ -41,14 +41,14 @@ pub enum Op {
         /// The buffer to fill.
         buffer: Buffer,
     },
-    /// Flushes writes that were *completed* before: `fdatasync(2)`. They then survive power loss,
-    /// once the folder was synced too (W1). It does not cover operations in flight. A failure
-    /// poisons the file permanently (W2).
+    /// Flushes writes that *completed* before (`fdatasync(2)`). They then survive power loss, once
+    /// the folder has been synced, too (W1). The flush does not cover operations in flight. A
+    /// failure poisons the file permanently (W2).
     Fdatasync {
         /// The file.
         file: FileId,
     },
-    /// Like [`Op::Fdatasync`], with all metadata: `fsync(2)`.
+    /// Like [`Op::Fdatasync`], but also flushes all metadata (`fsync(2)`).
     Fsync {
         /// The file.
         file: FileId,
@@ -57,19 +57,19 @@ pub enum Op {
     Fallocate {
         /// The file.
         file: FileId,
-        /// The first byte.
+        /// The offset of the first byte.
         offset: u64,
-        /// The length to allocate.
+        /// The length to allocate, in bytes.
         len: u64,
     },
-    /// Allocates blocks without changing the file's length: `fallocate(2)` with
-    /// `FALLOC_FL_KEEP_SIZE`. A truncation frees those beyond the file's end.
+    /// Allocates blocks without changing the file's length (`fallocate(2)` with
+    /// `FALLOC_FL_KEEP_SIZE`). A truncation frees the blocks beyond the file's end.
     Reserve {
         /// The file.
         file: FileId,
-        /// The first byte.
+        /// The offset of the first byte.
         offset: u64,
-        /// The length to allocate.
+        /// The length to allocate, in bytes.
         len: u64,
     },
 }
@@ -91,11 +91,12 @@ impl Op {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Completion {
-    /// The number passed when the operation was queued.
+    /// The number that was passed when the operation was queued.
     pub user_data: u64,
-    /// Bytes moved: all of them for a write (W4), up to the file's end for a read, 0 for the rest.
+    /// The number of bytes moved: all of them for a write (W4), up to the file's end for a read, 0
+    /// for other operations.
     pub result: Result<usize, Error>,
-    /// The bytes read. A write's buffer returns to its pool when the write is complete.
+    /// The bytes read. The buffer of a write returns to its pool when the write completes.
     pub buffer: Option<Buffer>,
 }
 
@@ -112,7 +113,7 @@ pub(super) enum OpKind {
 }
 
 impl OpKind {
-    /// Returns whether its success promises durability and its failure poisons the file (W2).
+    /// Returns whether success promises durability and failure poisons the file (W2).
     pub(super) fn flushes(self) -> bool {
         matches!(self, OpKind::DurableWrite | OpKind::Fdatasync | OpKind::Fsync)
     }
@@ -136,7 +137,7 @@ impl OpKind {
     }
 }
 
-/// One try of an operation. Its result may be short; the engine then retries.
+/// One attempt at an operation. Its result may be short; the engine then continues with another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// The number that the reply repeats.
@@ -148,13 +149,13 @@ pub(super) struct Request {
     pub rw_flags: i32,
     pub slot: u32,
     pub offset: u64,
-    /// The bytes to move; dangling if there are none. They stay valid, and no other code uses them
-    /// until the request is done (W5), because the engine holds the buffer.
+    /// The address of the bytes to move; dangling if there are none. The bytes stay valid, and no
+    /// other code uses them until the request is done (W5), because the engine holds the buffer.
     pub address: *mut u8,
     pub len: u64,
 }
 
-/// The result of a request: bytes moved, or a negative error number.
+/// The result of a request: the number of bytes moved, or a negative error number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {
     pub token: u32,

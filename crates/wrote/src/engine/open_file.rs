@@ -1,4 +1,4 @@
-//! An engine's knowledge of its open files.
+//! What an engine knows about its open files.
 
 use super::op::OpKind;
 use super::{FileId, FileOptions};
@@ -6,35 +6,35 @@ use crate::Error;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-/// How a file was opened.
+/// The outcome of opening a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileAccess {
-    /// Its descriptor; -1 on a disk without files.
+    /// The file's descriptor; -1 on a disk without descriptors.
     pub raw: RawFd,
     pub direct: bool,
-    /// The error number of a refused `O_DIRECT`.
+    /// The error number, if `O_DIRECT` was refused.
     pub refused: Option<i32>,
-    /// Offset and length of a direct transfer must be multiples of this.
+    /// The alignment of the offset and length of a direct transfer, in bytes.
     pub align_bytes: u32,
 }
 
 pub(super) struct OpenFile {
     pub path: PathBuf,
     pub raw: RawFd,
-    /// Whether transfers bypass the page cache, as far as known.
+    /// Whether transfers bypass the page cache, as far as is known.
     pub direct: bool,
-    /// Whether a direct transfer has succeeded, so that a later EINVAL is not a refusal of
-    /// `O_DIRECT`.
+    /// Whether a direct transfer has succeeded, so that a later EINVAL does not mean that
+    /// `O_DIRECT` is refused.
     pub direct_proven: bool,
     pub align_bytes: u32,
-    /// The `RWF_` flags of its reads and writes (`pwritev2(2)`).
+    /// The `RWF_` flags of reads and writes (`pwritev2(2)`).
     pub read_flags: i32,
     pub write_flags: i32,
     /// The flag of a durable write: `RWF_DSYNC` or `RWF_SYNC`.
     durable_flag: i32,
     /// The error number of the failed flush (W2).
     pub poison: Option<i32>,
-    /// The number of files opened before, which distinguishes files in the same slot.
+    /// The number of files opened before this one. It distinguishes files that use the same slot.
     pub generation: u64,
 }
 
@@ -52,7 +52,7 @@ impl OpenFile {
             raw: access.raw,
             direct: access.direct,
             direct_proven: false,
-            // A power of two on every device.
+            // The alignment is a power of two on every device.
             align_bytes: access.align_bytes.next_power_of_two(),
             read_flags,
             write_flags: read_flags | flag(options.atomic, libc::RWF_ATOMIC),
@@ -62,14 +62,14 @@ impl OpenFile {
         }
     }
 
-    /// Returns whether an offset or length (or both combined with `|`) is not a multiple of the
-    /// alignment, a power of two.
+    /// Returns whether an offset, a length, or both combined with `|`, violates the alignment,
+    /// which is a power of two.
     #[inline]
     pub(super) fn misses(&self, place: u64) -> bool {
         self.direct && place & u64::from(self.align_bytes - 1) != 0
     }
 
-    /// Returns the error of everything forbidden after a failed flush (W2).
+    /// Returns the error of every operation that is forbidden after a failed flush (W2).
     pub(super) fn poisoned(&self) -> Option<Error> {
         self.poison.map(|errno| Error::Poisoned { path: self.path.clone(), errno })
     }
@@ -85,8 +85,8 @@ impl OpenFile {
     }
 }
 
-/// Returns the file of `id`. Using a closed file is a bug of the caller, and must not affect its
-/// successor in the slot.
+/// Returns the file of `id`. Panics if it has been closed, because that is a bug in the caller and
+/// must not affect the next file in the slot.
 #[inline]
 pub(super) fn known(files: &[Option<OpenFile>], id: FileId) -> &OpenFile {
     let file = files.get(id.slot as usize).and_then(Option::as_ref);

@@ -1,8 +1,8 @@
-//! Options of an engine and of its files, and those in effect: no fallback is silent (W6).
+//! Options of an engine and of its files, and the settings in effect: no fallback is silent (W6).
 
 use super::sqpoll::Sqpoll;
 
-/// How operations reach the kernel, in fio's terms.
+/// The method by which operations reach the kernel. The names are those of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Ioengine {
@@ -14,13 +14,13 @@ pub enum Ioengine {
     #[default]
     IoUring,
     /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the calling thread, one
-    /// at a time: the page cache without system calls. If another process truncates the file,
-    /// SIGBUS ends this one.
+    /// at a time. It uses the page cache without system calls. If another process truncates the
+    /// file, SIGBUS ends this process.
     Mmap,
 }
 
 impl Ioengine {
-    /// Returns the name in results: `psync`, `threads`, `io_uring`, `mmap`.
+    /// Returns the name used in results: `psync`, `threads`, `io_uring` or `mmap`.
     pub fn as_str(self) -> &'static str {
         match self {
             Ioengine::Psync => "psync",
@@ -31,20 +31,20 @@ impl Ioengine {
     }
 }
 
-/// The threads that may call an engine.
+/// Which threads may call an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// Only the thread that created it: its ring can assume one caller
+    /// Only the thread that created the engine. Its ring can assume a single caller
     /// (`IORING_SETUP_SINGLE_ISSUER`).
     One,
     /// Any thread, one at a time.
     Any,
-    /// Any thread, one at a time. Its buffers may be on any thread at any time, and one thread may
-    /// wait for the kernel while another calls the engine.
+    /// Any thread, one at a time. In addition, any thread may hold the engine's buffers at any
+    /// time, and one thread may wait for the kernel while another calls the engine.
     Shared,
 }
 
-/// Options of an engine, as a builder. [`super::Effective`] has those in effect.
+/// Options of an engine, as a builder. [`super::Effective`] has the settings in effect.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) ioengine: Ioengine,
@@ -55,24 +55,24 @@ pub struct Options {
     pub(crate) registered_files: bool,
     pub(crate) sqpoll: Option<Sqpoll>,
     pub(crate) iopoll: bool,
-    /// Whether the calling thread reads and writes itself, where the method is threads: these do
-    /// the rest.
+    /// Whether, with [`Ioengine::Threads`], the calling thread does reads and writes itself and the
+    /// pool does the rest.
     pub(crate) transfers_itself: bool,
 }
 
 impl Options {
-    /// The maximum number of files that an engine has open at once. The kernel allows fewer if
+    /// The maximum number of files that an engine can have open at once. The kernel allows fewer if
     /// `RLIMIT_NOFILE` is lower (`getrlimit(2)`).
     pub const FILES_MAX: u32 = 1 << 20;
-    /// The maximum number of files registered with a ring at once. Later ones are used by
+    /// The maximum number of files registered with a ring at once. Further files are used by
     /// descriptor, which is recorded as a fallback.
     pub const REGISTERED_FILES_MAX: u32 = 64;
-    /// The maximum `iodepth`; a greater one is reduced to it.
+    /// The maximum `iodepth`. A higher one is reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
 
-    /// Returns the fastest settings for at most `iodepth` operations in flight, with a buffer of
+    /// Returns the fastest settings for up to `iodepth` operations in flight, with a buffer of
     /// `buffer_bytes` for each. [`Ioengine::Psync`] and [`Ioengine::Mmap`] have one operation in
-    /// flight, and [`Ioengine::Threads`] at most 64.
+    /// flight, and [`Ioengine::Threads`] up to 64.
     pub fn new(ioengine: Ioengine, iodepth: u32, buffer_bytes: usize) -> Options {
         Options {
             ioengine,
@@ -87,50 +87,51 @@ impl Options {
         }
     }
 
-    /// Sets the number of buffers in the engine's pool. Those beyond `iodepth` can be filled while
-    /// the others are in flight.
+    /// Sets the number of buffers in the engine's pool. Buffers beyond `iodepth` can be filled
+    /// while the others are in flight.
     pub fn buffers(self, buffers: u32) -> Options {
         Options { buffers, ..self }
     }
 
-    /// Sets whether the pool is registered with the ring; true by default. The kernel then pins its
-    /// pages once instead of for each operation.
+    /// Sets whether the pool is registered with the ring; true by default. The kernel then pins the
+    /// pool's pages once instead of for each operation.
     pub fn registered_buffers(self, registered_buffers: bool) -> Options {
         Options { registered_buffers, ..self }
     }
 
     /// Sets whether open files are registered with the ring; true by default. The kernel then looks
-    /// them up once instead of for each operation.
+    /// each file up once instead of for each operation.
     pub fn registered_files(self, registered_files: bool) -> Options {
         Options { registered_files, ..self }
     }
 
-    /// Makes a kernel thread poll the ring for operations (`IORING_SETUP_SQPOLL`,
-    /// `io_uring_setup(2)`; for ordinary users since Linux 5.13): submitting then needs no system
-    /// call. The thread occupies a CPU. It sleeps after `idle_ms` without work (0 is the kernel's
-    /// default of a second), and is bound to `cpu` if given.
+    /// Has a kernel thread poll the ring for operations (`IORING_SETUP_SQPOLL`,
+    /// `io_uring_setup(2)`; for ordinary users since Linux 5.13), so that submitting needs no
+    /// system call. The thread occupies a CPU. It sleeps after `idle_ms` without work (0 is the
+    /// kernel's default of a second), and is bound to `cpu` if that is given.
     ///
-    /// Engines opened with these options or clones of them share one thread
-    /// (`IORING_SETUP_ATTACH_WQ`, Linux 5.6). A thread of several rings takes at most 8 operations
-    /// of each in turn (`io_uring/sqpoll.c`), which slows small transfers but not large ones.
+    /// Engines that are opened with these options, or with clones of them, share one thread
+    /// (`IORING_SETUP_ATTACH_WQ`, Linux 5.6). A thread that serves several rings takes up to 8
+    /// operations from each in turn (`io_uring/sqpoll.c`), which slows small transfers but not
+    /// large ones.
     pub fn sqpoll(self, idle_ms: u32, cpu: Option<u32>) -> Options {
         Options { sqpoll: Some(Sqpoll::new(idle_ms, cpu)), ..self }
     }
 
-    /// Has the kernel thread of `other` options take operations from the ring, if they have one.
+    /// Has the kernel thread of `other` poll the ring, too, if `other` has one.
     pub fn sqpoll_of(self, other: &Options) -> Options {
         Options { sqpoll: other.sqpoll.clone(), ..self }
     }
 
-    /// Takes the method, and the features that the kernel provides by itself, from `other` options.
+    /// Copies the method, and the kernel features that it uses, from `other`.
     pub(crate) fn by_means_of(self, other: &Options) -> Options {
         let &Options { ioengine, registered_files, iopoll, transfers_itself, .. } = other;
         let sqpoll = other.sqpoll.clone();
         Options { ioengine, registered_files, iopoll, transfers_itself, sqpoll, ..self }
     }
 
-    /// Sets whether completions are found by polling the device instead of by interrupts, for reads
-    /// and writes of direct files on a device with poll queues.
+    /// Sets whether completions are found by polling the device instead of by interrupts. That
+    /// applies to reads and writes of direct files on a device with poll queues.
     pub fn iopoll(self, iopoll: bool) -> Options {
         Options { iopoll, ..self }
     }
@@ -166,7 +167,7 @@ impl FileOptions {
         }
     }
 
-    /// Sets whether the file is created, and an existing name is an error (W7).
+    /// Sets whether the file is created, with an error if the name exists (W7).
     pub const fn create_new(self, create_new: bool) -> FileOptions {
         FileOptions { create_new, ..self }
     }
@@ -176,12 +177,12 @@ impl FileOptions {
         FileOptions { create, ..self }
     }
 
-    /// Sets whether the file is truncated on open, which overwrites it (W7).
+    /// Sets whether the file is truncated when it is opened, which destroys its contents (W7).
     pub const fn truncate(self, truncate: bool) -> FileOptions {
         FileOptions { truncate, ..self }
     }
 
-    /// Sets the permissions of a new file (`open(2)`), minus the umask; 0o666 by default.
+    /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default.
     pub const fn mode(self, mode: Option<u32>) -> FileOptions {
         FileOptions { mode, ..self }
     }
@@ -192,21 +193,23 @@ impl FileOptions {
     }
 
     /// Sets whether transfers bypass the page cache (`O_DIRECT`, `open(2)`), if the file system
-    /// can.
+    /// supports that.
     pub const fn direct(self, direct: bool) -> FileOptions {
         FileOptions { direct, ..self }
     }
 
     /// Sets whether durable writes also make all of the file's metadata durable: `RWF_SYNC` instead
-    /// of `RWF_DSYNC` (`pwritev2(2)`), which is `O_SYNC` for one write.
+    /// of `RWF_DSYNC` (`pwritev2(2)`), like `O_SYNC` for a single write.
     pub const fn sync_metadata(self, sync_metadata: bool) -> FileOptions {
         FileOptions { sync_metadata, ..self }
     }
 
-    /// Sets whether power loss leaves each write complete or not done: `RWF_ATOMIC` (`pwritev2(2)`,
-    /// Linux 6.11, for files 6.13), whose length is a power of two that divides its offset. Without
-    /// support of file system and device the write fails, because no slower way gives the same;
-    /// [`device::atomic_writes`](crate::device::atomic_writes) tells the lengths, or the reason.
+    /// Sets whether each write is atomic: after a power loss, it is either complete or absent
+    /// (`RWF_ATOMIC`, `pwritev2(2)`, Linux 6.11, for files 6.13). Its length must be a power of two
+    /// that divides its offset. If the file system or device does not support that, the write
+    /// fails, because no slower method has the same effect.
+    /// [`device::atomic_writes`](crate::device::atomic_writes) returns the possible lengths, or the
+    /// reason why there are none.
     pub const fn atomic(self, atomic: bool) -> FileOptions {
         FileOptions { atomic, ..self }
     }
@@ -222,9 +225,9 @@ impl FileOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fallback {
-    /// The requested setting: `io_uring`, `registered buffers`, `O_DIRECT`.
+    /// The requested setting, such as `io_uring`, `registered buffers` or `O_DIRECT`.
     pub wanted: &'static str,
-    /// The setting in effect: `threads`, `unregistered buffers`, `page cache`.
+    /// The setting in effect, such as `threads`, `unregistered buffers` or `page cache`.
     pub got: &'static str,
     /// The call that failed, and the kernel's error.
     pub because: String,
@@ -241,14 +244,14 @@ impl Fallback {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Effective {
-    /// How operations reach the kernel.
+    /// The method by which operations reach the kernel.
     pub ioengine: Ioengine,
-    /// The maximum number of operations in flight at once.
+    /// The maximum number of operations in flight.
     pub iodepth: u32,
-    /// The maximum number of operations that were queued and not yet reaped.
+    /// The highest number of operations that were in flight at once.
     pub iodepth_reached: u32,
-    /// The ring's set-up flags accepted by the kernel, named as in `io_uring_setup(2)` without the
-    /// prefix `IORING_SETUP_`.
+    /// The ring's set-up flags that the kernel accepted, named as in `io_uring_setup(2)` without
+    /// the prefix `IORING_SETUP_`.
     pub ring_flags: Vec<&'static str>,
     /// Whether the pool is registered with the ring.
     pub registered_buffers: bool,
@@ -256,16 +259,16 @@ pub struct Effective {
     pub registered_files: bool,
     /// Whether a kernel thread polls the ring for submissions.
     pub sqpoll: bool,
-    /// Whether any file's transfers complete by polling the device.
+    /// Whether transfers of any file complete by polling the device.
     pub iopoll: bool,
-    /// Whether the pool lies in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
+    /// Whether the pool is in reserved huge pages (`MAP_HUGETLB`, `mmap(2)`).
     pub huge_pages: bool,
-    /// Each fallback, in order.
+    /// All fallbacks, in order.
     pub fallbacks: Vec<Fallback>,
 }
 
 impl Effective {
-    /// Records a fallback, once.
+    /// Records a fallback, unless it is already recorded.
     pub(crate) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
         let fallback = Fallback { wanted, got, because };
         if !self.fallbacks.contains(&fallback) {

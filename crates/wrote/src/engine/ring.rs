@@ -1,4 +1,4 @@
-//! One io_uring: set-up, registrations, and requests as its entries.
+//! A single io_uring: its set-up, its registrations, and requests as its entries.
 //!
 //! Set-up flags, registered files and registered buffers are each used if the kernel supports them.
 
@@ -16,13 +16,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// The longest registered buffer (`io_uring_register(2)`): 1 GiB.
+/// The maximum length of a registered buffer: 1 GiB (`io_uring_register(2)`).
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
 /// The `user_data` of an entry that only ends a wait. A token has 32 bits.
 const INTERRUPT: u64 = u64::MAX;
 
-/// The most consecutive refusals (EAGAIN: no memory for a request; EBUSY) before the error counts.
-/// After [`REFUSALS_AT_ONCE`] of them each call sleeps first, so they last for seconds.
+/// The maximum number of consecutive refusals (EAGAIN: no memory for a request; EBUSY), after which
+/// the error is returned. After [`REFUSALS_AT_ONCE`] refusals, each call sleeps first, so the
+/// attempts last for seconds.
 const REFUSALS_MAX: u32 = 10_000;
 const REFUSALS_AT_ONCE: u32 = 100;
 const REFUSED_FOR: Duration = Duration::from_millis(1);
@@ -30,8 +31,8 @@ const REFUSED_FOR: Duration = Duration::from_millis(1);
 /// A set-up flag: its name in `io_uring_setup(2)`, and its builder method.
 type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
-/// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
-/// and TASKRUN_FLAG with 5.19, SUBMIT_ALL with 5.18.
+/// The flags need these kernels: NO_SQARRAY Linux 6.6, DEFER_TASKRUN 6.1, SINGLE_ISSUER 6.0,
+/// COOP_TASKRUN and TASKRUN_FLAG 5.19, SUBMIT_ALL 5.18.
 const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| b.setup_no_sqarray());
 const DEFER: Flag = ("DEFER_TASKRUN", |b| b.setup_defer_taskrun());
 const SINGLE: Flag = ("SINGLE_ISSUER", |b| b.setup_single_issuer());
@@ -39,8 +40,8 @@ const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
 const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
 const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
 
-/// Sets of flags, from the newest kernel's to the oldest's; the first that the kernel accepts is
-/// used.
+/// Sets of flags, from the newest kernel's to the oldest's. The first set that the kernel accepts
+/// is used.
 const FLAGS: &[&[Flag]] = &[
     &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
     &[SINGLE, DEFER, TASKRUN, ALL],
@@ -50,17 +51,17 @@ const FLAGS: &[&[Flag]] = &[
     &[],
 ];
 
-/// Sets for a ring polled by a kernel thread, which has no task work to defer.
+/// The sets for a ring that a kernel thread polls, which has no task work to defer.
 const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &[ALL], &[]];
 
-/// Sets for a ring called by several threads. Its completions must not wait until the submitting
-/// thread enters the kernel again, which may never happen.
+/// The sets for a ring that several threads call. Its completions must not wait until the
+/// submitting thread enters the kernel again, because that may never happen.
 const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
 
-/// How a ring is served.
+/// How the kernel serves a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
-    /// The kernel thread that polls for its operations.
+    /// The kernel thread that polls the ring for operations, if there is one.
     pub sqpoll: Option<&'a Sqpoll>,
     /// Whether completions are found by polling the device.
     pub iopoll: bool,
@@ -69,19 +70,19 @@ pub(super) struct Service<'a> {
 
 pub(super) struct Ring {
     ring: IoUring,
-    /// Lets other rings attach to this one while it lives.
+    /// Lets other rings attach to this one while it exists.
     _member: Option<Member>,
     sqpoll: bool,
     registered: Registered,
     in_flight: usize,
-    /// Entries that only end a wait, and are not collected yet.
+    /// The number of entries that only end a wait and have not been collected yet.
     interrupts: usize,
     patience: Patience,
 }
 
 impl Ring {
-    /// Sets up a ring and returns its flags; otherwise the call that failed, and the kernel's
-    /// error.
+    /// Sets up a ring, and returns it with its flags. If that fails, returns the failed call and
+    /// the kernel's error.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
@@ -101,7 +102,7 @@ impl Ring {
         Ok((ring, flags))
     }
 
-    /// Registers the buffers and files that the options request, and records each fallback.
+    /// Registers the buffers and files if the options request that, and records each fallback.
     pub(super) fn register(&mut self, options: &Options, pool: &Pool, effective: &mut Effective) {
         self.allow_workers(effective.iodepth);
         if options.registered_files {
@@ -112,14 +113,13 @@ impl Ring {
         }
     }
 
-    /// Lets kernel workers run as many operations as are in flight
-    /// (`IORING_REGISTER_IOWQ_MAX_WORKERS`, Linux 5.15). The kernel's own limit for operations that
-    /// block, like flushes, is four per processor: with two processors, of 64 flushes eight shared
-    /// a commit of the journal.
+    /// Allows one kernel worker for each operation in flight (`IORING_REGISTER_IOWQ_MAX_WORKERS`,
+    /// Linux 5.15). By default, the kernel runs only four operations that block, like flushes, per
+    /// processor. With two processors, only eight of 64 flushes shared a commit of the journal.
     fn allow_workers(&self, iodepth: u32) {
         let submitter = self.ring.submitter();
         let mut allowed = [0, 0];
-        // An older kernel keeps its limit.
+        // An older kernel keeps its own limit.
         if submitter.register_iowq_max_workers(&mut allowed).is_ok() && allowed[0] < iodepth {
             let _ = submitter.register_iowq_max_workers(&mut [iodepth, 0]);
         }
@@ -168,7 +168,7 @@ impl Ring {
             return effective.fell_back("registered files", "some unregistered files", because);
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
-            // From here on files are used by descriptor; the table's entries do no harm.
+            // From now on, files are used by descriptor; entries left in the table do no harm.
             self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
         }
     }
@@ -176,18 +176,18 @@ impl Ring {
     /// Unregisters file `slot`, which is about to be closed.
     pub(super) fn closing(&mut self, slot: u32) {
         if self.registered.files && slot < Options::REGISTERED_FILES_MAX {
-            // The ring's table holds the file open. Without this, or if it fails, the file's blocks
-            // are freed only with the ring.
+            // The ring's table holds the file open. If it is not unregistered, the file's blocks
+            // are not freed until the ring is closed.
             let _ = self.ring.submitter().register_files_update(slot, &[-1]);
         }
     }
 
-    /// Returns the number of requests pushed and not yet collected.
+    /// Returns the number of requests that have been pushed and not collected yet.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Writes requests into the submission queue; `file` returns the open file of a slot.
+    /// Writes requests into the submission queue. `file` returns the open file of a slot.
     #[inline]
     pub(super) fn push<'a>(
         &mut self,
@@ -219,21 +219,21 @@ impl Ring {
         submit(&mut self.ring, &mut self.patience)
     }
 
-    /// Submits the queue, waits until `min` more are done or the kernel interrupts the wait, and
-    /// collects all that are done.
+    /// Submits the queue, waits until `min` more requests are done or the kernel interrupts the
+    /// wait, and collects all that are done.
     ///
-    /// On a polled ring every call polls the device once, even with a `min` of 0.
+    /// On a polled ring, every call polls the device once, even if `min` is 0.
     pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         self.patience.judge(self.ring.submit_and_wait(min))?;
         self.collect(done);
         Ok(())
     }
 
-    /// Submits the queue, waits until one more is done, `time` is over or the kernel interrupts the
-    /// wait, and collects all that are done.
+    /// Submits the queue, waits until one more request is done, `time` has passed or the kernel
+    /// interrupts the wait, and collects all that are done.
     pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if !self.ring.params().is_feature_ext_arg() {
-            // Before Linux 5.11.
+            // The kernel is older than Linux 5.11.
             let before = done.len();
             self.enter(0, done)?;
             if done.len() == before {
@@ -252,17 +252,18 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns a wait that submits the queue, without needing `&mut` to the ring.
+    /// Returns a wait that submits the queue and does not need `&mut` access to the ring.
     pub(super) fn prepare_wait(&mut self) -> io::Result<Wait> {
         if self.sqpoll {
-            // Only a call through the ring's own type knows whether the kernel's thread sleeps.
+            // Only a call through the ring's own type can tell whether the kernel's thread is
+            // asleep.
             self.submit()?;
         }
         let to_submit = if self.sqpoll { 0 } else { self.ring.submission().len() as u32 };
         Ok(Wait::Ring { ring: self.ring.as_raw_fd(), to_submit })
     }
 
-    /// Ends a wait on another thread with an entry that does nothing.
+    /// Ends another thread's wait, by means of an entry that does nothing.
     pub(super) fn interrupt(&mut self) -> io::Result<()> {
         let entry = opcode::Nop::new().build().user_data(INTERRUPT);
         // SAFETY: the entry refers to no memory.
@@ -273,14 +274,14 @@ impl Ring {
         self.submit()
     }
 
-    /// Returns whether a call would make progress: entries to submit, or completions that arrive
-    /// only inside a call (DEFER_TASKRUN; reported by TASKRUN_FLAG).
+    /// Returns whether a call would make progress: there are entries to submit, or completions that
+    /// arrive only during a call (DEFER_TASKRUN, as reported by TASKRUN_FLAG).
     pub(super) fn wants_call(&mut self) -> bool {
         let queue = self.ring.submission();
         !queue.is_empty() || queue.taskrun()
     }
 
-    /// Collects completed operations, without a call.
+    /// Collects completed operations, without a system call.
     #[inline]
     pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
         if self.interrupts > 0 {
@@ -295,7 +296,7 @@ impl Ring {
         self.in_flight -= done.len() - before;
     }
 
-    /// The same if some entries only ended a wait.
+    /// Like [`Ring::collect`], but skips entries that only ended a wait.
     #[cold]
     fn collect_among_interrupts(&mut self, done: &mut Vec<Reply>) {
         for entry in self.ring.completion() {
@@ -317,13 +318,13 @@ fn submit(ring: &mut IoUring, patience: &mut Patience) -> io::Result<()> {
     patience.judge(ring.submit())
 }
 
-/// Empties a full submission queue. It is as long as the engine's depth, so it can only be full of
-/// entries that were not submitted yet, or not yet taken by the kernel's thread.
+/// Empties a full submission queue. The queue is as long as the engine's depth, so it is full only
+/// of entries that have not been submitted, or that the kernel's thread has not taken yet.
 #[cold]
 fn empty(ring: &mut IoUring, patience: &mut Patience, sqpoll: bool) {
     submit(ring, patience).expect("io_uring_enter takes what io_uring_setup allowed");
     if sqpoll {
-        // An error is EINTR; the caller repeats the push.
+        // An error is EINTR, after which the caller repeats the push.
         let _ = ring.submitter().squeue_wait();
     }
 }
@@ -335,8 +336,8 @@ struct Registered {
     buffers: bool,
 }
 
-/// Writes the entry of a request, unless the queue is full. `fixed` refers to its buffer by the
-/// pool's registration.
+/// Writes the entry of a request, and returns whether the queue had room for it. `fixed` says
+/// whether the entry refers to the registered pool.
 #[inline(always)]
 fn write_entry(
     queue: &mut SubmissionQueue,
@@ -349,7 +350,7 @@ fn write_entry(
     let bytes = len as u32;
     // The kernel refuses atomic writes from registered buffers (`generic_atomic_write_valid`).
     let fixed = fixed && rw_flags & libc::RWF_ATOMIC == 0;
-    // Each kind writes its entry itself, because a shared one would be moved.
+    // Each kind of operation writes its own entry, because a shared one would have to be moved.
     let mut write = |entry: squeue::Entry| {
         let entry = entry.flags(flags).user_data(token.into());
         // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
@@ -400,7 +401,7 @@ fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     Ok((ring, flags, Some(member)))
 }
 
-/// Creates the ring with the newest flags that the kernel accepts, and returns their names.
+/// Creates the ring with the newest flags that the kernel accepts, and returns it with their names.
 fn first_taken(
     iodepth: u32,
     sets: &[&[Flag]],
@@ -424,7 +425,8 @@ fn first_taken(
                 names.extend(iopoll.then_some("IOPOLL"));
                 return Ok((ring, names));
             }
-            // The kernel does not know a flag. For any other error, other flags don't help.
+            // The kernel does not know one of the flags. After any other error, other flags would
+            // not help.
             Err(error) if errno_of(&error) == libc::EINVAL => refused = Some(error),
             Err(error) => return Err(error),
         }
@@ -432,7 +434,7 @@ fn first_taken(
     Err(refused.expect("there is a set of flags"))
 }
 
-/// Checks for the operations of Linux 5.6, which older kernels with io_uring lack
+/// Checks that the kernel has the operations of Linux 5.6, which older kernels with io_uring lack
 /// (`io_uring_enter(2)`).
 fn check_operations(ring: &IoUring) -> Result<(), String> {
     let mut probe = Probe::new();
@@ -457,7 +459,7 @@ struct Patience {
 }
 
 impl Patience {
-    /// Returns the error of a call, unless it is to be repeated: after a signal, and after a
+    /// Returns the error of a call, unless the call is to be repeated: after a signal or a
     /// temporary refusal. A kernel that refuses forever must not block the caller forever.
     fn judge(&mut self, called: io::Result<usize>) -> io::Result<()> {
         let Err(error) = called else {
@@ -478,8 +480,8 @@ impl Patience {
     }
 }
 
-/// Waits until an operation of the ring is complete, `time` is over or a signal arrives. Returns
-/// whether one is complete.
+/// Waits until an operation of the ring is complete, `time` has passed or a signal arrives. Returns
+/// whether an operation is complete.
 fn has_completion_within(ring: &IoUring, time: Duration) -> io::Result<bool> {
     // SAFETY: the ring keeps its descriptor open.
     let descriptor = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
@@ -493,10 +495,11 @@ fn has_completion_within(ring: &IoUring, time: Duration) -> io::Result<bool> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Unregistering waits for operations in flight, which may never end.
+        // Unregistering waits for operations in flight, which may never complete.
         if self.registered.files && self.in_flight() == 0 {
-            // Releases the registered files before this returns. Linux 6.1 leaves slots that were
-            // emptied one by one, and a closed ring, to a worker that may be a second late.
+            // This releases the registered files before the drop returns. On Linux 6.1, slots that
+            // were emptied one by one, and a closed ring, are left to a worker that may be a second
+            // late.
             let _ = self.ring.submitter().unregister_files();
         }
     }
@@ -522,7 +525,7 @@ mod tests {
         for errno in [libc::EAGAIN, libc::EBUSY] {
             let mut patience = Patience { refusals: REFUSALS_MAX - 1 };
             assert!(patience.judge(refused(errno)).is_ok());
-            // Any number of signals is not a refusal.
+            // Signals are not refusals, however many there are.
             assert!(patience.judge(refused(libc::EINTR)).is_ok());
             assert_eq!(errno_of(&patience.judge(refused(errno)).unwrap_err()), errno);
             assert!(patience.judge(Ok(0)).is_ok());

@@ -23,8 +23,8 @@ pub(super) struct State {
     /// An empty buffer with room, which swaps with `buffer`.
     pub spare: Vec<u8>,
     /// The lines that did not fit on the full disk, and the number of lines up to their end. They
-    /// are written before the buffer, which accepts no lines that it has no room for until then. So
-    /// memory is bounded by two buffers (W8).
+    /// are written before the buffer, whose lines stay in it until then. So a failed attempt frees
+    /// no room in the buffer, and memory is bounded by two buffers (W8).
     pub again: Option<(Vec<u8>, u64)>,
     pub appended: u64,
     /// The number of lines that the kernel has, in the file at the path.
