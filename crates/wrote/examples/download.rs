@@ -1,4 +1,5 @@
-//! Copies a source to a file that resumes after any interruption, and gets its name once complete.
+//! Copies a source to a file. After any interruption, the copy resumes; the file gets its name once
+//! it is complete.
 //!
 //! `cargo run --release -p wrote --example download -- SOURCE TARGET`
 
@@ -12,13 +13,14 @@ fn download(source: &mut (impl Read + Seek), target: &Path) -> Result<u64, Box<d
     let mut part = target.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
-    // A partial file is valid up to its length, even after a kill, so the download resumes there.
+    // A partial file is valid up to its length, even after a kill, so the download resumes at that
+    // length.
     let mut writer = Writer::options().append(true).open(&part)?;
     let begun = std::fs::metadata(&part)?.len();
     source.seek(SeekFrom::Start(begun))?;
     let bytes = writer.read_from(source)?;
     writer.finish()?;
-    // The content is on the device before it gets the name.
+    // The content is on the device before the file gets its name.
     wrote::rename(&part, target)?;
     Ok(bytes)
 }

@@ -1,8 +1,8 @@
 //! Tests a program's file code on a disk that loses power at each operation in turn.
 //!
-//! The program keeps one value in a file. Its first version overwrites the value in place; the
-//! second alternates between two slots. Both flush before they acknowledge, and both pass every
-//! test on a working disk.
+//! The program keeps a value in a file. Its first version overwrites the value in place; the second
+//! alternates between two slots. Both flush before they acknowledge, and both pass every test on a
+//! working disk.
 //!
 //! `cargo run -p wrote --example faults`
 
@@ -14,11 +14,11 @@ const SLOT_BYTES: usize = 4096;
 const SAVES: u64 = 4;
 const SEEDS: u64 = 50;
 
-/// The number of slots that are written alternately.
+/// The number of slots that are written in turn.
 #[derive(Clone, Copy)]
 struct Slots(u64);
 
-/// Saves the value `number`, durably.
+/// Saves the value `number` durably.
 fn save(disk: &Disk, file: &DirectFile, slots: Slots, number: u64) -> Result<(), Error> {
     let mut buffer = disk.lease()?;
     buffer.fill(number as u8);
@@ -31,7 +31,8 @@ fn load(file: &DirectFile, slots: Slots) -> Result<Option<u64>, Error> {
     let mut newest = None;
     for slot in 0..slots.0 {
         let bytes = file.read(slot * SLOT_BYTES as u64, SLOT_BYTES)?.to_vec();
-        // A slot that repeats one number is intact. For arbitrary values a checksum would show it.
+        // A slot in which a single number is repeated is intact. For arbitrary values, a checksum
+        // would show that.
         if bytes.len() == SLOT_BYTES && bytes.iter().all(|&byte| byte == bytes[0]) {
             newest = newest.max(Some(u64::from(bytes[0])));
         }
@@ -61,7 +62,8 @@ fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>,
     Ok(None)
 }
 
-/// Counts power losses that left neither the acknowledged value nor the next one.
+/// Returns the number of power losses, and of those that left neither the acknowledged value nor
+/// the next one.
 fn count_lost(slots: Slots) -> Result<(u64, u64), Error> {
     let (mut moments, mut lost) = (0, 0);
     for seed in 0..SEEDS {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wrote::{Error, Log};
 
-/// Records between two checkpoints.
+/// The number of records between two checkpoints.
 const CHECKPOINT_EACH: u64 = 1000;
 
 struct Store {
@@ -20,7 +20,7 @@ impl Store {
     fn open(folder: &Path) -> Result<Store, Box<dyn std::error::Error>> {
         std::fs::create_dir_all(folder)?;
         let checkpoint = folder.join("checkpoint.json");
-        // The sequence after the last record included, and the values.
+        // The checkpoint contains the sequence after its last record, and the values.
         let (next, mut values): (u64, BTreeMap<String, String>) = match wrote::read(&checkpoint) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.errno() == libc::ENOENT => Default::default(),
@@ -38,7 +38,7 @@ impl Store {
         Ok(Store { values, log, checkpoint })
     }
 
-    /// Durable when this returns.
+    /// Sets a value; the change is durable when this returns.
     fn set(&mut self, key: &str, value: &str) -> Result<(), Box<dyn std::error::Error>> {
         let ticket = self.log.append(&serde_json::to_vec(&(key, value))?)?;
         let sequence = ticket.sequence();

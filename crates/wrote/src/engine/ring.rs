@@ -115,7 +115,7 @@ impl Ring {
 
     /// Allows one kernel worker for each operation in flight (`IORING_REGISTER_IOWQ_MAX_WORKERS`,
     /// Linux 5.15). By default, the kernel runs only four operations that block, like flushes, per
-    /// processor. With two processors, only eight of 64 flushes shared a commit of the journal.
+    /// processor. With two processors, eight of 64 flushes shared each commit of the journal.
     fn allow_workers(&self, iodepth: u32) {
         let submitter = self.ring.submitter();
         let mut allowed = [0, 0];

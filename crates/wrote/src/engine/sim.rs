@@ -1,13 +1,14 @@
-//! A simulated disk that truncates transfers, fails and reorders on demand, and loses power.
+//! A simulated disk that truncates transfers, fails and reorders on request, and loses power.
 //!
-//! Files are in memory in two layers: stable bytes, and bytes written since the last flush. A power
-//! loss keeps or loses each unflushed 512-byte sector independently, like a drive's volatile cache:
-//! that reorders writes, and tears those longer than a sector. A failed flush through the page
-//! cache loses sectors too, and a later successful flush does not restore them: Linux has marked
-//! their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync Failures?,
-//! 2020). Names are separate from files, as in a real file system: a file's name is stable once its
-//! folder, not the file, was synced. A power loss keeps a prefix of the later name changes, as a
-//! journal does. All randomness comes from the seed, so a failed run can be repeated.
+//! Files are in memory, in two layers: stable bytes, and bytes written since the last flush. A
+//! power loss keeps or loses each unflushed 512-byte sector independently, like a drive's volatile
+//! cache: that reorders writes, and tears writes longer than a sector. A failed flush through the
+//! page cache loses sectors, too, and a later successful flush does not restore them, because Linux
+//! has marked their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync
+//! Failures?, 2020). Names are separate from files, as in a real file system: a file's name is
+//! stable once its folder, not the file, has been synced. A power loss keeps a prefix of the name
+//! changes since then, as a journal does. All randomness comes from the seed, so a failed run can
+//! be repeated.
 
 mod file;
 mod names;
@@ -28,71 +29,74 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time that passes between two readings of the clock: a few readings make records late.
+/// The time that passes between two readings of the clock. It is so long that a few readings make
+/// records late.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The fault of one operation.
+/// The fault of a single operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// A transfer moves at most this many bytes; other operations are not affected. A read before
-    /// the end of the file moves at least one, because 0 bytes mean the end (`read(2)`).
+    /// the end of the file moves at least one, because 0 bytes would mean the end (`read(2)`).
     Short(u64),
     /// The operation fails with this error number and changes nothing.
     Once(i32),
     /// This and every later operation fail with this error number.
     Forever(i32),
-    /// The power fails before the operation: this and every later one fail with `EIO`, and each
-    /// unflushed sector is kept or lost at random.
+    /// The power fails before the operation: this and every later operation fail with `EIO`, and
+    /// each unflushed sector is kept or lost at random.
     PowerLoss,
     /// A flush reports success without making anything stable, like a drive that ignores it; other
     /// operations are not affected.
     Lie,
-    /// A read finds one flipped bit, which stays on the disk; other operations are not affected.
+    /// A read returns data with one flipped bit, which also stays flipped on the disk; other
+    /// operations are not affected.
     Rot,
-    /// A read finds bytes from elsewhere in the file; other operations are not affected.
+    /// A read returns bytes from elsewhere in the file; other operations are not affected.
     Misdirected,
 }
 
-/// A handle to a simulated disk; clones share the disk, which outlives all its engines.
+/// A handle of a simulated disk. Clones share the disk, which outlives all its engines.
 #[derive(Clone)]
 pub struct Sim(Arc<Mutex<SimDisk>>);
 
 impl Sim {
-    /// Creates an empty disk. The same seed, faults and operations give the same results.
+    /// Creates an empty disk. The same seed, faults and operations always give the same results.
     pub fn new(seed: u64) -> Sim {
         let (chance, capacity_bytes) = (Chance(seed), u64::MAX);
         Sim(Arc::new(Mutex::new(SimDisk { chance, capacity_bytes, ..SimDisk::default() })))
     }
 
-    /// Sets the fault of operation `operation`; the first is 0, and each try counts.
+    /// Sets the fault of operation number `operation`. The first is 0, and every attempt counts.
     pub fn fault(&self, operation: u64, fault: Fault) {
         self.locked().faults.insert(operation, fault);
     }
 
-    /// Limits the sum of the files' lengths. An operation beyond it fails with `ENOSPC`, after
-    /// moving what still fits.
+    /// Limits the sum of the files' lengths. An operation that would exceed it moves what still
+    /// fits, and fails with `ENOSPC`.
     pub fn set_capacity(&self, bytes: u64) {
         self.locked().capacity_bytes = bytes;
     }
 
-    /// Returns `EINVAL` for `O_DIRECT` when a file is opened.
+    /// Makes every later open with `O_DIRECT` fail with `EINVAL`.
     pub fn refuse_direct_at_open(&self) {
         self.locked().refuse_direct_at_open = true;
     }
 
-    /// Accepts `O_DIRECT` when a file is opened, and returns `EINVAL` for its first transfer.
+    /// Accepts `O_DIRECT` when a file is opened, and makes its first direct transfer fail with
+    /// `EINVAL`.
     pub fn refuse_direct_at_transfer(&self) {
         self.locked().refuse_direct_at_transfer = true;
     }
 
-    /// Returns the number of operations so far, counting each try.
+    /// Returns the number of operations so far; every attempt counts.
     pub fn operations(&self) -> u64 {
         self.locked().operations
     }
 
-    /// Makes everything stable: names, and even bytes lost by a failed flush. Does not count as an
-    /// operation: it prepares the start of a test.
+    /// Makes everything stable: names, and even bytes that a failed flush lost. It is not counted
+    /// as an operation, because it sets up a test.
     pub fn sync(&self) {
         let mut disk = self.locked();
         for file in &mut disk.files {
@@ -102,8 +106,8 @@ impl Sim {
         disk.names.sync();
     }
 
-    /// Cuts the power, if still on, and turns it on again: only stable bytes and names are left,
-    /// and no faults. Engines lose their open files.
+    /// Cuts the power, if it is still on, and turns it on again. Only stable bytes and names are
+    /// left, and no faults. Engines lose their open files.
     pub fn restart(&self) {
         let mut disk = self.locked();
         disk.lose_power();
@@ -118,20 +122,20 @@ impl Sim {
         disk.names.restart();
     }
 
-    /// Returns a file's content on the running system.
+    /// Returns a file's content as the running system sees it.
     pub fn contents(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
         let disk = self.locked();
         disk.names.file(path).map(|file| disk.files[file].cached.clone())
     }
 
-    /// Returns the names on the running system, sorted.
+    /// Returns the names as the running system sees them, sorted.
     pub fn names(&self) -> Vec<PathBuf> {
         self.locked().names.all()
     }
 
-    /// Cuts the power, if still on, and returns the file's content afterwards. `None` if the file's
-    /// name was never synced and was lost.
+    /// Cuts the power, if it is still on, and returns the file's content after that. `None` if the
+    /// file's name was never synced and has been lost.
     pub fn after_power_loss(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
         let mut disk = self.locked();
@@ -148,13 +152,13 @@ impl Sim {
     }
 
     fn locked(&self) -> MutexGuard<'_, SimDisk> {
-        // A test that failed while holding the disk has reported that already.
+        // A test that failed while it held the lock has already reported that.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stream of numbers from a seed: splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
-/// number generators, OOPSLA 2014), which is good enough for a disk.
+/// A sequence of pseudorandom numbers from a seed: splitmix64 (Steele, Lea, Flood: Fast splittable
+/// pseudorandom number generators, OOPSLA 2014), which is good enough for a disk.
 #[derive(Default)]
 struct Chance(u64);
 
@@ -172,7 +176,7 @@ impl Chance {
     }
 }
 
-/// Permission for an operation, with a fault that it does not report.
+/// The permission to perform an operation, with a fault that the operation does not report.
 struct Permit {
     bytes_max: u64,
     hidden: Option<Fault>,
@@ -181,7 +185,7 @@ struct Permit {
 #[derive(Default)]
 struct SimDisk {
     chance: Chance,
-    /// Files by number. A file without a name stays, because an engine may have it open.
+    /// The files by number. A file without a name is kept, because an engine may have it open.
     files: Vec<SimFile>,
     names: Names,
     faults: HashMap<u64, Fault>,
@@ -191,12 +195,12 @@ struct SimDisk {
     refuse_direct_at_open: bool,
     refuse_direct_at_transfer: bool,
     off: bool,
-    /// Counts how often the disk was turned on.
+    /// The number of times that the disk has been turned on.
     boot: u64,
-    /// Counts its engines, and has their open files by engine and slot.
+    /// The number of the disk's engines, and their open files by engine and slot.
     engines: u64,
     slots: HashMap<(u64, u32), SimSlot>,
-    /// The time of the first reading of the clock, and the number of readings since.
+    /// The time of the first reading of the clock, and the number of readings so far.
     began_at: Option<Instant>,
     looks: u32,
 }
@@ -210,7 +214,7 @@ impl SimDisk {
         names.lose_power(chance);
         for file in files {
             file.harden_some(chance);
-            // A truncation may be lost too.
+            // A truncation may be lost, too.
             if file.stable.len() > file.cached.len() && chance.below(2) == 0 {
                 file.stable.truncate(file.cached.len());
             }
@@ -253,17 +257,17 @@ impl SimDisk {
         }
     }
 
-    /// Returns the same for an engine that may belong to an earlier boot.
+    /// Like [`SimDisk::admit`], for an engine that may belong to an earlier boot.
     fn admit_of(&mut self, boot: u64) -> Result<Permit, Errno> {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
 
-    /// Returns whether a flush that fails so may lose what it was to flush.
+    /// Returns whether a flush that fails with this error may lose the unflushed bytes.
     fn loses(&self, errno: Errno) -> bool {
         !self.off && !matches!(errno, Errno::INTR | Errno::AGAIN)
     }
 
-    /// Returns by how many bytes files may still grow.
+    /// Returns the number of bytes by which files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
         let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();
@@ -326,13 +330,13 @@ impl SimDisk {
                 Ok(0)
             }
             OpKind::Fallocate if growth(request.offset + request.len) > room => {
-                // The rest is allocated and extends the file, as on ext4.
+                // The part that fits is allocated and extends the file, as on ext4.
                 let end = (file.cached.len() as u64 + room) as usize;
                 file.cached.resize(end, 0);
                 Err(Errno::NOSPC)
             }
             OpKind::Reserve => {
-                // Reservations take no room here.
+                // On this disk, reservations use no space.
                 let has_room = growth(request.offset + request.len) <= room;
                 has_room.then_some(0).ok_or(Errno::NOSPC)
             }
@@ -355,8 +359,8 @@ struct SimSlot {
 #[derive(Clone)]
 struct View {
     sim: Sim,
-    /// The boot to which the engine belongs. An engine of an earlier boot ended with that boot's
-    /// system.
+    /// The boot to which the engine belongs. The system of an earlier boot has ended, and its
+    /// engines with it.
     boot: u64,
     engine: u64,
 }
@@ -383,7 +387,8 @@ impl SimQueue {
 }
 
 impl Queue for SimQueue {
-    /// The time of a simulated disk passes with each reading, so that a seed repeats a run.
+    /// Time on a simulated disk passes only with each reading of the clock, so that a seed repeats
+    /// a run.
     fn now(&mut self) -> Instant {
         let mut disk = self.view.sim.locked();
         disk.looks += 1;
@@ -400,8 +405,8 @@ impl Queue for SimQueue {
         while self.pending.len() > until {
             self.carry_out_one(done);
         }
-        // A disk works even if no caller waits: one that only polls finds something done at some
-        // time.
+        // A disk makes progress even if no caller waits, so a caller that only polls eventually
+        // finds something done.
         if min == 0 && !self.pending.is_empty() && self.view.sim.locked().chance.below(2) == 0 {
             self.carry_out_one(done);
         }
@@ -416,7 +421,7 @@ impl SimFiles {
         self.0.sim.locked()
     }
 
-    /// Returns the number of an open file.
+    /// Returns the number of the file that is open in `slot`.
     fn file(&self, disk: &SimDisk, slot: u32) -> usize {
         disk.slots[&(self.0.engine, slot)].file
     }
@@ -463,7 +468,7 @@ impl Files for SimFiles {
         disk.files[closed.expect("the engine closes a file once").file].opened -= 1;
     }
 
-    /// There are no folders that could be renamed.
+    /// Does nothing, because a simulated disk has no folders that could be renamed.
     fn enter(&mut self, _folder: Folder) {}
 
     fn len_at(&self, slot: u32, path: &Path) -> io::Result<Option<u64>> {
@@ -520,7 +525,7 @@ impl Files for SimFiles {
             rw_flags: 0,
             slot,
             offset,
-            // Only read from.
+            // The operation only reads from this address.
             address: bytes.as_ptr().cast_mut(),
             len: bytes.len() as u64,
         };
@@ -551,7 +556,7 @@ impl Files for SimFiles {
         Ok(Located { path: path.to_owned(), found })
     }
 
-    /// Folders are not stored: a folder exists if it contains a name.
+    /// Only counts as an operation. Folders are not stored: a folder exists if it contains a name.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
         Ok(self.disk().admit_of(self.0.boot).map(drop)?)
     }

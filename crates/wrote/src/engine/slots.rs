@@ -1,4 +1,4 @@
-//! Operations between `queue` and their completion: each stays in its slot until it is complete.
+//! The operations from `queue` until their completion. Each stays in its slot for that time.
 
 use super::op::{Completion, Op, OpKind, Request};
 use super::open_file::OpenFile;
@@ -6,11 +6,12 @@ use crate::Error;
 use crate::buffer::{Buffer, Pool};
 use std::ops::Range;
 
-/// One slot per operation that may be in flight. The slot's number is the operation's token.
+/// The slots, one for each operation that may be in flight. A slot's number is the operation's
+/// token.
 pub(super) struct Slots {
     ops: Vec<PendingOp>,
     free: Vec<u32>,
-    /// Operations with a try that is not submitted yet, in order.
+    /// The operations with an attempt that has not been submitted yet, in order.
     queued: Vec<u32>,
 }
 
@@ -33,8 +34,8 @@ impl Slots {
         self.free.is_empty()
     }
 
-    /// Takes a free slot, and queues the try of the operation that the caller starts in it. Panics
-    /// if no slot is free.
+    /// Takes a free slot, and queues the first attempt of the operation that the caller begins in
+    /// it. Panics if no slot is free.
     #[inline]
     pub(super) fn take(&mut self) -> &mut PendingOp {
         let token = self.free.pop().expect("a slot is free");
@@ -42,12 +43,12 @@ impl Slots {
         &mut self.ops[token as usize]
     }
 
-    /// Queues the next try of an operation.
+    /// Queues the next attempt of an operation.
     pub(super) fn again(&mut self, token: u32) {
         self.queued.push(token);
     }
 
-    /// Returns the queued tries. They stay queued until [`Slots::handed_on`].
+    /// Returns the queued attempts. They stay queued until [`Slots::handed_on`].
     pub(super) fn requests<'a>(&'a self, files: &'a [Option<OpenFile>]) -> Requests<'a> {
         Requests { ops: &self.ops, queued: self.queued.iter(), files }
     }
@@ -56,7 +57,7 @@ impl Slots {
         !self.queued.is_empty()
     }
 
-    /// Marks all queued tries as submitted, and with `marks` as submitted by this thread.
+    /// Marks all queued attempts as submitted and, if `marks`, as submitted by this thread.
     pub(super) fn handed_on(&mut self, marks: bool) {
         if marks {
             let thread = ThreadMark::of_this();
@@ -81,26 +82,27 @@ impl Slots {
         self.ops.iter().filter(|op| op.is_pending())
     }
 
-    /// Returns the operation that was started last, which is not submitted yet.
+    /// Returns the most recently begun operation, which has not been submitted yet.
     pub(super) fn last(&self) -> &PendingOp {
         let token = self.queued.last().expect("an operation was begun");
         &self.ops[*token as usize]
     }
 
-    /// Returns whether that operation writes bytes that another one writes.
+    /// Returns whether the most recently begun operation writes bytes that another operation in
+    /// flight writes, too.
     pub(super) fn has_overlap(&self) -> bool {
         let last = self.last();
         self.iter().any(|other| !std::ptr::eq(other, last) && other.overlaps(last))
     }
 
-    /// Leaks every operation's buffer.
+    /// Leaks the buffers of all operations.
     pub(super) fn leak(&mut self) {
         std::mem::take(&mut self.ops).into_iter().for_each(std::mem::forget);
         self.free.clear();
     }
 }
 
-/// Tries to submit to a backend, in order, each read from its slot.
+/// The attempts to submit to a backend, in order, each read from its slot.
 pub(super) struct Requests<'a> {
     ops: &'a [PendingOp],
     queued: std::slice::Iter<'a, u32>,
@@ -121,7 +123,8 @@ impl<'a> Iterator for Requests<'a> {
     }
 }
 
-/// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
+/// The maximum number of bytes that the kernel moves in one call (`read(2)`, `write(2)`), just
+/// below 2 GiB.
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// The caller's operation in the engine's terms.
@@ -153,7 +156,7 @@ impl Work {
         Work { kind, slot, offset, len, buffer }
     }
 
-    /// Returns whether it must not be tried.
+    /// Returns whether the operation must be refused without an attempt.
     #[inline]
     pub(super) fn is_refused(&self, file: &OpenFile) -> bool {
         let is_poisoned = file.poison.is_some() && self.kind != OpKind::Read;
@@ -161,13 +164,14 @@ impl Work {
         is_poisoned || self.is_beyond() || is_misaligned()
     }
 
-    /// Returns whether it ends beyond the longest file: the kernel's offsets are signed.
+    /// Returns whether the operation ends beyond the maximum length of a file. The kernel's offsets
+    /// are signed.
     #[inline]
     fn is_beyond(&self) -> bool {
         self.offset.saturating_add(self.len) > i64::MAX as u64
     }
 
-    /// Completes the operation with the error of its refusal.
+    /// Completes the operation with the error for which it is refused.
     #[cold]
     pub(super) fn refuse(self, user_data: u64, file: &OpenFile) -> Completion {
         let (path, action, offset) = (file.path.clone(), self.kind.action(), self.offset);
@@ -183,7 +187,7 @@ impl Work {
     }
 }
 
-/// Identifies a live thread. A later one may get the mark of one that has ended.
+/// Identifies a live thread. After a thread has ended, a later one may get its mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadMark(usize);
 
@@ -195,23 +199,23 @@ impl ThreadMark {
     }
 }
 
-/// A slot's operation, with its current or next try.
+/// The operation of a slot, with its current or next attempt.
 pub(super) struct PendingOp {
-    /// The attempt to transfer the part that is not transferred yet.
+    /// The attempt to transfer what has not been transferred yet.
     pub request: Request,
     user_data: u64,
     /// The length of the whole operation.
     len: u64,
-    /// Bytes moved by all tries so far.
+    /// The number of bytes moved by all attempts so far.
     moved: u64,
     buffer: Option<Buffer>,
-    /// Tries that moved nothing.
+    /// The number of attempts that moved nothing.
     pub fruitless: u32,
-    /// The thread that submitted the try.
+    /// The thread that submitted the attempt.
     pub handed_on_by: ThreadMark,
-    /// Whether the file was direct when the try was made.
+    /// Whether the file was direct when the attempt was prepared.
     pub direct: bool,
-    /// Whether a reply of all bytes completes it without checking its file.
+    /// Whether a reply with all bytes completes the operation without checking its file.
     is_plain: bool,
     is_pending: bool,
 }
@@ -235,7 +239,7 @@ impl PendingOp {
         }
     }
 
-    /// Starts an operation in a free slot, with its first try.
+    /// Begins an operation in a free slot, with its first attempt.
     #[inline]
     pub(super) fn begin(&mut self, user_data: u64, work: Work, file: &OpenFile, pool: &Pool) {
         let Work { kind, slot, offset, len, buffer } = work;
@@ -256,12 +260,12 @@ impl PendingOp {
         self.prepare_try(len, file);
     }
 
-    /// Prepares another try after one that did not move everything.
+    /// Prepares another attempt after one that did not move everything.
     pub(super) fn prepare_again(&mut self, file: &OpenFile) {
         self.prepare_try(self.len - self.moved, file);
     }
 
-    /// Prepares a try of the `rest`, in the file's current mode.
+    /// Prepares an attempt at the `rest`, in the file's current mode.
     #[inline]
     fn prepare_try(&mut self, rest: u64, file: &OpenFile) {
         let request = &mut self.request;
@@ -274,7 +278,7 @@ impl PendingOp {
         self.is_plain = promises_nothing && is_proven && request.len == rest;
     }
 
-    /// Counts the bytes moved by a try, and returns whether they are all.
+    /// Adds the bytes that an attempt moved, and returns whether everything has been moved.
     pub(super) fn advance(&mut self, moved: u64) -> bool {
         self.moved += moved;
         self.request.offset += moved;
@@ -283,7 +287,7 @@ impl PendingOp {
         self.moved == self.len
     }
 
-    /// Returns the bytes moved by all tries so far.
+    /// Returns the number of bytes moved by all attempts so far.
     pub(super) fn moved(&self) -> u64 {
         self.moved
     }
@@ -292,28 +296,28 @@ impl PendingOp {
         self.is_pending
     }
 
-    /// Returns whether this result is all bytes of a transfer that promises nothing (W1), and
-    /// teaches nothing new about its file.
+    /// Returns whether `result` is all bytes of a transfer that makes no promise (W1) and reveals
+    /// nothing new about its file.
     #[inline]
     pub(super) fn is_plainly_whole(&self, result: i64) -> bool {
         self.is_plain && result == self.request.len as i64
     }
 
-    /// Returns the file range written by the whole operation.
+    /// Returns the range of the file that the whole operation writes.
     fn written(&self) -> Range<u64> {
         let start = self.request.offset - self.moved;
         if self.request.kind.writes() { start..start + self.len } else { start..start }
     }
 
-    /// Returns whether both write to a common byte.
+    /// Returns whether both operations write to a common byte.
     pub(super) fn overlaps(&self, other: &PendingOp) -> bool {
         let (ours, theirs) = (self.written(), other.written());
         self.request.slot == other.request.slot
             && ours.start.max(theirs.start) < ours.end.min(theirs.end)
     }
 
-    /// Ends the operation, whose slot is freed next: returns its number, bytes, and for a read its
-    /// buffer. A write's buffer returns to its pool.
+    /// Ends the operation, before the caller frees its slot. Returns its number, its length and,
+    /// for a read, its buffer. The buffer of a write returns to its pool.
     #[inline]
     pub(super) fn end(&mut self) -> (u64, usize, Option<Buffer>) {
         self.is_pending = false;

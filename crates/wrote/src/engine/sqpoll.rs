@@ -1,10 +1,10 @@
-//! A kernel thread that takes operations from rings, shared by the engines whose options share it.
-//! Apart from the ring, because options name it also where io_uring is not built in.
+//! A kernel thread that polls rings for operations. Engines share it if their options do. It is a
+//! separate file because options refer to it even if io_uring is not built in.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};
 
-/// A kernel thread that is requested; each clone means the same thread.
+/// A requested kernel thread. All clones refer to the same thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Sqpoll(Arc<KernelThread>);
 
@@ -12,7 +12,7 @@ pub(crate) struct Sqpoll(Arc<KernelThread>);
 struct KernelThread {
     idle_ms: u32,
     cpu: Option<u32>,
-    /// The rings that the thread serves; new rings attach to one of them.
+    /// The rings that the thread serves. New rings attach to one of them.
     rings: Mutex<Vec<Weak<OwnedFd>>>,
 }
 
@@ -33,13 +33,13 @@ mod attach {
     use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
     use std::sync::{Arc, PoisonError, Weak};
 
-    /// Keeps a ring open for others to attach to, as long as the ring lives.
+    /// Keeps a ring's descriptor open while the ring exists, so that others can attach to it.
     pub(in crate::engine) type Member = Arc<OwnedFd>;
 
     impl Sqpoll {
-        /// Creates a ring served by the thread. `set_up` receives a function that configures its
-        /// builder. The lock is held during this, so that one of two engines created concurrently
-        /// attaches to the other.
+        /// Creates a ring served by the thread. `set_up` receives a function that configures the
+        /// ring's builder. The lock is held during that, so that of two engines created
+        /// concurrently, one attaches to the other.
         pub(in crate::engine) fn ring<T>(
             &self,
             set_up: impl FnOnce(&dyn Fn(&mut Builder)) -> io::Result<(IoUring, T)>,

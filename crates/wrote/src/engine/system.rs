@@ -1,5 +1,5 @@
-//! The choice of the ground below engines. It is a separate file because an engine is opened from
-//! it, and the ground itself knows no engine.
+//! The choice of the system below engines. It is a separate file because it opens engines, and the
+//! system itself does not know them.
 
 use super::names::Folder;
 use super::{Callers, Engine, Options, Sim};
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::device;
 use std::path::Path;
 
-/// The ground below engines: the kernel, or a simulated disk.
+/// The system below engines: the kernel, or a simulated disk.
 #[derive(Clone)]
 pub(crate) enum System {
     Kernel,
@@ -16,8 +16,8 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// Holds the folder of a log open, after `make` has made it if it is missing. A simulated disk
-    /// has only names of folders, so nothing is made there.
+    /// Holds the folder of a log open. If it is missing, `make` creates it first. A simulated disk
+    /// only has names of folders, so nothing is created there.
     #[cfg(feature = "log")]
     pub(crate) fn hold(
         &self,
@@ -30,7 +30,7 @@ impl System {
         }
     }
 
-    /// Examines what lies below a folder, as far as it is known.
+    /// Examines the storage below a folder, as far as it is known.
     #[cfg(feature = "log")]
     pub(crate) fn examine(&self, folder: &Path) -> Result<device::Target, Error> {
         match self {
@@ -39,8 +39,8 @@ impl System {
         }
     }
 
-    /// Returns whether time passes by itself, so that calls can be timed, and a thread drives what
-    /// no caller waits for. Where it does not, a seed repeats a run.
+    /// Returns whether time passes by itself, so that calls can be timed and a thread can do the
+    /// work for which no caller waits. If it does not, a seed repeats a run.
     #[cfg(feature = "log")]
     pub(crate) fn has_time(&self) -> bool {
         matches!(self, System::Kernel)

@@ -1,5 +1,5 @@
-//! Requests as system calls: on the calling thread, one at a time, or on a small pool of threads,
-//! several at once, if io_uring is refused.
+//! Executes requests as system calls: on the calling thread, one at a time, or, if io_uring is
+//! refused, on a small pool of threads, several at once.
 
 use super::Callers;
 use super::backend::Queue;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Executes each request when pushed.
+/// Executes each request when it is pushed.
 #[derive(Default)]
 pub(super) struct Psync {
     done: Vec<Reply>,
@@ -39,7 +39,7 @@ impl Queue for Psync {
     }
 }
 
-/// Tries a request once. The result may be short, and EINTR is returned.
+/// Makes one attempt at a request. The result may be short, and EINTR is returned.
 ///
 /// # Safety
 ///
@@ -69,10 +69,12 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
     Reply::new(token, moved)
 }
 
-/// More threads get no more throughput from one disk, only more switching.
+/// The maximum number of threads. More would not increase a disk's throughput, but cause more
+/// context switches.
 pub(super) const THREADS_MAX: u32 = 64;
 
-/// The threads of a caller that reads and writes itself: an allocation does not wait for a flush.
+/// The number of threads for a caller that reads and writes itself. There are two, so that an
+/// allocation need not wait for a flush.
 const ASIDE: u32 = 2;
 
 struct Job {
@@ -84,23 +86,23 @@ struct Job {
 // executing thread is their only user.
 unsafe impl Send for Job {}
 
-/// The pool. Its threads end when it is dropped.
+/// The pool. When it is dropped, its threads end.
 pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
     results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
-    /// Signalled with each reply if callers wait without the engine.
+    /// Rung with each reply, if callers wait without the engine.
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,
-    /// Whether the caller's thread reads and writes itself, and the pool does the rest.
+    /// Whether the caller's thread does reads and writes itself, and the pool does the rest.
     transfers_itself: bool,
-    /// Replies of the caller's own transfers.
+    /// The replies of the caller's own transfers.
     done: Vec<Reply>,
 }
 
 impl Threads {
-    /// Starts the threads, few of them if the caller `transfers_itself`.
+    /// Starts the threads; only a few if the caller `transfers_itself`.
     pub(super) fn start(
         iodepth: u32,
         callers: Callers,
@@ -184,7 +186,7 @@ impl Queue for Threads {
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if self.done.is_empty() {
-            // The threads hold the other end, so an error means a timeout.
+            // The threads hold the other end of the channel, so an error means a timeout.
             done.extend(self.results.recv_timeout(time));
         }
         done.append(&mut self.done);
@@ -197,7 +199,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // The thread has printed its panic.
+            // If the thread panicked, it has already printed that.
             let _ = thread.join();
         }
     }

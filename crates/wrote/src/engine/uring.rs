@@ -1,8 +1,8 @@
-//! io_uring: a plain ring, and a polled ring in addition if that works.
+//! io_uring: a plain ring and, if possible, a polled ring next to it.
 //!
 //! A ring with `IORING_SETUP_IOPOLL` finds its completions by polling the device, which saves the
 //! interrupt. It supports only reads and writes of direct files, on a device with poll queues
-//! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
+//! (`io_uring_setup(2)`). Everything else goes to the plain ring.
 
 use super::backend::{OpenedFile, Queue};
 use super::op::{OpKind, Reply, Request};
@@ -16,11 +16,11 @@ use crate::device::{self, BlockDevice};
 use std::io;
 use std::time::Duration;
 
-/// The pair of rings. The second is created for the first suitable file.
+/// The pair of rings. The polled one is created for the first suitable file.
 pub(super) struct Uring {
     plain: Ring,
     polled: Option<PolledRing>,
-    /// The options, without refused ones.
+    /// The options, without those that the kernel refused.
     options: Options,
     callers: Callers,
     pool: Pool,
@@ -42,7 +42,8 @@ impl Uring {
         Ok(Uring { plain, polled: None, options, callers, pool })
     }
 
-    /// Polls the file's transfers from now on, or returns why not all of them are polled.
+    /// Polls for the file's transfers from now on. Fails with the reason if not all of them are
+    /// polled.
     fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
         let device = device_for(file)?;
         if self.polled.is_none() {
@@ -53,7 +54,7 @@ impl Uring {
         polled.ring.opened(file.slot, file.access.raw, effective);
         let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
-            // The trial's late completion could be mistaken for an operation's.
+            // The late completion of the trial read could be mistaken for that of an operation.
             self.polled = None;
         }
         taken?;
@@ -67,8 +68,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Waits for `missing` more while both rings have requests in flight. No call can wait for
-    /// both, so this polls until enough are done.
+    /// Waits for `missing` more replies while both rings have requests in flight. No call can wait
+    /// for both, so this polls until there are enough.
     fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         let wanted = done.len() + missing;
         loop {
@@ -105,7 +106,7 @@ fn start_plain(
     })
 }
 
-/// Submits the queue, waits for `missing` more, and collects all that are done.
+/// Submits the queue, waits for `missing` more replies, and collects all there are.
 fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
     let wanted = done.len() + missing;
     ring.collect(done);
@@ -202,7 +203,8 @@ impl Queue for Uring {
 /// The polled ring, created for the first suitable file.
 pub(super) struct PolledRing {
     pub ring: Ring,
-    /// For each slot, the length of the longest transfer that is polled; 0 if none is polled.
+    /// The maximum length of a transfer that is polled, in bytes, for each slot; 0 if none is
+    /// polled.
     bytes_max: Vec<u64>,
 }
 
@@ -221,7 +223,7 @@ impl PolledRing {
         Ok(PolledRing { ring, bytes_max: Vec::new() })
     }
 
-    /// Tries one read of the file, and if that works polls its transfers from then on.
+    /// Tries a read of the file. If that works, polls for the file's transfers from then on.
     pub(super) fn take(
         &mut self,
         file: &OpenedFile,
@@ -244,7 +246,7 @@ impl PolledRing {
         let mut done: Vec<Reply> = Vec::new();
         while done.is_empty() {
             if let Err(error) = self.ring.enter(1, &mut done) {
-                // The kernel may still fill the buffer.
+                // The kernel may still write to the buffer.
                 pool.leak();
                 std::mem::forget(buffer);
                 return Err(format!("a polled read: {error}"));
@@ -259,22 +261,22 @@ impl PolledRing {
         Ok(())
     }
 
-    /// Stops polling the file's transfers.
+    /// Stops polling for the file's transfers.
     pub(super) fn leave(&mut self, slot: u32) {
         if let Some(bytes_max) = self.bytes_max.get_mut(slot as usize) {
             *bytes_max = 0;
         }
     }
 
-    /// Returns whether the request is polled. A transfer of several commands is not: on Linux 6.1
-    /// it never ends, and keeps a worker of the ring busy.
+    /// Returns whether the request is polled. A transfer that needs several commands is not: on
+    /// Linux 6.1, it never completes, and keeps a worker of the ring busy.
     pub(super) fn takes(&self, request: &Request) -> bool {
         let bytes_max = self.bytes_max.get(request.slot as usize);
         request.kind.transfers() && bytes_max.is_some_and(|&bytes_max| request.len <= bytes_max)
     }
 }
 
-/// Returns the device to poll for the file's transfers, or why it can't be polled.
+/// Returns the device to poll for the file's transfers, or the reason why it can't be polled.
 pub(super) fn device_for(file: &OpenedFile) -> Result<BlockDevice, String> {
     if !file.access.direct {
         return Err("polling needs direct transfers".into());

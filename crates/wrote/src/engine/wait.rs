@@ -1,4 +1,4 @@
-//! Waits for the kernel without the engine, so that other threads can use the engine.
+//! Waits for the kernel that do not need the engine, so that other threads can use it.
 
 #[cfg(feature = "io-uring")]
 use crate::error::errno_of;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[cfg(feature = "io-uring")]
 const GETEVENTS: u32 = 1;
 
-/// A wait until a reply may be available. Ends early on a signal, and when the engine is
+/// A wait until a reply may be available. It ends early on a signal, and when the engine is
 /// interrupted.
 pub(crate) enum Wait {
-    /// No wait is needed: replies are available, or arrive inside the next call of the engine.
+    /// No wait is needed: replies are available, or will arrive during the next call of the engine.
     None,
-    /// Replies are found only by repeated polling: a ring that polls its device.
+    /// Replies are found only by repeated polling, because a ring polls its device.
     Poll,
     /// Submits the entries in the ring, and waits in the kernel.
     #[cfg(feature = "io-uring")]
@@ -26,7 +26,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// Waits. The engine must not be dropped during this.
+    /// Waits. The engine must not be dropped during that.
     pub(crate) fn wait(self) -> io::Result<()> {
         match self {
             Wait::None => Ok(()),
@@ -44,10 +44,10 @@ impl Wait {
     }
 }
 
-/// Submits up to `to_submit` entries and waits for one completion. Returns at once if there is one.
+/// Submits up to `to_submit` entries, and waits for a completion. Returns at once if there is one.
 ///
-/// Another thread may submit some of the entries first. Then the kernel submits fewer and returns
-/// without waiting; the next call waits.
+/// Another thread may submit some of the entries first. The kernel then submits fewer and returns
+/// without waiting, and the next call waits.
 #[cfg(feature = "io-uring")]
 fn enter(ring: RawFd, to_submit: u32) -> io::Result<()> {
     // SAFETY: the call reads only the ring's memory, which is mapped while the engine lives.
@@ -63,7 +63,7 @@ fn enter(ring: RawFd, to_submit: u32) -> io::Result<()> {
     if passes { Ok(()) } else { Err(error) }
 }
 
-/// Counts replies of threads, and wakes the thread that waits for one.
+/// Counts the replies of threads, and wakes the thread that waits for one.
 #[derive(Default)]
 pub(crate) struct Bell {
     rung: Mutex<u64>,
@@ -76,7 +76,8 @@ impl Bell {
         self.rings.notify_all();
     }
 
-    /// Returns the number of rings, for a later [`Bell::wait`]. Call it before collecting replies.
+    /// Returns the number of rings so far, for a later [`Bell::wait`]. Must be called before
+    /// collecting replies.
     pub(super) fn look(&self) -> u64 {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
     }

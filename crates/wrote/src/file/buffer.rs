@@ -7,18 +7,18 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where buffers return to.
+/// The disk to which buffers return.
 pub(super) struct Home {
-    /// Whether an operation waits for a buffer held outside.
+    /// Whether an operation waits for a buffer that is held outside the disk.
     pub lacks_buffers: AtomicBool,
-    /// Called then, once one has returned.
+    /// Called when a buffer has returned while an operation waits for one.
     pub on_return: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A page-aligned buffer of a [`Disk`](super::Disk)'s pool, leased for a write or with the bytes of
-/// a read, on any thread. Dropping it returns it to the pool and wakes the first waiting caller.
+/// A page-aligned buffer from a [`Disk`](super::Disk)'s pool, leased for a write or filled by a
+/// read, on any thread. Dropping it returns it to the pool and wakes the first waiting caller.
 ///
-/// The bytes of a read that needed several buffers were copied together into memory of their own.
+/// The bytes of a read that needed several buffers are copied together, into separate memory.
 ///
 /// ```
 /// # use wrote::engine::Options;
@@ -39,14 +39,14 @@ pub struct DiskBuffer(Memory);
 
 enum Memory {
     Leased(Leased),
-    /// Read through several buffers, or nothing.
+    /// The bytes of a read that needed several buffers, or of an empty one.
     Copied(Vec<u8>),
 }
 
 struct Leased {
     buffer: ManuallyDrop<Buffer>,
     home: Arc<Home>,
-    /// The bytes before the requested ones, which alignment made a read include.
+    /// The number of bytes before the requested ones, which were read because of alignment.
     skip: usize,
 }
 
@@ -66,7 +66,7 @@ impl DiskBuffer {
         DiskBuffer(Memory::Copied(bytes))
     }
 
-    /// Leaves the bytes of this range.
+    /// Keeps only the bytes of this range.
     pub(super) fn cut(&mut self, range: Range<usize>) {
         self.set_len(range.end);
         match &mut self.0 {
@@ -75,14 +75,15 @@ impl DiskBuffer {
         }
     }
 
-    /// Creates a buffer without a disk.
+    /// Creates a buffer that belongs to no disk.
     #[cfg(test)]
     pub(super) fn alone(buffer: Buffer) -> DiskBuffer {
         let home = Home { lacks_buffers: AtomicBool::new(false), on_return: Box::new(|| {}) };
         DiskBuffer::new(buffer, Arc::new(home))
     }
 
-    /// Takes the buffer out, for an operation; `None` for bytes that are in no buffer of a pool.
+    /// Takes the buffer out, for an operation; returns `None` if the bytes are not in a buffer of a
+    /// pool.
     pub(super) fn into_inner(self) -> Option<Buffer> {
         let Memory::Leased(leased) = self.0 else { return None };
         let mut this = ManuallyDrop::new(leased);
@@ -93,7 +94,7 @@ impl DiskBuffer {
             ManuallyDrop::take(&mut this.buffer)
         };
         if skip > 0 {
-            // A write begins at the aligned start.
+            // The bytes move to the buffer's aligned start, where a write begins.
             buffer.copy_within(skip.., 0);
             buffer.set_len(buffer.len() - skip);
         }
@@ -111,7 +112,7 @@ impl DiskBuffer {
         }
     }
 
-    /// Returns the maximum for [`DiskBuffer::set_len`].
+    /// Returns the maximum length for [`DiskBuffer::set_len`].
     #[inline]
     pub fn capacity(&self) -> usize {
         match &self.0 {
@@ -143,7 +144,7 @@ impl DerefMut for DiskBuffer {
     }
 }
 
-/// So that it can own the bytes of other types, such as `Bytes::from_owner` of the `bytes` crate.
+/// Lets other types own the buffer, such as `Bytes` of the `bytes` crate (`Bytes::from_owner`).
 impl AsRef<[u8]> for DiskBuffer {
     fn as_ref(&self) -> &[u8] {
         self
@@ -160,7 +161,8 @@ impl Drop for Leased {
     fn drop(&mut self) {
         // SAFETY: the buffer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffer) };
-        // After the return: a caller that started to wait before sees the buffer, or is seen here.
+        // This must follow the return: a caller that has started to wait then either finds the
+        // buffer or is noticed here.
         if self.home.lacks_buffers.load(Ordering::SeqCst) {
             (self.home.on_return)();
         }

@@ -1,5 +1,5 @@
-//! How much of a file the page cache holds, and reads from it where it does, because the device
-//! would take longer.
+//! Determines how much of a file is in the page cache, and reads cached bytes from there, because
+//! the device would take longer.
 
 use super::buffer::DiskBuffer;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -10,23 +10,24 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of `cachestat(2)`, which the libc crate lacks. It is the same on all architectures
-/// except MIPS, which has no call of this number (ENOSYS).
+/// except MIPS, where no call has this number (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The maximum number of consecutive reads without a check. A check costs 0.3 to 1 us, a read of 4
-/// KiB with many in flight 2 us.
+/// The maximum number of consecutive reads without a check. A check costs 0.3 to 1 us; a read of 4
+/// KiB, with many in flight, costs 2 us.
 const UNASKED_MAX: u32 = 63;
 
-/// A second open file through the page cache, for a file that is read directly.
+/// A second open file, for reads through the page cache, of a file that is otherwise read directly.
 pub(super) struct CachedReads {
     file: File,
-    /// Reads until the next check, and how many to skip if that fails.
+    /// The number of reads until the next check, and the number to skip if that finds nothing
+    /// cached.
     unasked: AtomicU32,
     unasked_next: AtomicU32,
 }
 
 impl CachedReads {
-    /// Reopens the file; `None` if it is not an ordinary file, or can't be opened by its
+    /// Reopens the file; returns `None` if it is not an ordinary file, or can't be reopened by its
     /// descriptor.
     pub(super) fn of(direct: BorrowedFd) -> Option<CachedReads> {
         let file = File::open(format!("/proc/self/fd/{}", direct.as_raw_fd())).ok()?;
@@ -35,7 +36,7 @@ impl CachedReads {
         is_file.then_some(CachedReads { file, unasked, unasked_next })
     }
 
-    /// Returns the bytes if the page cache holds all of them, and a buffer is free.
+    /// Returns the bytes if the page cache has all of them and a buffer is free.
     pub(super) fn read(
         &self,
         lease: impl Fn() -> Option<DiskBuffer>,
@@ -51,7 +52,7 @@ impl CachedReads {
         }
         let mut done = 0;
         while done < len {
-            // The direct read reports an error.
+            // If this read fails, the direct read reports the error.
             let at = offset + done as u64;
             match retry_on_intr(|| pread(&self.file, &mut buffer[done..len], at)).ok()? {
                 0 => break,
@@ -62,9 +63,10 @@ impl CachedReads {
         Some(buffer)
     }
 
-    /// Checks with the kernel, less often while the bytes are not cached.
+    /// Returns whether the kernel reports the bytes as cached. Asks it less often while they are
+    /// not.
     fn holds(&self, offset: u64, len: usize) -> bool {
-        // A race between two threads causes one check more or less.
+        // A race between two threads causes one check more or one fewer.
         let unasked = self.unasked.load(Ordering::Relaxed);
         if unasked > 0 {
             self.unasked.store(unasked - 1, Ordering::Relaxed);
@@ -88,12 +90,12 @@ impl CachedReads {
     }
 }
 
-/// Returns how many of the file's first `len` bytes are in the page cache, in whole pages and at
-/// most `len`.
+/// Returns how many of the file's first `len` bytes are in the page cache, counted in whole pages
+/// but limited to `len`.
 ///
 /// `None` if the kernel does not report it: before Linux 6.5 (`cachestat(2)`, ENOSYS), for a file
-/// that this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a
-/// system call filter.
+/// that this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or if a
+/// system call filter forbids it.
 pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
     cached_bytes_at(file, 0, len)
 }
@@ -101,7 +103,7 @@ pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
 /// Like [`cached_bytes`], for the `len` bytes from `offset`.
 pub(crate) fn cached_bytes_at(file: BorrowedFd, offset: u64, len: u64) -> Option<u64> {
     if len == 0 {
-        // For the kernel, length 0 means up to the end of the file.
+        // To the kernel, a length of 0 means up to the end of the file.
         return Some(0);
     }
     // `struct cachestat_range` (`linux/mman.h`): offset and length.
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn written_bytes_are_cached_until_they_are_dropped() {
         let test = "written_bytes_are_cached_until_they_are_dropped";
-        // In the build folder, which is usually on a disk.
+        // The file is in the build folder, which is usually on a disk.
         let program = std::env::current_exe().unwrap();
         let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.write_all(&[7; LEN_BYTES]).unwrap();

@@ -1,4 +1,4 @@
-//! Measures the faster way to make a write durable, and reports which writes are never torn.
+//! Measures which method makes a write durable faster, and reports which writes are atomic.
 
 use super::{BUFFER_BYTES, Disk, DiskBuffer};
 use crate::device::AtomicWrites;
@@ -8,45 +8,46 @@ use crate::staged::beside;
 use std::path::Path;
 use std::time::Instant;
 
-/// The most blocks of the measured file; each way writes to each in turn.
+/// The maximum number of blocks in the measured file. Each method writes to each block in turn.
 const BLOCKS_MAX: u32 = 8;
 
-/// How to write durably to a folder's files.
+/// The best way to write durably to the files of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibrated {
-    /// Whether a write is durable sooner by RWF_DSYNC than by `fdatasync(2)`, for
+    /// Whether a write becomes durable sooner with RWF_DSYNC than with `fdatasync(2)`, for
     /// [`DirectFile::set_dsync`](super::DirectFile::set_dsync).
     pub dsync: bool,
-    /// The writes that a power loss leaves whole or not done, if files here have such, for
-    /// [`FileOptions::atomic`]. [`AtomicWrites::of`] tells why there are none.
+    /// The limits of atomic writes to files of the folder, for [`FileOptions::atomic`]; `None` if
+    /// they are not supported. [`AtomicWrites::of`] returns the reason for that.
     pub atomic_writes: Option<AtomicWrites>,
 }
 
-/// Returns whether RWF_DSYNC took less time, by the medians; it does, as one call, if they are
-/// equal.
+/// Returns whether RWF_DSYNC took less time, by the medians. If these are equal, it does, because
+/// it is a single call.
 fn dsync_is_faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> bool {
     median(&mut dsync_ns) <= median(&mut fdatasync_ns)
 }
 
-/// Returns the middle sample, or the mean of the two in the middle.
+/// Returns the middle sample, or the mean of the two middle ones.
 fn median(samples: &mut [u64]) -> u64 {
     samples.sort_unstable();
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Measures whether a write of `write_bytes` in the real folder `folder` is durable sooner by
-/// RWF_DSYNC than by `fdatasync(2)`, and asks for the atomic writes there. Each way makes `rounds`
-/// writes (at least one), in turn, over flushed blocks of a new file, directly if the file system
-/// can. The file is unlinked before the first write, so that it can't be left behind.
+/// Measures whether a write of `write_bytes` in the real folder `folder` becomes durable sooner
+/// with RWF_DSYNC than with `fdatasync(2)`, and determines the limits of atomic writes there. Each
+/// method makes `rounds` writes (at least one), alternating with the other, over flushed blocks of
+/// a new file, directly if the file system supports that. The file is unlinked before the first
+/// write, so that it can't be left behind.
 ///
-/// The first write into a block costs more either way.
+/// With either method, the first write to a block costs more than later ones.
 ///
 /// # Errors
 ///
 /// [`Error::File`] if the file can't be created, removed, written or flushed; [`Error::Alignment`]
-/// if the file system supports no direct writes of that length; [`Error::TooLong`] if they exceed a
-/// buffer of the disk.
+/// if the file system does not support direct writes of that length; [`Error::TooLong`] if that
+/// length exceeds a buffer of the disk.
 ///
 /// ```
 /// use wrote::engine::Options;
@@ -75,7 +76,7 @@ pub fn calibrate(
     let options = FileOptions::new().create_new(true).write(true).direct(true);
     let place = folder.join("calibration");
     let (path, file) = beside(&place, |path| disk.open_file(path, &options))?;
-    // Its path is needed to examine the file, and gone in the next line.
+    // Examining the file needs its path, which the next line removes.
     let atomic_writes = file.atomic_writes().ok();
     std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.buffer_bytes();
@@ -91,7 +92,7 @@ pub fn calibrate(
     }
     let rounds = rounds.max(1);
     let blocks = rounds.min(BLOCKS_MAX);
-    // Blocks that were written and flushed before, so that a later write changes only data.
+    // The blocks are written and flushed first, so that a measured write changes only data.
     for block in 0..blocks {
         let buffer = filled(disk, write_bytes, u32::MAX - block)?;
         file.write(buffer, u64::from(block) * write_bytes as u64)?;
@@ -101,7 +102,7 @@ pub fn calibrate(
     for round in 0..rounds {
         for dsync in in_turn(round) {
             file.set_dsync(dsync);
-            // Changed bytes, so that the device must write them.
+            // The bytes differ each time, so that the device must write them.
             let buffer = filled(disk, write_bytes, 2 * round + u32::from(dsync))?;
             let offset = u64::from(round % blocks) * write_bytes as u64;
             let start = Instant::now();
@@ -113,14 +114,15 @@ pub fn calibrate(
     Ok(Calibrated { dsync: dsync_is_faster(times_ns), atomic_writes })
 }
 
-/// Returns A B, then B A, so that neither way always follows the other.
+/// Returns the order of the two methods in a round. It alternates, so that neither always follows
+/// the other.
 fn in_turn(round: u32) -> [bool; 2] {
     let dsync_first = round.is_multiple_of(2);
     [dsync_first, !dsync_first]
 }
 
-/// Fills a buffer with pseudorandom bytes that depend on the seed (xorshift; Marsaglia: Xorshift
-/// RNGs, 2003).
+/// Leases a buffer and fills it with pseudorandom bytes that depend on the seed (xorshift;
+/// Marsaglia: Xorshift RNGs, 2003).
 fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<DiskBuffer, Error> {
     let mut buffer = disk.lease()?;
     buffer.set_len(write_bytes);

@@ -1,4 +1,4 @@
-//! One engine shared by any number of files, on any threads, and the handles of its operations.
+//! An engine shared by any number of files, on any threads, and the handles of its operations.
 
 use super::DirectFile;
 use super::buffer::{DiskBuffer, Home};
@@ -14,18 +14,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles to the same
+/// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles of the same
 /// engine.
 ///
-/// It needs no runtime. A blocking caller drives the engine itself. Futures are driven by the
-/// disk's thread, `wrote-disk`, which starts when the first future is left pending, and sleeps
-/// while no future waits.
+/// A disk needs no runtime. A blocking caller drives the engine itself. Futures are driven by the
+/// disk's thread, `wrote-disk`, which starts when a future is first left pending, and sleeps while
+/// no future waits.
 ///
-/// [`Writer`](crate::Writer)s, [`Reader`](crate::Reader)s and [`Log`](crate::Log)s can be opened on
-/// it too. They have their own engines and buffers, by the same method, and on the same simulated
-/// disk.
+/// [`Writer`](crate::Writer)s, [`Reader`](crate::Reader)s and [`Log`](crate::Log)s can use a disk,
+/// too (method `on` of their options). They have separate engines and buffers, but use the same
+/// method, or the same simulated disk.
 ///
-/// Dropping the last handle, file and [`Operation`] completes every operation first (W5).
+/// When the last handle, file and [`Operation`] is dropped, every operation is completed first
+/// (W5).
 ///
 /// ```
 /// use wrote::engine::Options;
@@ -56,10 +57,10 @@ use std::task::{Context, Poll};
 #[derive(Clone)]
 pub struct Disk(Arc<Handle>);
 
-/// The last one ends the disk.
+/// The shared handle. When the last reference is dropped, the disk ends.
 struct Handle {
     shared: Arc<Shared>,
-    /// The ground below the engine, and its options: for other engines on the same disk.
+    /// The system below the engine, and its options, for other engines on the same disk.
     system: System,
     options: Options,
 }
@@ -71,14 +72,14 @@ impl Drop for Handle {
 }
 
 impl Disk {
-    /// Opens an engine with the best method that works.
+    /// Opens an engine that uses the best method that works.
     pub fn open(options: &Options) -> Result<Disk, Error> {
         Disk::on(System::Kernel, options)
     }
 
     /// Opens an engine on a simulated disk, to test code that uses this crate. Only one thread
-    /// should use it: no thread drives it, only waits and polls, so the order of operations is
-    /// repeatable.
+    /// should use it: no background thread drives it, only waits and polls do, so the order of
+    /// operations is repeatable.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         Disk::on(System::Simulated(sim.clone()), options)
     }
@@ -99,14 +100,14 @@ impl Disk {
         Ok(Disk(Arc::new(Handle { shared, system, options })))
     }
 
-    /// Opens another engine, of a `Writer` or `Reader` on this disk: with its own depth and
-    /// buffers, and for the rest by the same means.
+    /// Opens another engine, for a `Writer` or `Reader` on this disk: with the depth and buffers of
+    /// `options`, and otherwise with the disk's settings.
     pub(crate) fn engine(&self, options: &Options) -> Result<Engine, Error> {
         self.check_process()?;
         self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// Opens an engine like [`Disk::engine`]. Without a disk, the engine is for callers on any
+    /// Opens an engine like [`Disk::engine`]. If no disk is given, opens one for callers on any
     /// thread.
     #[cfg(feature = "log")]
     pub(crate) fn engine_of(disk: Option<&Disk>, options: &Options) -> Result<Engine, Error> {
@@ -116,16 +117,17 @@ impl Disk {
         }
     }
 
-    /// Returns the ground below a disk's engines: the kernel where no disk is given.
+    /// Returns the system below a disk's engines: the kernel if no disk is given.
     #[cfg(feature = "log")]
     pub(crate) fn system_of(disk: Option<&Disk>) -> &System {
         disk.map_or(&System::Kernel, |disk| &disk.0.system)
     }
 
-    /// Opens a file. A block device can only be opened for reading (W7). [`Error::Refused`] if
-    /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
-    /// [`DirectFile::is_direct`]. With [`FileOptions::atomic`] it is [`Error::Refused`] with the
-    /// reason where there are no such writes, and a file that was created stays, empty.
+    /// Opens a file. A block device can only be opened for reading (W7). Fails with
+    /// [`Error::Refused`] if [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a
+    /// fallback, not an error: see [`DirectFile::is_direct`]. With [`FileOptions::atomic`], fails
+    /// with [`Error::Refused`] and the reason if atomic writes are not supported; a file that was
+    /// created for that remains, empty.
     pub fn open_file(
         &self,
         path: impl AsRef<Path>,
@@ -150,26 +152,29 @@ impl Disk {
         Ok(file)
     }
 
-    /// Leases a buffer of [`Disk::buffer_bytes`] to write from. Waits while all are in flight, or
-    /// held on any thread in a [`DiskBuffer`]. It still holds the previous lease's content.
+    /// Leases a buffer of [`Disk::buffer_bytes`] for a write. Waits while all buffers are in
+    /// flight, or held on any thread as a [`DiskBuffer`]. The buffer still has the content of its
+    /// previous lease.
     ///
-    /// A thread that holds all buffers itself waits forever; [`Disk::try_lease`] does not wait.
+    /// A thread that holds all buffers itself would wait forever; [`Disk::try_lease`] does not
+    /// wait.
     pub fn lease(&self) -> Result<DiskBuffer, Error> {
         self.start_lease().wait()
     }
 
-    /// Like [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
+    /// Like [`Disk::lease`], but can be awaited. Waiting callers get buffers in the order of their
+    /// calls.
     pub fn start_lease(&self) -> Operation<DiskBuffer> {
         self.start(None, (Touch::Nothing, Work::Lease(None)), Outcome::buffer)
     }
 
-    /// Leases a buffer if one is free.
+    /// Leases a buffer if one is free and no other caller waits for one.
     pub fn try_lease(&self) -> Option<DiskBuffer> {
         self.check_process().ok()?;
         self.with(Schedule::try_lease)
     }
 
-    /// Returns the number of the engine's buffers, held or not: [`Options::buffers`].
+    /// Returns the number of the engine's buffers, whether held or free ([`Options::buffers`]).
     pub fn buffers(&self) -> u32 {
         self.look(|schedule| schedule.engine.pool().count())
     }
@@ -179,39 +184,41 @@ impl Disk {
         self.look(|schedule| schedule.engine.pool().free())
     }
 
-    /// Returns the size of a buffer ([`Options::new`]).
+    /// Returns the size of a buffer, in bytes ([`Options::new`]).
     pub fn buffer_bytes(&self) -> usize {
         self.look(|schedule| schedule.engine.pool().buffer_bytes())
     }
 
-    /// Returns the settings in effect, and each fallback from those requested (W6).
+    /// Returns the settings in effect, and every fallback from the requested ones (W6).
     pub fn effective(&self) -> Effective {
         self.look(|schedule| schedule.engine.effective().clone())
     }
 
-    /// Returns the number of started operations that are not complete, with or without a handle.
+    /// Returns the number of operations that have been started and are not complete, whether or not
+    /// they still have a handle.
     pub fn outstanding(&self) -> usize {
         self.look(|schedule| schedule.unfinished())
     }
 
-    /// Submits operations to the kernel without waiting. Otherwise the next wait or poll does it
-    /// for all at once.
+    /// Submits all started operations to the kernel without waiting. Otherwise, the next wait or
+    /// poll submits them together.
     pub fn submit(&self) -> Result<(), Error> {
         self.shared().submit()
     }
 
-    /// Waits for every operation. Each handle returns its operation's error.
+    /// Waits for every operation to complete. The handle of each operation returns that operation's
+    /// error.
     pub fn drain(&self) -> Result<(), Error> {
         self.shared().wait_until(|schedule| (schedule.unfinished() == 0).then_some(()))
     }
 
-    /// Runs a future to its end on this thread, which sleeps while the future is pending. The
+    /// Runs a future to completion on this thread, which sleeps while the future is pending. The
     /// future may await operations of several files and disks, and other events.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.shared().block_on(future)
     }
 
-    /// Starts an operation, whose outcome `output` turns into the caller's result.
+    /// Starts an operation. `output` converts its outcome into the caller's result.
     pub(super) fn start<T>(
         &self,
         file: Option<usize>,
@@ -237,20 +244,21 @@ impl Disk {
         &self.0.shared
     }
 
-    /// Calls `look` with the schedule, and wakes the owners of operations that are then complete.
+    /// Calls `look` with the schedule, and wakes the owners of operations that are complete after
+    /// that.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.shared().with(look)
     }
 
-    /// Like [`Disk::with`]. In a child process, where a thread that is not there may hold the lock,
-    /// it returns nothing.
+    /// Like [`Disk::with`], but returns a default value in a child process, where a thread that
+    /// does not exist may hold the lock.
     pub(super) fn look<T: Default>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.check_process().map_or_else(|_| T::default(), |()| self.with(look))
     }
 }
 
 impl Sim {
-    /// Creates a [`Disk`] on this one, through which everything is opened here:
+    /// Creates a [`Disk`] on this simulated disk, on which other things can be opened:
     /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] creates one with other buffers.
     ///
     /// # Panics
@@ -271,19 +279,20 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// A started operation, which will be executed. [`Operation::wait`] blocks; it is also a `Future`
-/// for [`Disk::block_on`] or any other executor, on any thread.
+/// A started operation, which will be executed. [`Operation::wait`] blocks until it is complete. It
+/// is also a `Future` for [`Disk::block_on`] or any other executor, on any thread.
 ///
-/// Dropping it cancels nothing (W5). The operation continues, and its buffer returns to the pool
-/// when it is complete. The error of a dropped change is returned by the file's next flush or by
-/// [`DirectFile::close`](super::DirectFile::close). Only an operation that waits for a buffer is
-/// cancelled. If more operations were dropped than the engine's `iodepth`, dropping waits (W8).
+/// Dropping the handle does not cancel the operation (W5), except one that still waits for a
+/// buffer. The operation continues, and its buffer returns to the pool when it is complete. If a
+/// change fails after its handle was dropped, the file's next flush or
+/// [`DirectFile::close`](super::DirectFile::close) returns the error. If more handles were dropped
+/// than the engine's `iodepth` while their operations continue, dropping another waits (W8).
 ///
-/// # On another executor
+/// # On other executors
 ///
-/// A pending operation uses no CPU: the disk's thread waits for it, and wakes its task once. Where
-/// operations complete inside calls ([`Ioengine::Psync`], a simulated disk), a poll carries them
-/// out until its own is complete.
+/// A pending operation uses no CPU time: the disk's thread waits for it, and wakes its task once.
+/// If operations complete only during calls ([`Ioengine::Psync`], a simulated disk), a poll
+/// performs operations until its own is complete.
 #[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T> {
     state: State,
@@ -295,7 +304,7 @@ enum State {
         disk: Disk,
         key: usize,
     },
-    /// Complete before it was started: no work, or an error.
+    /// Complete without being started: there was nothing to do, or an error occurred.
     Over(Result<Outcome, Error>),
     Taken,
 }
@@ -306,7 +315,7 @@ impl<T> Operation<T> {
     }
 
     /// Returns whether the operation is known to be complete or failed. Only a wait or a poll
-    /// notices new completions.
+    /// discovers new completions.
     pub fn is_over(&self) -> bool {
         match &self.state {
             State::Started { disk, key } => disk.look(|schedule| schedule.is_over(*key)),
@@ -314,8 +323,8 @@ impl<T> Operation<T> {
         }
     }
 
-    /// Waits until the operation is complete. Other operations continue, and their awaiting tasks
-    /// are woken. Panics if its result was already taken by awaiting it.
+    /// Waits until the operation is complete. Other operations continue, and the tasks that await
+    /// them are woken. Panics if the result has already been taken by awaiting it.
     pub fn wait(mut self) -> Result<T, Error> {
         let output = self.output;
         let result = match std::mem::replace(&mut self.state, State::Taken) {

@@ -1,10 +1,9 @@
-//! The turns of waiting and working: the threads that wait for something take turns at working on
-//! it.
+//! Lets the threads that wait for something take turns at working on it.
 //!
-//! One thread at a time has the turn, and works for all. A thread that waits takes the turn where
-//! it is free, so that it needs no other thread. Where it is taken, the thread sleeps until its own
-//! condition holds, or until it is called because the turn is free again. If only tasks wait, the
-//! work is left to whatever [`Driven::leave`] names: a thread of its own, or the tasks' next poll.
+//! One thread at a time has the turn, and works for all. A waiting thread takes the turn if no
+//! other thread has it, so that it depends on no other thread. Otherwise, it sleeps until its own
+//! condition holds, or until it is woken because the turn is free again. If only tasks wait, the
+//! work is left to whatever [`Driven::leave`] chooses: a separate thread, or the tasks' next poll.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -24,10 +23,11 @@ impl Turns {
     }
 }
 
-/// Wakes the thread that made the alarm.
+/// A waker for the thread that created the alarm.
 pub(super) struct Alarm {
     thread: Thread,
-    /// Other code on the thread may use up the call that ends a sleep, but not this.
+    /// Whether the alarm has rung. Other code on the thread may consume the unpark that ends a
+    /// sleep, but not this flag.
     is_rung: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl Alarm {
         Arc::new(Alarm { thread: std::thread::current(), is_rung: AtomicBool::new(false) })
     }
 
-    /// Sleeps until it rings, or not at all if it rang since the last sleep.
+    /// Sleeps until the alarm rings, or not at all if it has rung since the last sleep.
     pub(super) fn sleep(&self) {
         while !self.is_rung.swap(false, Ordering::SeqCst) {
             std::thread::park();
@@ -61,11 +61,11 @@ pub(super) trait Driven {
 
     fn lock(&self) -> MutexGuard<'_, Self::State>;
 
-    /// Unlocks, and then calls the wakers that were collected under the lock. They are the callers'
-    /// code, which may call this again.
+    /// Unlocks the state, and then calls the wakers that were collected under the lock. They are
+    /// the callers' code, which may call this again.
     fn release(&self, state: MutexGuard<'_, Self::State>);
 
-    /// Like [`Driven::release`], and locks again.
+    /// Like [`Driven::release`], but then locks the state again.
     fn relock<'a>(&'a self, state: MutexGuard<'a, Self::State>) -> MutexGuard<'a, Self::State> {
         self.release(state);
         self.lock()
@@ -73,20 +73,22 @@ pub(super) trait Driven {
 
     fn turns(state: &mut Self::State) -> &mut Turns;
 
-    /// Returns whether a thread with the turn would get on.
+    /// Returns whether a thread with the turn could make progress.
     fn has_work(&self, state: &mut Self::State) -> bool;
 
-    /// Works until something has changed, perhaps without the lock. No other thread does, since
-    /// this one has the turn.
+    /// Works until something has changed, perhaps without the lock. No other thread works during
+    /// that, because this one has the turn.
     fn work<'a>(&'a self, state: MutexGuard<'a, Self::State>) -> MutexGuard<'a, Self::State>;
 
-    /// Tells the thread that has the turn of new work.
+    /// Notifies the thread that has the turn of new work.
     fn nudge(&self, state: &mut Self::State);
 
-    /// Called where there is work, the turn is free, and no thread sleeps that could take it.
+    /// Called when there is work, the turn is free, and there is no sleeping thread that could take
+    /// it.
     fn leave(&self, state: &mut Self::State);
 
-    /// Takes the turn if that is of use, and works. Otherwise returns the state as an error.
+    /// Takes the turn and works, if the turn is free and there is work. Otherwise, returns the
+    /// state as an error.
     fn take_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, Self::State>,
@@ -97,11 +99,12 @@ pub(super) trait Driven {
         Self::turns(&mut state).is_taken = true;
         let mut state = self.work(state);
         Self::turns(&mut state).is_taken = false;
-        // Only now: a waker may drop the last handle, which waits for the turn.
+        // The wakers are called only now, because one may drop the last handle, which waits for the
+        // turn.
         Ok(self.relock(state))
     }
 
-    /// Sees to it that the work that there is gets done.
+    /// Ensures that some thread or task does the work, if there is any.
     fn attend(&self, state: &mut Self::State) {
         if Self::turns(state).is_taken {
             self.nudge(state);
@@ -114,8 +117,8 @@ pub(super) trait Driven {
     }
 
     /// Waits until `look` returns a value: works, or sleeps while another thread does. `register`
-    /// keeps a waker to call when the value may be there, and returns one that it replaced, which
-    /// must not be dropped under the lock.
+    /// stores a waker to be called when a value may be available. It returns the waker that it
+    /// replaced, which must not be dropped under the lock.
     fn wait_for<T>(
         &self,
         mut look: impl FnMut(&mut Self::State) -> Option<T>,
@@ -156,7 +159,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    /// Counts up by one a turn, while there is something left to count.
+    /// Counts up by one in each turn, while there is something left to count.
     #[derive(Default)]
     struct Counter(Mutex<Count>);
 

@@ -1,4 +1,4 @@
-//! One operation: its place in the order of a file's, its remaining work, its result, and its
+//! A single operation: its order among those on its file, its remaining work, its result, and its
 //! owner.
 
 use super::buffer::{DiskBuffer, Home};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// An operation from its start until its owner has taken the result.
+/// An operation, from its start until its owner has taken the result.
 pub(super) struct Entry {
     /// The number of operations that were started before this one.
     pub number: u64,
@@ -20,14 +20,14 @@ pub(super) struct Entry {
     /// The number of unfinished operations that this one must follow.
     pub waits_for: u32,
     pub work: Work,
-    /// Its engine operations that are not complete.
+    /// The number of its engine operations that are not complete.
     pub missing: u32,
     pub error: Option<Error>,
     pub finished: bool,
-    /// The engine's failure while it was in flight: its own result is unknown.
+    /// The failure of the engine while the operation was in flight, so that its result is unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
-    /// Whether a task awaits it, which does not work itself.
+    /// Whether a task awaits the operation and does no work itself.
     pub is_awaited: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Work {
         span: Span,
         found: Vec<Option<(Buffer, usize)>>,
     },
-    /// Runs `first`, and once that is complete `then`.
+    /// Runs `first` and, when that is complete, `then`.
     Steps {
         first: Option<Op>,
         then: Option<Op>,
@@ -46,7 +46,7 @@ pub(super) enum Work {
 
 /// The receiver of the result.
 pub(super) enum Owner {
-    /// A handle, which may be awaited.
+    /// A handle, which may have a waker because it is awaited.
     Waiting(Option<Waker>),
     /// The handle was dropped.
     Gone,
@@ -56,8 +56,8 @@ pub(super) enum Owner {
 pub(super) enum Outcome {
     Done,
     Buffer(DiskBuffer),
-    /// The pieces of a read, to be cut where the schedule is not locked: that copies, and returns
-    /// buffers, for which others may wait.
+    /// The pieces of a read, to be cut when the schedule is not locked, because cutting copies
+    /// bytes, and returns buffers for which others may wait.
     Pieces(Span, Vec<(DiskBuffer, usize)>),
 }
 
@@ -100,7 +100,8 @@ impl Entry {
         }
     }
 
-    /// Returns whether it may be cancelled: it was not started, and has no effect.
+    /// Returns whether the operation may be cancelled: it has not been started, so it has no
+    /// effect.
     pub fn can_be_cancelled(&self) -> bool {
         !self.finished && self.missing == 0 && self.buffers_needed() > 0
     }
@@ -109,7 +110,7 @@ impl Entry {
         matches!(self.owner, Owner::Gone)
     }
 
-    /// Returns whether its owner has nothing to wait for.
+    /// Returns whether the operation is over, so that its owner has nothing to wait for.
     pub fn is_over(&self) -> bool {
         self.finished || self.broken.is_some()
     }
@@ -143,21 +144,21 @@ impl Entry {
 /// The part of a file that an operation affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
-    /// Nothing: a lease.
+    /// Nothing, for a lease.
     Nothing,
     Read(Range<u64>),
     Write {
         bytes: Range<u64>,
-        /// The bytes that a later read finds changed. Beyond the file's end this includes the gap,
-        /// which then reads as zeros.
+        /// The bytes that a later read finds changed. For a write beyond the file's end, they
+        /// include the gap before it, which then reads as zeros.
         seen: Range<u64>,
     },
-    /// Flushes every earlier change.
+    /// A flush of every earlier change.
     Sync,
 }
 
 impl Touch {
-    /// Returns a change of `len` bytes from `offset` in a file that ends at `end` or later, because
+    /// Returns a change of `len` bytes from `offset`. The file ends at `end` or later, because
     /// operations in progress may have extended it.
     pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
         let bytes = offset..offset.saturating_add(len);
@@ -165,8 +166,8 @@ impl Touch {
         Touch::Write { seen: start..bytes.end, bytes }
     }
 
-    /// Returns whether this must wait for `earlier`. Operations on the same bytes thus run in the
-    /// order of their start, with never two concurrent writes on one block (W3), and a flush covers
+    /// Returns whether this must wait for `earlier`. So operations on the same bytes run in the
+    /// order of their start, no two writes are in flight on the same block (W3), and a flush covers
     /// earlier writes (W1).
     pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
         match (earlier, self) {
@@ -178,7 +179,7 @@ impl Touch {
         }
     }
 
-    /// Returns whether a read or flush may have to wait for it.
+    /// Returns whether a later read or flush may have to wait for this.
     pub(super) fn changes(&self) -> bool {
         matches!(self, Touch::Write { .. })
     }
@@ -200,7 +201,7 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns a change inside a file.
+    /// Returns a change within a file.
     fn write(bytes: Range<u64>) -> Touch {
         Touch::change(bytes.start, bytes.end - bytes.start, 1000)
     }

@@ -1,8 +1,8 @@
 //! The state shared by all files of a disk: the engine, and every operation with its dependencies.
 //!
-//! An operation *waits for* others on the same bytes, then for the buffers of a read (`leasing`),
-//! then for a place among the engine's `iodepth` (`ready`). Then it is in flight, until its
-//! completion is routed back to it here.
+//! An operation first *waits for* others on the same bytes, then, if it is a read, for its buffers
+//! (`leasing`), and then until fewer than `iodepth` operations are in flight (`ready`). After that
+//! it is in flight, until its completion is routed back to its entry.
 
 use super::buffer::{DiskBuffer, Home};
 use super::entry::{Entry, Outcome, Owner, Touch, Work};
@@ -20,17 +20,19 @@ use std::task::Waker;
 pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
-    /// Operations started before it was opened, which are not its own.
+    /// The number of operations that were started before the file was opened, and so are not on
+    /// this file.
     since: u64,
-    /// The file's end, or an earlier byte: operations in progress or another program may have
-    /// extended it.
+    /// The end of the file, or an earlier offset: operations in progress or another program may
+    /// have extended the file.
     pub end: u64,
     /// The keys of unfinished operations, and the number of changes among them.
     unfinished: Vec<usize>,
     changing: usize,
-    /// Whether its handle was dropped. It is closed when nothing is unfinished.
+    /// Whether the file's handle was dropped. The file is closed when none of its operations is
+    /// unfinished.
     dropped: bool,
-    /// The first error of a change whose handle was dropped, for the next flush.
+    /// The first error of a change whose handle was dropped. The next flush reports it.
     pub untold: Option<Error>,
 }
 
@@ -39,22 +41,23 @@ pub(super) struct Schedule {
     pub files: Slab<FileState>,
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
-    /// Operations of the engine that wait for a place among its `iodepth`, with their numbers.
+    /// The engine operations, with their numbers, that wait until fewer than `iodepth` are in
+    /// flight.
     ready: VecDeque<(u64, Op)>,
     unfinished: usize,
     /// The number of operations that wait for others on the same bytes.
     waiting: usize,
-    /// Unfinished operations whose handles were dropped.
+    /// The number of unfinished operations whose handles were dropped.
     forgotten: usize,
     started: u64,
     completions: Vec<Completion>,
-    /// Wakers to call when nothing here is borrowed.
+    /// The wakers to call when nothing is borrowed from the schedule.
     pub wakers: Vec<Waker>,
-    /// Wakers of threads that look again after each turn.
+    /// The wakers of threads that check their condition after each turn.
     watchers: Vec<Waker>,
-    /// Unfinished operations awaited by tasks that drive nothing.
+    /// The number of unfinished operations awaited by tasks that do no work themselves.
     pub awaited: usize,
-    /// A permanent failure of the engine: a ring that can't be entered.
+    /// A permanent failure of the engine, such as a ring that can't be entered.
     pub failure: Option<Error>,
     home: Arc<Home>,
 }
@@ -64,7 +67,7 @@ pub(super) struct Schedule {
 unsafe impl Send for Schedule {}
 
 impl Schedule {
-    /// Creates the schedule of an engine for callers on several threads.
+    /// Creates the schedule of an engine, which must be for callers on several threads.
     pub fn new(engine: Engine, home: Arc<Home>) -> Schedule {
         assert!(engine.pool().is_shared(), "a disk's buffers are on any threads");
         Schedule {
@@ -99,7 +102,7 @@ impl Schedule {
         })
     }
 
-    /// Returns the descriptor of a real file that is read directly.
+    /// Returns the descriptor of a file that is read directly, unless it is on a simulated disk.
     pub fn direct_descriptor(&self, file: usize) -> Option<BorrowedFd<'_>> {
         let id = self.files[file].id;
         self.engine.descriptor(id).filter(|_| self.engine.is_direct(id))
@@ -114,17 +117,17 @@ impl Schedule {
         self.files[file].unfinished.len()
     }
 
-    /// Returns whether the engine has an operation to execute, or a completion.
+    /// Returns whether the engine has an operation to execute or a completion to route.
     pub fn has_work(&self) -> bool {
         self.engine.outstanding() > 0
     }
 
-    /// Returns whether the operations without a handle are within the engine's depth (W8).
+    /// Returns whether no more than `iodepth` operations are without a handle (W8).
     pub fn is_bounded(&self) -> bool {
         self.forgotten <= self.engine.effective().iodepth as usize
     }
 
-    /// Starts an operation, begins it if it need not wait, and returns its key.
+    /// Adds an operation, begins it if it need not wait, and returns its key.
     pub fn start(&mut self, file: Option<usize>, touch: Touch, work: Work) -> usize {
         let mut entry = Entry::new(self.started, file, touch, work);
         self.started += 1;
@@ -147,7 +150,7 @@ impl Schedule {
         key
     }
 
-    /// Counts the operations on the file that one with this touch must follow.
+    /// Returns the number of operations on the file that one with this touch must follow.
     fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
         let FileState { unfinished, changing, .. } = &self.files[file];
         // Only a change waits for a read.
@@ -158,7 +161,7 @@ impl Schedule {
         unfinished.iter().filter(precedes).count() as u32
     }
 
-    /// Queues an operation that waits for no other.
+    /// Queues an operation that does not wait for others.
     fn enqueue(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         match &mut entry.work {
@@ -171,11 +174,11 @@ impl Schedule {
         }
     }
 
-    /// Begins operations, as far as possible. Returns whether the engine got one.
+    /// Begins as many operations as possible. Returns whether the engine received one.
     pub fn pump(&mut self) -> bool {
         while let Some(&key) = self.leasing.front() {
             if self.engine.pool().free() < self.entries[key].buffers_needed() {
-                // A buffer returned before the flag was set is found by a second look.
+                // The second check finds a buffer that was returned before the flag was set.
                 if self.home.lacks_buffers.swap(true, Ordering::SeqCst) {
                     break;
                 }
@@ -206,9 +209,9 @@ impl Schedule {
         handed
     }
 
-    /// Begins a read that waits for a buffer with separate memory, if a write waits for the read.
-    /// Nothing is in flight, so such writes may hold all buffers. One such read at a time bounds
-    /// the memory (W8).
+    /// Begins a read that waits for a buffer, using separate memory, if a write waits for the read.
+    /// When nothing is in flight, such writes may hold all buffers. Doing one such read at a time
+    /// limits the memory (W8).
     fn unblock(&mut self) {
         let is_blocking = |key: &usize| {
             let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
@@ -260,15 +263,15 @@ impl Schedule {
         self.entries[key].missing = pieces as u32;
     }
 
-    /// Begins operations, and returns a wait for a completion during which other threads may use
-    /// this.
+    /// Begins operations, and returns a wait for a completion. Other threads may use the schedule
+    /// during the wait.
     pub fn prepare_wait(&mut self) -> Result<Wait, Error> {
         self.pump();
         self.engine.prepare_wait()
     }
 
     /// Waits for `min` completions of the engine, routes them, and begins operations. The next turn
-    /// submits them to the kernel.
+    /// submits those to the kernel.
     pub fn collect(&mut self, min: usize) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let reaped = self.engine.reap(min, &mut completions);
@@ -278,7 +281,7 @@ impl Schedule {
         reaped
     }
 
-    /// Has a thread look again after each turn.
+    /// Registers the waker of a thread that checks its condition after each turn.
     pub fn watch(&mut self, waker: &Waker) {
         if !self.watchers.iter().any(|known| known.will_wake(waker)) {
             self.watchers.push(waker.clone());
@@ -289,7 +292,7 @@ impl Schedule {
         self.wakers.append(&mut self.watchers);
     }
 
-    /// Wakes every task that awaits an operation, to poll it again.
+    /// Wakes every task that awaits an operation, so that it polls again.
     pub fn wake_tasks(&mut self) {
         for (_, entry) in &mut self.entries {
             if entry.is_awaited {
@@ -298,7 +301,7 @@ impl Schedule {
         }
     }
 
-    /// Ends every operation with a failure of the engine, because its own result is unknown.
+    /// Ends every unfinished operation with a failure of the engine, because its result is unknown.
     pub fn fail(&mut self, error: &Error) {
         self.failure.get_or_insert_with(|| error.clone());
         for (_, entry) in &mut self.entries {
@@ -332,7 +335,7 @@ impl Schedule {
         }
     }
 
-    /// Ends an operation: wakes its owner, and begins operations that waited for it.
+    /// Ends an operation: wakes its owner, and begins the operations that waited for it.
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
@@ -388,7 +391,8 @@ impl Schedule {
         free.into_iter().for_each(|(_, key)| self.enqueue(key));
     }
 
-    /// Takes the result of a finished operation, and forgets the operation.
+    /// Takes the result of a finished operation and removes the operation; returns `None` if it is
+    /// unfinished.
     pub fn take(&mut self, key: usize) -> Option<Result<Outcome, Error>> {
         let entry = &mut self.entries[key];
         if let Some(error) = entry.broken.clone() {
@@ -400,7 +404,7 @@ impl Schedule {
         }
         let result = self.entries.remove(key).into_result(&self.home);
         if result.is_err() {
-            // It may have held buffers.
+            // The failed operation may have held buffers that others wait for.
             self.pump();
         }
         Some(result)
@@ -410,8 +414,9 @@ impl Schedule {
         self.entries[key].is_over()
     }
 
-    /// Sets the waker for the end of the operation; `is_awaited` if its task drives nothing.
-    /// Returns the previous waker, which must not be dropped while this is borrowed.
+    /// Sets the waker to be called when the operation ends. `is_awaited` says whether its task does
+    /// no work itself. Returns the previous waker, which must not be dropped while the schedule is
+    /// borrowed.
     pub fn register(&mut self, key: usize, waker: &Waker, is_awaited: bool) -> Option<Waker> {
         let entry = &mut self.entries[key];
         let was_awaited = std::mem::replace(&mut entry.is_awaited, is_awaited);
@@ -423,9 +428,9 @@ impl Schedule {
         }
     }
 
-    /// Drops an operation's handle. An operation that was not begun and has no effect is cancelled;
-    /// any other continues with its buffer to its completion (W5). Returns the waker, which must
-    /// not be dropped while this is borrowed.
+    /// Drops an operation's handle. An operation that has not begun and has no effect is cancelled;
+    /// any other continues, with its buffer, until it is complete (W5). Returns the waker, which
+    /// must not be dropped while the schedule is borrowed.
     pub fn forget(&mut self, key: usize) -> Option<Waker> {
         let entry = &mut self.entries[key];
         let waker = entry.take_waker();
@@ -439,7 +444,7 @@ impl Schedule {
             {
                 open.untold.get_or_insert(error);
             }
-            // It may have held buffers.
+            // The operation may have held buffers that others wait for.
             self.pump();
             return waker;
         }
@@ -462,7 +467,7 @@ impl Schedule {
         Some(DiskBuffer::new(buffer, Arc::clone(&self.home)))
     }
 
-    /// Drops the file's handle. The file is closed when nothing on it is unfinished.
+    /// Drops the file's handle. The file is closed when none of its operations is unfinished.
     pub fn let_go(&mut self, file: usize) {
         self.files[file].dropped = true;
         self.close_if_unused(file);
@@ -471,21 +476,21 @@ impl Schedule {
     fn close_if_unused(&mut self, file: usize) {
         if self.files[file].dropped && self.files[file].unfinished.is_empty() {
             let open = self.files.remove(file);
-            // Nothing is in flight, so the close can't fail.
+            // Nothing is in flight, so closing the file can't fail.
             let _ = self.engine.close_file(open.id);
         }
     }
 }
 
 impl Drop for Schedule {
-    /// Completes every operation; no handle is left to receive its result (W5).
+    /// Completes every operation. No handle is left to receive its result (W5).
     fn drop(&mut self) {
         self.pump();
         while self.engine.check_process().is_ok() && self.has_work() && self.collect(1).is_ok() {}
     }
 }
 
-/// Returns the number that the engine's completion carries for its operation.
+/// Returns the `user_data` of one of an operation's engine operations.
 fn user_data(key: usize, number: usize) -> u64 {
     (key as u64) << 32 | number as u64
 }

@@ -1,12 +1,13 @@
-//! The part of a disk shared by its threads: the schedule, behind one lock, and who works on it.
+//! The part of a disk that its threads share: the schedule, behind a lock, and which thread works
+//! on it.
 //!
 //! The thread with the turn submits operations to the kernel, waits for completions, and routes
 //! them. It waits without the lock, so that other threads can start operations. They interrupt its
-//! wait, and it then submits everything started by then in one call.
+//! wait, and it then submits everything started so far in one call.
 //!
-//! A blocking caller works if no other thread does, without a thread switch. A future never does:
-//! the disk's thread works for it, while no caller does. Only where completions arrive inside the
-//! engine's own calls, a poll makes these calls.
+//! A blocking caller works if no other thread does, which needs no thread switch. A future does not
+//! work: the disk's thread works for it while no caller does. There is one exception: if
+//! completions arrive only during the engine's own calls, a poll makes these calls.
 
 use super::driver::{Alarm, Driven, Turns};
 use super::entry::Outcome;
@@ -21,18 +22,18 @@ use std::thread::Thread;
 
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// Itself, for the disk's thread.
+    /// A reference to itself, for the disk's thread.
     own: Weak<Shared>,
     pub process: Process,
 }
 
 pub(super) struct State {
-    /// `None` when the last handle is gone.
+    /// `None` once the last handle has been dropped.
     schedule: Option<Schedule>,
     turns: Turns,
-    /// Whether the thread with the turn waits for the kernel, without the lock.
+    /// Whether the thread with the turn is waiting for the kernel, without the lock.
     is_away: bool,
-    /// The disk's thread, once it was needed.
+    /// The disk's thread, once it has been needed.
     thread: Option<Thread>,
 }
 
@@ -41,7 +42,7 @@ impl State {
         self.schedule.as_mut().expect("there is a handle, so the schedule is there")
     }
 
-    /// Ends the wait of the thread with the turn.
+    /// Ends the wait of the thread that has the turn.
     fn recall(&mut self) {
         if std::mem::take(&mut self.is_away) {
             self.schedule().engine.interrupt();
@@ -55,7 +56,7 @@ impl Driven for Shared {
     type State = State;
 
     fn lock(&self) -> Guard<'_> {
-        // A panic under the lock has been reported, and every operation is still known.
+        // A panic under the lock has been reported, and every operation is still in the schedule.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,8 +64,8 @@ impl Driven for Shared {
         let wakers = state.schedule.as_mut().map(|schedule| std::mem::take(&mut schedule.wakers));
         drop(state);
         for waker in wakers.into_iter().flatten() {
-            // A waker is the caller's code: if it panics, the panic hook reports it, and the other
-            // tasks continue.
+            // A waker is the caller's code: if it panics, the panic hook reports that, and the
+            // other tasks continue.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
@@ -91,7 +92,8 @@ impl Driven for Shared {
     fn work<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         let waited = match state.schedule().prepare_wait() {
             Ok(Wait::None) => state.schedule().collect(1),
-            // A waker is not called by the thread with the turn, and must not wait for the kernel.
+            // There are wakers to call, and the thread with the turn can't call them. They must not
+            // wait for the kernel.
             Ok(_) if !state.schedule().wakers.is_empty() => state.schedule().collect(0),
             Ok(wait) => {
                 state.is_away = true;
@@ -106,7 +108,7 @@ impl Driven for Shared {
             Err(error) => Err(error),
         };
         if let Err(error) = waited {
-            // Every operation returns it.
+            // Every operation returns this error.
             state.schedule().fail(&error);
         }
         state.schedule().wake_watchers();
@@ -143,7 +145,7 @@ impl Shared {
         })
     }
 
-    /// Calls `look` with the schedule, and then the wakers of finished operations.
+    /// Calls `look` with the schedule, and then calls the wakers of finished operations.
     pub fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         let mut state = self.lock();
         let result = look(state.schedule());
@@ -151,7 +153,7 @@ impl Shared {
         result
     }
 
-    /// Waits until the operation is complete. Even if it is already, submits everything that was
+    /// Waits until the operation is complete. Even if it already is, submits everything that was
     /// started before.
     pub fn wait(&self, key: usize) -> Result<Outcome, Error> {
         self.process.check()?;
@@ -179,7 +181,7 @@ impl Shared {
         )
     }
 
-    /// Returns the result of the operation, or wakes `waker` when it is complete.
+    /// Returns the result of the operation, or registers `waker` to be woken when it is complete.
     pub fn poll(&self, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
         if let Err(error) = self.process.check() {
             return Poll::Ready(Err(error));
@@ -195,7 +197,7 @@ impl Shared {
             }
         }
         let polled = state.schedule().take(key);
-        // The previous waker is dropped after the lock.
+        // The previous waker is dropped after the lock is released.
         let _before = match polled {
             Some(_) => None,
             None => state.schedule().register(key, waker, true),
@@ -212,18 +214,18 @@ impl Shared {
             return;
         }
         let mut state = self.lock();
-        // Dropped after the lock.
+        // The waker is dropped after the lock is released.
         let _waker = state.schedule().forget(key);
         self.attend(&mut state);
         let is_bounded = state.schedule().is_bounded();
         self.release(state);
         if !is_bounded {
-            // After a failure of the engine nothing is in progress.
+            // After a failure of the engine, nothing is in progress.
             let _ = self.wait_until(|schedule| schedule.is_bounded().then_some(()));
         }
     }
 
-    /// Runs a future to its end on this thread, which sleeps while the future is pending.
+    /// Runs a future to completion on this thread, which sleeps while the future is pending.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let alarm = Alarm::new();
         let waker = Waker::from(Arc::clone(&alarm));
@@ -251,7 +253,7 @@ impl Shared {
         submitted
     }
 
-    /// Gives a buffer returned from outside to the first operation that waits for one.
+    /// Gives a buffer that was returned from outside to the first operation that waits for one.
     pub fn buffer_returned(&self) {
         if !self.process.is_this() {
             return;
@@ -265,7 +267,7 @@ impl Shared {
         self.release(state);
     }
 
-    /// Wakes the disk's thread, starting it the first time.
+    /// Wakes the disk's thread, which the first call starts.
     fn call_thread(&self, state: &mut State) {
         if let Some(thread) = &state.thread {
             return thread.unpark();
@@ -282,12 +284,13 @@ impl Shared {
         }
     }
 
-    /// Works while tasks await operations and no caller does; ends with the last handle.
+    /// Works while tasks await operations and no caller works. Ends when the last handle is
+    /// dropped.
     fn serve(&self) {
         let mut state = self.lock();
         while let Some(schedule) = &mut state.schedule {
             if !schedule.wakers.is_empty() {
-                // One of them may drop the last handle, or use up the call that ends a sleep.
+                // A waker may drop the last handle, or consume the unpark that ends a sleep.
                 self.release(state);
                 state = self.lock();
                 continue;
@@ -309,8 +312,8 @@ impl Shared {
         }
     }
 
-    /// Ends the disk with its last handle: waits for the thread with the turn, and completes every
-    /// operation (W5).
+    /// Ends the disk when its last handle is dropped: waits for the thread with the turn, and
+    /// completes every operation (W5).
     pub fn close(&self) {
         if !self.process.is_this() {
             return;

@@ -1,17 +1,17 @@
-//! The blocks to read for a byte range, and the requested bytes among those read.
+//! The blocks to read for a range of bytes, and how to find the requested bytes in them.
 
 use super::buffer::DiskBuffer;
 
 /// The aligned range around the requested bytes, divided into pieces that fit into buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The first byte read: a multiple of the alignment.
+    /// The offset of the first byte read, a multiple of the alignment.
     start: u64,
     end: u64,
-    /// Bytes read before the requested ones.
+    /// The number of bytes read before the requested ones.
     skip: u64,
     len: u64,
-    /// The length of a whole piece: the aligned bytes that fit into a buffer.
+    /// The length of a full piece: the aligned bytes that fit into a buffer.
     piece_bytes: u64,
 }
 
@@ -36,7 +36,8 @@ impl Span {
         self.len == 0
     }
 
-    /// Returns the number of pieces and buffers; `None` if a buffer is smaller than a block.
+    /// Returns the number of pieces, each of which needs a buffer; `None` if a buffer is smaller
+    /// than a block.
     pub(super) fn pieces(&self) -> Option<u64> {
         match (self.len, self.piece_bytes) {
             (0, _) => Some(0),
@@ -45,7 +46,7 @@ impl Span {
         }
     }
 
-    /// Returns the maximum read at this offset with `buffers` buffers.
+    /// Returns the maximum length of a read at this offset with `buffers` buffers.
     pub(super) fn len_max(&self, buffers: u32) -> u64 {
         (self.piece_bytes * u64::from(buffers)).saturating_sub(self.skip)
     }
@@ -56,8 +57,9 @@ impl Span {
         (start, (self.end - start).min(self.piece_bytes) as usize)
     }
 
-    /// Returns the requested bytes, given the pieces and the bytes found in each. The first short
-    /// piece is the end of the file. Buffers without a requested byte return to their pool.
+    /// Returns the requested bytes, given the pieces and the number of bytes found in each. The
+    /// first short piece marks the end of the file. Buffers without a requested byte return to
+    /// their pool.
     pub(super) fn cut(&self, found: impl IntoIterator<Item = (DiskBuffer, usize)>) -> DiskBuffer {
         let mut pieces: Vec<DiskBuffer> = Vec::new();
         let (mut skip, mut left) = (self.skip as usize, self.len as usize);
@@ -89,7 +91,7 @@ mod tests {
     use crate::buffer::Pool;
     use proptest::prelude::*;
 
-    /// Returns the requested bytes of a read that found `pieces`, each in a buffer of its own.
+    /// Returns the requested bytes of a read that found `pieces`, each in a separate buffer.
     fn read(pool: &Pool, pieces: &[&[u8]]) -> DiskBuffer {
         let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
         let span = Span { skip: 1, len: len as u64, ..Span::around(0, len + 1, 1, 512) };

@@ -1,4 +1,5 @@
-//! Random programs of reads and seeks, on each way to a file, compared with the bytes that it has.
+//! Random sequences of reads and seeks, with each method of reading a file, compared with the
+//! file's content.
 
 use super::{Reader, ReaderOptions};
 use crate::{Ioengine, Sim};
@@ -9,7 +10,8 @@ use std::io::{BufRead, IoSliceMut, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const BS_BYTES: usize = 4096;
-/// Long enough for direct reads: they begin with two pieces and all that follows four.
+/// The length is sufficient for direct reads, which begin after two pieces and only if four more
+/// follow.
 const LEN_MAX: usize = 20 * BS_BYTES;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,7 @@ fn null() -> File {
     File::open("/dev/null").unwrap()
 }
 
-/// Does the steps, and compares each result with `content`.
+/// Performs the steps, and compares each result with `content`.
 fn run(reader: &mut Reader, steps: &[Step], content: &[u8]) {
     let mut at = 0;
     for &step in steps {
@@ -156,14 +158,15 @@ fn options(ioengine: Ioengine, direct: bool) -> ReaderOptions {
     ReaderOptions { ioengine, ..Reader::options().bs(BS_BYTES).iodepth(4).direct(direct) }
 }
 
-/// Drops the file's pages: a file on a disk is then cold.
+/// Drops the file's pages from the page cache, so that a file on a disk is cold.
 fn drop_pages(path: &Path) {
     let file = File::open(path).unwrap();
     file.sync_all().unwrap();
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
 }
 
-/// Opens a file without kernel read-ahead (`posix_fadvise(2)`): cold pages stay cold until read.
+/// Opens a file without kernel read-ahead (`posix_fadvise(2)`), so that cold pages stay cold until
+/// they are read.
 fn open_alone(path: &Path) -> File {
     let file = File::open(path).unwrap();
     fadvise(&file, 0, None, Advice::Random).unwrap();
@@ -263,7 +266,7 @@ fn a_cold_file_is_read_directly_and_a_warm_one_through_the_cache() {
         if reader.effective().fallbacks.iter().any(|step| step.wanted == "O_DIRECT") {
             return fixtures::skip(test, "the file system takes no direct reads");
         }
-        // The first pieces come through the cache.
+        // The first pieces come from the page cache.
         assert!(direct >= LEN_MAX - 4 * BS_BYTES, "{direct} bytes by {ioengine:?}");
         drop_pages(&path);
         assert_eq!(direct_bytes(&mut options(ioengine, false).open(&path).unwrap()), 0);
@@ -282,7 +285,7 @@ fn a_file_that_becomes_warm_in_the_middle_is_read_on_through_the_cache_and_back(
     if crate::cached_bytes(std::os::fd::AsFd::as_fd(&file), LEN as u64) != Some(0) {
         return fixtures::skip(test, "the file's pages stay in the cache here");
     }
-    // The third quarter becomes warm.
+    // The third quarter becomes cached.
     let warm = LEN / 2..LEN * 3 / 4;
     let file = open_alone(&path);
     let mut page = vec![0; BS_BYTES];

@@ -1,4 +1,4 @@
-//! A file of a simulated disk: its stable bytes, and the running system's.
+//! A file of a simulated disk: its stable bytes, and the bytes that the running system sees.
 
 use super::Chance;
 use crate::engine::op::Request;
@@ -11,16 +11,17 @@ pub(super) const SECTOR_BYTES: usize = 512;
 pub(super) struct SimFile {
     /// The bytes on stable storage.
     pub stable: Vec<u8>,
-    /// The bytes on the running system.
+    /// The bytes that the running system sees.
     pub cached: Vec<u8>,
-    /// Sectors lost by a failed flush: no later flush writes them, unless they are rewritten.
+    /// The sectors that a failed flush lost. Later flushes skip them, unless they have been
+    /// rewritten.
     pub lost: HashSet<usize>,
     /// The number of descriptors that have the file open, over all boots.
     pub opened: usize,
 }
 
 impl SimFile {
-    /// Makes all bytes stable, except sectors lost by a failed flush.
+    /// Makes all bytes stable, except sectors that a failed flush lost.
     pub(super) fn flush(&mut self) {
         let SimFile { stable, cached, lost, .. } = self;
         if lost.is_empty() {
@@ -43,7 +44,7 @@ impl SimFile {
         sectors.filter(|&sector| !is_stable(sector)).map(|(sector, _)| sector).collect()
     }
 
-    /// Makes some unstable sectors stable, and loses the others for this system.
+    /// Makes some unstable sectors stable, and marks the others as lost.
     pub(super) fn lose_some(&mut self, chance: &mut Chance) {
         self.harden_some(chance);
         self.lost.extend(self.unstable());
@@ -60,7 +61,7 @@ impl SimFile {
         }
     }
 
-    /// Forgets the pages of lost sectors, so that later reads find what the disk has.
+    /// Discards the pages of lost sectors, so that later reads return what is on the disk.
     pub(super) fn forget_lost(&mut self) {
         for sector in self.lost.drain() {
             let start = sector * SECTOR_BYTES;
@@ -71,7 +72,7 @@ impl SimFile {
         }
     }
 
-    /// Flips bits of a byte, on the running system and on stable storage.
+    /// Flips bits of a byte, both as the running system sees it and on stable storage.
     pub(super) fn rot(&mut self, at: usize, bits: u8) {
         self.cached[at] ^= bits;
         if let Some(byte) = self.stable.get_mut(at) {
@@ -91,8 +92,8 @@ impl SimFile {
         }
     }
 
-    /// Makes a range of the file stable, with the length that it needs: `RWF_DSYNC` promises no
-    /// more.
+    /// Makes a range of the file stable, with as much of the file's length as the range needs:
+    /// `RWF_DSYNC` promises no more.
     pub(super) fn harden(&mut self, start: usize, len: usize) {
         if len == 0 {
             return;
@@ -104,7 +105,7 @@ impl SimFile {
 
     pub(super) fn read(&self, request: &Request, offset: u64, bytes_max: u64) -> usize {
         let there = self.cached.get(offset as usize..).unwrap_or_default();
-        // A disk never returns 0 inside a file, because that means its end (`read(2)`).
+        // A disk never returns 0 bytes inside a file, because that would mean its end (`read(2)`).
         let len = there.len().min(request.len.min(bytes_max.max(1)) as usize);
         // SAFETY: as in `write`, and `len` is at most the request's.
         let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };

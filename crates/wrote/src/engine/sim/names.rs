@@ -1,5 +1,5 @@
-//! The names on a simulated disk: on the running system, on stable storage, and the changes
-//! between.
+//! The names on a simulated disk: as the running system sees them, on stable storage, and the
+//! changes between the two.
 
 use super::Chance;
 use crate::engine::names::{NameChange, folder_of};
@@ -12,7 +12,7 @@ type Table = BTreeMap<PathBuf, usize>;
 
 #[derive(Default)]
 pub(super) struct Names {
-    /// The names on the running system.
+    /// The names as the running system sees them.
     seen: Table,
     /// The names after a power loss.
     stable: Table,
