@@ -1,5 +1,5 @@
-//! The border between C and Rust: arguments and options come in, results and errors go out, and no
-//! panic does. Structs of options grow at their end in later versions.
+//! The border between C and Rust. It converts arguments and options, returns results and errors,
+//! and lets no panic out. Structs of options grow only at their end in later versions.
 
 use crate::error::Error;
 use crate::log::Ticket;
@@ -10,7 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Returns the version of the library, such as "0.1.0". Never freed. Any thread may call it.
+/// Returns the version of the library, such as "0.1.0". The string must not be freed. Any thread
+/// may call this function.
 #[unsafe(no_mangle)]
 pub extern "C" fn wrote_version() -> *const c_char {
     const VERSION: &CStr =
@@ -21,15 +22,15 @@ pub extern "C" fn wrote_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The path in the error of an argument.
+/// The path in the error of an invalid argument.
 const ARGUMENT: &str = "argument";
 
-/// Does the work of a call. Stores the description of an error where the caller wants it, and
-/// returns its number; 0 for success.
+/// Does the work of a call, and returns the error's number; 0 for success. Stores the error's
+/// description if the caller wants it.
 ///
 /// # Safety
 ///
-/// `error` is NULL or points to a pointer that may be written.
+/// `error` is NULL, or points to a pointer that may be written.
 pub unsafe fn call(error: *mut *mut Error, work: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let described = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return 0,
@@ -50,13 +51,13 @@ pub fn quietly(work: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(work));
 }
 
-/// Returns the error of an argument that can't be.
+/// Returns the error of an invalid argument.
 pub fn refused(because: &str) -> Failure {
     let (path, because) = (PathBuf::from(ARGUMENT), because.to_owned());
     Failure::Refused { path, because, errno: libc::EINVAL }
 }
 
-/// Returns a path.
+/// Returns the path that a string contains.
 ///
 /// # Safety
 ///
@@ -70,11 +71,11 @@ pub unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// Returns the bytes of an argument, which may be NULL where there are none.
+/// Returns the bytes of an argument, which may be NULL if there are none.
 ///
 /// # Safety
 ///
-/// `bytes` points to `len` bytes that can be read.
+/// `bytes` points to `len` readable bytes.
 pub unsafe fn bytes<'a>(bytes: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
     match (bytes.is_null(), len) {
         (_, 0) => Ok(&[]),
@@ -88,7 +89,7 @@ pub unsafe fn bytes<'a>(bytes: *const c_void, len: usize) -> Result<&'a [u8], Fa
 ///
 /// # Safety
 ///
-/// `pieces` points to `count` pieces, each of bytes that can be read.
+/// `pieces` points to `count` pieces, each of which is readable.
 pub unsafe fn pieces<'a>(
     pieces: *const libc::iovec,
     count: usize,
@@ -105,11 +106,11 @@ pub unsafe fn pieces<'a>(
     pieces.iter().map(|piece| unsafe { bytes(piece.iov_base, piece.iov_len) }).collect()
 }
 
-/// Returns the handle of a call that needs it alone.
+/// Returns the handle of a call that needs exclusive use of it.
 ///
 /// # Safety
 ///
-/// `handle` is NULL or a live handle that no other call uses at this time.
+/// `handle` is NULL or a live handle, which no other call uses at the same time.
 pub unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
     // SAFETY: promised by the caller.
     unsafe { handle.as_mut() }.ok_or_else(|| refused("the handle is NULL"))
@@ -119,13 +120,13 @@ pub unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
 ///
 /// # Safety
 ///
-/// `handle` is NULL or a live handle that every thread only shares.
+/// `handle` is NULL or a live handle, to which every thread has only shared access.
 pub unsafe fn shared<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
     // SAFETY: promised by the caller.
     unsafe { handle.as_ref() }.ok_or_else(|| refused("the handle is NULL"))
 }
 
-/// Stores a result that the caller may not want.
+/// Stores a result, unless the caller does not want it.
 ///
 /// # Safety
 ///
@@ -137,7 +138,7 @@ pub unsafe fn give<T>(place: *mut T, value: T) {
     }
 }
 
-/// Stores a new handle, which the caller must want: nothing else could free it.
+/// Stores a new handle. The caller must want it, because nothing else could free it.
 ///
 /// # Safety
 ///
@@ -155,7 +156,7 @@ pub unsafe fn hand_over<T>(
     Ok(())
 }
 
-/// Gives the caller a ticket where one is wanted.
+/// Stores a ticket, if the caller wants one.
 ///
 /// # Safety
 ///
@@ -175,32 +176,32 @@ pub unsafe fn give_ticket(
 ///
 /// # Safety
 ///
-/// `handle` is NULL, or was stored by `hand_over` and not freed yet.
+/// `handle` is NULL, or was stored by `hand_over` and has not been freed.
 pub unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
-        // SAFETY: `hand_over` made it from a box.
+        // SAFETY: `hand_over` created it from a box.
         quietly(|| drop(unsafe { Box::from_raw(handle) }));
     }
 }
 
-/// When writes become durable without a call for each.
+/// When writes become durable without an explicit call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// WROTE_SYNC_NO for a writer, WROTE_SYNC_ALWAYS for a log.
     Default = 0,
-    /// With every write, which survives a power loss once its call, or the wait for its record, has
+    /// With every write: it survives a power loss when the call, or the wait for the record, has
     /// returned.
     Always = 1,
     /// About once a second.
     EverySec = 2,
-    /// About once in sync_interval_ms.
+    /// About once per sync_interval_ms.
     Interval = 3,
-    /// Only by an explicit call, or when the kernel decides.
+    /// Only by an explicit call, or when the kernel decides to write.
     No = 4,
 }
 
-/// Returns the policy that `sync` names; `None` for the default. Any number may come from C.
+/// Returns the policy with the number `sync`; `None` for the default. C may pass any number.
 pub fn policy(sync: u32, interval_ms: u32) -> Result<Option<SyncPolicy>, Failure> {
     Ok(Some(match sync {
         number if number == Sync::Default as u32 => return Ok(None),
@@ -214,25 +215,25 @@ pub fn policy(sync: u32, interval_ms: u32) -> Result<Option<SyncPolicy>, Failure
     }))
 }
 
-/// Returns an option of C, where 0 stands for the default.
+/// Returns an option of C; `None` for 0, which means the default.
 pub fn given<T: Default + PartialEq>(option: T) -> Option<T> {
     (option != T::default()).then_some(option)
 }
 
-/// A struct whose first field is its size as the caller's header has it, and whose other bytes may
-/// all be zero.
+/// A struct whose first field is its size in the caller's header, and whose other bytes may all be
+/// zero.
 ///
 /// # Safety
 ///
-/// Both must be so.
+/// Both must be true.
 pub unsafe trait Sized: Copy {}
 
-/// Returns the caller's options, with zeros for options that the caller's header does not have yet;
-/// all zeros for NULL.
+/// Returns the caller's options. Options that the caller's header does not have yet are zero, and
+/// so are all options if the pointer is NULL.
 ///
 /// # Safety
 ///
-/// `options` is NULL or points to as many bytes as its first field says.
+/// `options` is NULL, or points to as many bytes as its first field says.
 pub unsafe fn options<T: Sized>(options: *const T) -> Result<T, Failure> {
     // SAFETY: all zeros are such a struct.
     let mut whole: T = unsafe { std::mem::zeroed() };
@@ -250,7 +251,7 @@ pub unsafe fn options<T: Sized>(options: *const T) -> Result<T, Failure> {
         let to = std::ptr::from_mut(&mut whole).cast::<u8>();
         options.cast::<u8>().copy_to_nonoverlapping(to, known);
     }
-    // SAFETY: the bytes behind a later version's struct.
+    // SAFETY: the bytes beyond this version's struct.
     let later =
         unsafe { std::slice::from_raw_parts(options.cast::<u8>().add(known), size - known) };
     if later.iter().any(|&byte| byte != 0) {

@@ -1,4 +1,4 @@
-//! `wrote_error`: what went wrong, where, and the kernel's number for it.
+//! `wrote_error`: what failed, where, and the kernel's error number.
 
 use crate::border;
 use library::Error as Failure;
@@ -6,48 +6,48 @@ use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use wrote_bindings::in_language;
 
-/// The kind of an error. A later version may have more.
+/// The kind of an error. Later versions may have more kinds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The kernel refused an operation on a file. The errno says why.
+    /// The kernel refused an operation on a file. The errno has the reason.
     File = 1,
     /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory.
-    /// It keeps the record and tries again. Wait again, by wrote_log_ticket(), instead of appending
-    /// it again.
+    /// The log keeps the record and tries again. Wait again, using wrote_log_ticket(), instead of
+    /// appending it again.
     NotYet = 2,
-    /// An earlier flush failed. What was written since the one before is in doubt, and nothing more
-    /// is written.
+    /// An earlier flush failed. Writes since the previous flush are in doubt, and nothing more is
+    /// written.
     Poisoned = 3,
-    /// The file supports no direct operation at this offset or of this length.
+    /// The file does not support a direct operation at this offset or of this length.
     Alignment = 4,
     /// A record, a line or a request does not fit into a buffer.
     TooLong = 5,
     /// The request is invalid for this path. Nothing was changed.
     Refused = 6,
-    /// Another program changed the length of a file that this one appends to.
+    /// Another program changed the length of a file to which this program appends.
     Interfered = 7,
-    /// The log was cut before a record that this reader has read. Seek, and read on.
+    /// The log was truncated before a record that this reader has read. Seek, and continue reading.
     Truncated = 8,
     /// A copy differs from its source.
     Differs = 9,
-    /// Bytes that were written can't be read any more.
+    /// Written bytes can no longer be read.
     Damaged = 10,
-    /// A segment of another log is among this log's.
+    /// A segment of another log is in this log's folder.
     Foreign = 11,
     /// The work was interrupted.
     Interrupted = 12,
-    /// The handle was opened before fork(2), by the parent.
+    /// The handle was opened by the parent process, before fork(2).
     Forked = 13,
-    /// A thread, ring or descriptor could not be made.
+    /// A thread, ring or descriptor could not be created.
     Engine = 14,
-    /// A bug in the library. Free the handle of the call, and use it for nothing else.
+    /// A bug in the library. Free the handle of the call, and do not use it for anything else.
     Panic = 15,
-    /// An error of a later version.
+    /// An error that this version does not know.
     Other = 16,
 }
 
-/// The names of the options that Rust's errors name.
+/// C's names of the options that Rust's errors mention.
 const OPTIONS: [&str; 2] = ["wrote_log_options.buffer_bytes", "wrote_lines_options.buffer_bytes"];
 
 /// The description of an error.
@@ -74,7 +74,7 @@ impl Error {
     }
 }
 
-/// Returns a string for C, which ends at the first NUL.
+/// Returns a string for C, cut off at the first NUL.
 fn string(bytes: &[u8]) -> CString {
     CString::new(bytes).unwrap_or_else(|error| {
         let end = error.nul_position();
@@ -109,16 +109,17 @@ pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
     unsafe { (*error).kind }
 }
 
-/// Returns the number of an error, as in errno.h: the kernel's own, or the nearest one where the
-/// library refused by itself (EBUSY, EISDIR, EINVAL, EMSGSIZE, EIO, ESTALE, EPERM, EINTR). The call
-/// returned it too.
+/// Returns the number of an error, as in errno.h. The call that failed returned it, too. It is the
+/// kernel's number or, if the library itself refused, the nearest one (EBUSY, EISDIR, EINVAL,
+/// EMSGSIZE, EIO, ESTALE, EPERM, EINTR).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_errno(error: *const Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { (*error).errno }
 }
 
-/// Returns the file or folder that an error is about, or NULL. It lives as long as the error.
+/// Returns the file or folder that an error concerns, or NULL. The string lives as long as the
+/// error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_path(error: *const Error) -> *const c_char {
     // SAFETY: promised by the caller.
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn wrote_error_path(error: *const Error) -> *const c_char 
     error.path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr())
 }
 
-/// Returns the byte of the file at which the operation failed, or -1 where there is none.
+/// Returns the file offset at which the operation failed, or -1 if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
     // SAFETY: promised by the caller.
@@ -134,8 +135,8 @@ pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
     offset.and_then(|offset| i64::try_from(offset).ok()).unwrap_or(-1)
 }
 
-/// Returns one line for people: path, action, place and the kernel's words. It lives as long as the
-/// error.
+/// Returns a line for people: path, action, offset and the kernel's message. The string lives as
+/// long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_message(error: *const Error) -> *const c_char {
     // SAFETY: promised by the caller.

@@ -1,5 +1,6 @@
-//! `libwrote`: the library for C and C++. `wrote.h` is made from these files by cbindgen, so their
-//! comments are a C programmer's documentation. This room is short, since it only lists the others.
+//! `libwrote`: the library for C and C++. cbindgen generates `wrote.h` from these files, so their
+//! comments are a C programmer's documentation. This file is short because it only lists the
+//! others.
 
 #![allow(clippy::missing_safety_doc, reason = "the header says what a caller promises")]
 

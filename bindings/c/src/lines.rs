@@ -1,4 +1,4 @@
-//! `wrote_lines`: a plain file of lines under its user's own name, appended by many threads.
+//! `wrote_lines`: a plain line file under the user's own name, to which many threads append.
 
 use crate::border::{
     self, Sized, bytes, call, give_ticket, given, hand_over, options, path, policy, shared,
@@ -10,29 +10,29 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use wrote_bindings::Options;
 
-/// Options of a file of lines: `wrote_lines_options options = { sizeof options };` and then the
-/// ones that you want. 0 is the default of each.
+/// Options of a line file. Write `wrote_lines_options options = { sizeof options };`, and then set
+/// the ones that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LinesOptions {
     /// sizeof(wrote_lines_options).
     pub size: usize,
-    /// The bytes of lines that are collected, into which a line must fit. 0 is 1 MiB.
+    /// The maximum number of bytes of lines that are collected. A line must fit. 0 means 1 MiB.
     pub buffer_bytes: usize,
     /// One of enum wrote_sync.
     pub sync: u32,
     /// The interval of WROTE_SYNC_INTERVAL.
     pub sync_interval_ms: u32,
-    /// The permissions of a new file, less the umask. 0 is 0666.
+    /// The permissions of a new file, less the umask. 0 means 0666.
     pub mode: u32,
-    /// Whether the opening waits until another writer has closed the file; otherwise it is refused.
+    /// Whether to wait until another writer has closed the file. Otherwise, opening it fails.
     pub waits: bool,
 }
 
-// SAFETY: numbers and booleans behind a size.
+// SAFETY: the struct consists of numbers and booleans after a size.
 unsafe impl Sized for LinesOptions {}
 
-/// A plain file of lines. Any number of threads may call its functions at any time, except for
+/// A plain line file. Any number of threads may call its functions at any time, except for
 /// wrote_lines_free().
 pub struct Lines(library::Lines);
 
@@ -45,7 +45,7 @@ fn open(path: &Path, options: LinesOptions) -> Result<Lines, Failure> {
     builder.open(path).map(Lines)
 }
 
-/// Opens a file of lines, or makes it. The end that a crash tore is moved to NAME.torn-0, or the
+/// Opens a line file, or creates it. An end that a crash has torn is moved to NAME.torn-0, or the
 /// next free number. A second writer is refused. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_open(
@@ -58,10 +58,10 @@ pub unsafe extern "C" fn wrote_lines_open(
     unsafe { call(error, || hand_over(lines, || open(path(file)?, options(how)?))) }
 }
 
-/// Appends a line, which has no line feed in it: copies its bytes, and a line feed after them.
+/// Appends a line, which must not contain a line feed: copies its bytes, and adds a line feed.
 ///
-/// `ticket` may be NULL. Without one the line is written within about 10 ms, and
-/// wrote_lines_flush() makes it durable. A ticket is freed by wrote_ticket_free().
+/// `ticket` may be NULL. Without a ticket, the line is written within about 10 ms, and
+/// wrote_lines_flush() makes it durable. Free a ticket with wrote_ticket_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_append(
     lines: *const Lines,
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn wrote_lines_append(
 }
 
 /// Appends a line, and waits until it survives a power loss (WROTE_SYNC_ALWAYS, the default), or
-/// else a crash of the process. Threads that wait at the same time share a flush.
+/// otherwise a crash of the process. Threads that wait at the same time share a flush.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_append_wait(
     lines: *const Lines,
@@ -87,21 +87,22 @@ pub unsafe extern "C" fn wrote_lines_append_wait(
     unsafe { call(error, || shared(lines)?.0.append(bytes(line, len)?)?.wait()) }
 }
 
-/// Makes every line durable that was appended until now.
+/// Makes every line appended so far durable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_flush(lines: *const Lines, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || shared(lines)?.0.flush()) }
 }
 
-/// Opens the path anew, after another program has renamed the file. Earlier lines are durable then.
+/// Reopens the path, after another program has renamed the file. Makes all earlier lines durable
+/// first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_reopen(lines: *const Lines, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || shared(lines)?.0.reopen()) }
 }
 
-/// Makes all lines durable, and releases the file. Later appends by any thread are refused. Call
+/// Makes all lines durable, and closes the file. Later appends by any thread are refused. Call
 /// wrote_lines_free() afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_close(lines: *const Lines, error: *mut *mut Error) -> c_int {
@@ -109,8 +110,8 @@ pub unsafe extern "C" fn wrote_lines_close(lines: *const Lines, error: *mut *mut
     unsafe { call(error, || shared(lines)?.0.close()) }
 }
 
-/// Frees a file of lines, when no other thread is in a call with it. One that is not closed is
-/// closed first, and an error of that is lost.
+/// Frees a line file. No other thread may be in a call with it. If it has not been closed, it is
+/// closed first, and an error in that is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_free(lines: *mut Lines) {
     // SAFETY: promised by the caller.

@@ -1,5 +1,5 @@
-//! `wrote_log`: records from many threads in one order, each acknowledged when it is safe; and
-//! `wrote_ticket`, which waits for one record, by blocking or by an event loop.
+//! `wrote_log`: records from many threads in one order, each acknowledged once it is safe; and
+//! `wrote_ticket`, which waits for one record, by blocking or with an event loop.
 
 use crate::border::{
     self, Sized, alone, bytes, call, give, give_ticket, given, hand_over, options, path, pieces,
@@ -16,65 +16,67 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use wrote_bindings::{EventFd, Options};
 
-/// Options of a log: `wrote_log_options options = { sizeof options };` and then the ones that you
-/// want. 0 is the default of each.
+/// Options of a log. Write `wrote_log_options options = { sizeof options };`, and then set the ones
+/// that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LogOptions {
     /// sizeof(wrote_log_options).
     pub size: usize,
-    /// The approximate length of a segment in bytes. 0 is 64 MiB.
+    /// The approximate length of a segment, in bytes. 0 means 64 MiB.
     pub segment_bytes: u64,
-    /// The most bytes of the log on disk; then its oldest segments go. 0 keeps all.
+    /// The maximum size of the log on disk, in bytes. Beyond it, the oldest segments are removed. 0
+    /// means no limit.
     pub retain_bytes: u64,
-    /// For how many seconds the log keeps records at least. 0 keeps all.
+    /// The minimum time for which the log keeps records, in seconds. 0 means forever.
     pub retain_age_s: u64,
-    /// The size of each buffer, into which a record must fit. 0 is 1 MiB.
+    /// The size of each buffer, in bytes. A record must fit. 0 means 1 MiB.
     pub buffer_bytes: usize,
-    /// The number of buffers. 0 is 8.
+    /// The number of buffers. 0 means 8.
     pub buffers: u32,
     /// One of enum wrote_sync.
     pub sync: u32,
     /// The interval of WROTE_SYNC_INTERVAL.
     pub sync_interval_ms: u32,
-    /// The permissions of a new log's files, less the umask. 0 is 0666.
+    /// The permissions of a new log's files, less the umask. 0 means 0666.
     pub mode: u32,
 }
 
-// SAFETY: numbers and booleans behind a size.
+// SAFETY: the struct consists of numbers and booleans after a size.
 unsafe impl Sized for LogOptions {}
 
 /// The figures of a log.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct LogStats {
-    /// Records found on opening.
+    /// The number of records found when the log was opened.
     pub found_records: u64,
-    /// Bytes found on opening after the last whole record, of a write that a crash cut short.
+    /// The number of bytes, found when the log was opened, after the last whole record. A crash cut
+    /// their write short.
     pub torn_bytes: u64,
-    /// The sequence of the first record that is there.
+    /// The sequence of the first record that still exists.
     pub first_sequence: u64,
-    /// The sequence that the next record gets.
+    /// The sequence of the next record.
     pub next_sequence: u64,
-    /// Every record before this one survives a crash of the process.
+    /// The sequence before which every record survives a crash of the process.
     pub written_sequence: u64,
-    /// Every record before this one survives a power loss.
+    /// The sequence before which every record survives a power loss.
     pub durable_sequence: u64,
-    /// Batches written.
+    /// The number of batches written.
     pub batches: u64,
-    /// Flushes, and writes that were durable by themselves.
+    /// The number of flushes, including writes that were durable by themselves.
     pub flushes: u64,
-    /// The time that they took, in nanoseconds.
+    /// The total time of these flushes, in nanoseconds.
     pub flush_time_ns: u64,
-    /// Bytes written to segments, with the padding of blocks.
+    /// The number of bytes written to segments, including the padding of blocks.
     pub written_bytes: u64,
-    /// The part of them that was flushed.
+    /// The number of these bytes that have been flushed.
     pub flushed_bytes: u64,
-    /// Segments begun.
+    /// The number of segments begun.
     pub segments: u64,
-    /// Segments that retention removed.
+    /// The number of segments that retention has removed.
     pub removed: u64,
-    /// Whether the opening found that the log had been closed.
+    /// Whether the log was found to have been closed when it was opened.
     pub found_closed: bool,
 }
 
@@ -86,13 +88,13 @@ pub struct Log(pub(crate) library::Log);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// It is in this process's memory.
+    /// The record is in this process's memory.
     Nothing = 0,
-    /// It is in the kernel's memory.
+    /// The record is in the kernel's memory.
     ProcessCrash = 1,
-    /// It is on the device, perhaps in its volatile cache.
+    /// The record is on the device, perhaps in its volatile cache.
     OsCrash = 2,
-    /// It is on stable storage.
+    /// The record is on stable storage.
     PowerLoss = 3,
 }
 
@@ -108,8 +110,9 @@ fn open(folder: &Path, options: LogOptions) -> Result<Log, Failure> {
     builder.open(folder).map(Log)
 }
 
-/// Opens the log in a folder, or makes both. A second writer is refused, in this process or
-/// another. `options` may be NULL. Any thread may call it at any time.
+/// Opens the log in a folder, and creates the folder and the log if they are missing. A second
+/// writer is refused, in this process or another. `options` may be NULL. Any thread may call this
+/// function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_open(
     folder: *const c_char,
@@ -121,11 +124,11 @@ pub unsafe extern "C" fn wrote_log_open(
     unsafe { call(error, || hand_over(log, || open(path(folder)?, options(how)?))) }
 }
 
-/// Appends a record: copies its bytes and gives it its sequence. It survives nothing yet. Waits
-/// only while all buffers are in flight.
+/// Appends a record: copies its bytes, and assigns its sequence. The record is only in memory when
+/// this returns. Waits only while all buffers are in flight.
 ///
-/// `sequence` and `ticket` may be NULL. Without a ticket the record is written within about 10 ms,
-/// and wrote_log_sync() makes it durable. A ticket is freed by wrote_ticket_free().
+/// `sequence` and `ticket` may be NULL. Without a ticket, the record is written within about 10 ms,
+/// and wrote_log_sync() makes it durable. Free a ticket with wrote_ticket_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append(
     log: *const Log,
@@ -146,9 +149,9 @@ pub unsafe extern "C" fn wrote_log_append(
     }
 }
 
-/// Appends a record, and waits until it is as safe as the log promises: it then survives a power
-/// loss (WROTE_SYNC_ALWAYS), and so does every record before it, or else a crash of the process.
-/// Threads that wait at the same time share a flush. `sequence` may be NULL.
+/// Appends a record, and waits until it is as safe as the log promises. With WROTE_SYNC_ALWAYS, it
+/// and every record before it then survive a power loss; otherwise, they survive a crash of the
+/// process. Threads that wait at the same time share a flush. `sequence` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append_wait(
     log: *const Log,
@@ -161,16 +164,16 @@ pub unsafe extern "C" fn wrote_log_append_wait(
     unsafe {
         call(error, || {
             let ticket = shared(log)?.0.append(bytes(record, len)?)?;
-            // The record has its place, even where the wait fails for a full disk.
+            // The record has its sequence even if the wait fails because the disk is full.
             give(sequence, ticket.sequence());
             ticket.wait()
         })
     }
 }
 
-/// Appends consecutive records. After a crash either all of them exist or none. All together must
-/// fit into one buffer. The first one's sequence goes to `sequence`; `ticket` is for all. Both may
-/// be NULL.
+/// Appends consecutive records. After a crash, either all of them exist or none. Together they must
+/// fit into one buffer. The first record's sequence is stored in `sequence`; `ticket` is for all of
+/// the records. Both may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append_all(
     log: *const Log,
@@ -191,8 +194,8 @@ pub unsafe extern "C" fn wrote_log_append_all(
     }
 }
 
-/// Makes the ticket of a record that was appended by any caller, which waits for what the log
-/// promises. It is freed by wrote_ticket_free().
+/// Creates a ticket for a record that any caller has appended. It waits for what the log promises.
+/// Free it with wrote_ticket_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_ticket(
     log: *const Log,
@@ -206,15 +209,15 @@ pub unsafe extern "C" fn wrote_log_ticket(
     }
 }
 
-/// Makes every record durable that was appended until now, whatever the log promises by itself.
+/// Makes every record appended so far durable, whatever the log promises by itself.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_sync(log: *const Log, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || shared(log)?.0.sync()) }
 }
 
-/// Removes segments whose records are all before `sequence`, durably. The sequence of the first
-/// record that is left goes to `first`, which may be NULL.
+/// Durably removes the segments whose records are all before `sequence`. Stores the sequence of the
+/// first remaining record in `first`, which may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_trim_before(
     log: *const Log,
@@ -228,7 +231,7 @@ pub unsafe extern "C" fn wrote_log_trim_before(
     }
 }
 
-/// Removes record `sequence` and all later ones, durably. The next record gets that sequence.
+/// Durably removes record `sequence` and all later ones. The next record gets that sequence.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_truncate_from(
     log: *const Log,
@@ -239,7 +242,7 @@ pub unsafe extern "C" fn wrote_log_truncate_from(
     unsafe { call(error, || shared(log)?.0.truncate_from(sequence)) }
 }
 
-/// Stores what a record survives now in `survives`.
+/// Stores what a record survives at present in `survives`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_survives(
     log: *const Log,
@@ -262,7 +265,7 @@ pub unsafe extern "C" fn wrote_log_survives(
     }
 }
 
-/// Stores the log's figures in the first `size` bytes of `stats`: pass sizeof(wrote_log_stats).
+/// Stores the log's figures in the first `size` bytes of `stats`. Pass sizeof(wrote_log_stats).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_get_stats(
     log: *const Log,
@@ -304,24 +307,25 @@ fn of(stats: &library::log::LogStats) -> LogStats {
     }
 }
 
-/// Ends the log: writes all records, makes them durable, and marks the log as closed. Returns any
-/// error since the opening. Later appends by any thread are refused. Call wrote_log_free()
-/// afterwards.
+/// Ends the log: writes all records, makes them durable, and marks the log as closed. Returns the
+/// first error since the log was opened. Later appends by any thread are refused. Call
+/// wrote_log_free() afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_close(log: *const Log, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || shared(log)?.0.close()) }
 }
 
-/// Frees a log, when no other thread is in a call with it. Its tickets and readers may live on. One
-/// that is not closed is closed first, and an error of that is lost: call wrote_log_close() before.
+/// Frees a log. No other thread may be in a call with it, but its tickets and readers may outlive
+/// it. If it has not been closed, it is closed first, and an error in that is lost: call
+/// wrote_log_close() before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_free(log: *mut Log) {
     // SAFETY: promised by the caller.
     unsafe { border::free(log) };
 }
 
-/// The promise for one record, or for a group of them. It does not keep its log open.
+/// The promise for one record, or for a group of records. A ticket does not keep its log open.
 pub struct Ticket {
     sequence: u64,
     state: State,
@@ -329,7 +333,7 @@ pub struct Ticket {
 
 enum State {
     Waiting(library::Ticket<'static>),
-    /// The answer, which is given again.
+    /// The result, which is returned again by later calls.
     Done(Result<(), Failure>),
 }
 
@@ -338,7 +342,7 @@ impl Ticket {
         Ticket { sequence: ticket.sequence(), state: State::Waiting(ticket.into_owned()) }
     }
 
-    /// Waits by `wait`, unless it has been done.
+    /// Waits by means of `wait`, unless that has been done.
     fn done(
         &mut self,
         wait: impl FnOnce(library::Ticket<'static>) -> Result<(), Failure>,
@@ -353,8 +357,8 @@ impl Ticket {
     }
 }
 
-/// An eventfd(2) for a log to wake an event loop. One serves any number of tickets. Any thread may
-/// use it at any time, except for wrote_wakeup_free().
+/// An eventfd(2), by which a log wakes an event loop. It serves any number of tickets. Any thread
+/// may use it at any time, except for wrote_wakeup_free().
 pub struct Wakeup(Arc<wrote_bindings::Wakeup<EventFd>>);
 
 impl Wakeup {
@@ -363,7 +367,7 @@ impl Wakeup {
     }
 }
 
-/// Makes a wakeup, which is freed by wrote_wakeup_free().
+/// Creates a wakeup. Free it with wrote_wakeup_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_open(
     wakeup: *mut *mut Wakeup,
@@ -373,16 +377,16 @@ pub unsafe extern "C" fn wrote_wakeup_open(
     unsafe { call(error, || hand_over(wakeup, Wakeup::new)) }
 }
 
-/// Returns the descriptor to wait for, by poll(2), epoll(7) or io_uring(7): when it is readable,
-/// call wrote_wakeup_clear(), and then poll the tickets again. It belongs to the wakeup; do not
-/// close it. Returns -1 for NULL.
+/// Returns the descriptor to wait for, with poll(2), epoll(7) or io_uring(7). When it is readable,
+/// call wrote_wakeup_clear(), and then poll the tickets again. The wakeup owns the descriptor; do
+/// not close it. Returns -1 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_fd(wakeup: *const Wakeup) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { wakeup.as_ref() }.map_or(-1, |wakeup| wakeup.0.signal().as_fd().as_raw_fd())
 }
 
-/// Makes the descriptor unreadable again, before the tickets are polled.
+/// Makes the descriptor unreadable again. Call this before polling the tickets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_clear(wakeup: *const Wakeup) {
     // SAFETY: promised by the caller.
@@ -391,22 +395,22 @@ pub unsafe extern "C" fn wrote_wakeup_clear(wakeup: *const Wakeup) {
     }
 }
 
-/// Frees a wakeup. Tickets that were polled with it may live on.
+/// Frees a wakeup. Tickets that were polled with it may outlive it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_wakeup_free(wakeup: *mut Wakeup) {
     // SAFETY: promised by the caller.
     unsafe { border::free(wakeup) };
 }
 
-/// Returns the sequence of the ticket's record, the last one of a group.
+/// Returns the sequence of the ticket's record, or of the last record of its group.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_sequence(ticket: *const Ticket) -> u64 {
     // SAFETY: promised by the caller.
     unsafe { ticket.as_ref() }.map_or(u64::MAX, |ticket| ticket.sequence)
 }
 
-/// Lets the ticket wait until its record survives a power loss, whatever its log promises. To be
-/// called before the first wait or poll; later it has no effect.
+/// Makes the ticket wait until its record survives a power loss, whatever its log promises. Must be
+/// called before the first wait or poll; after that, it has no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_until_durable(
     ticket: *mut Ticket,
@@ -426,19 +430,20 @@ pub unsafe extern "C" fn wrote_ticket_until_durable(
     }
 }
 
-/// Waits until the record is as safe as its log promises: with WROTE_SYNC_ALWAYS it survives a
-/// power loss, and so does every record before it; else a crash of the process.
+/// Waits until the record is as safe as its log promises. With WROTE_SYNC_ALWAYS, it and every
+/// record before it then survive a power loss; otherwise, they survive a crash of the process.
 ///
-/// WROTE_KIND_NOT_YET: the disk is full, and the record may still be written. Wait again by
-/// wrote_log_ticket(). Any other error is final: the record is not safe.
+/// WROTE_KIND_NOT_YET means that the disk is full, and the record may still be written. Wait again,
+/// using wrote_log_ticket(). Any other error is final: the record is not safe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_wait(ticket: *mut Ticket, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || alone(ticket)?.done(library::Ticket::wait)) }
 }
 
-/// Asks without waiting. Sets `done` once the record is as safe as wrote_ticket_wait() says. Until
-/// then the wakeup becomes readable when it is worth asking again, once at least.
+/// Checks without waiting. Sets `done` once the record is as safe as described for
+/// wrote_ticket_wait(). Until then, the wakeup becomes readable, at least once, when it is worth
+/// checking again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_poll(
     ticket: *mut Ticket,
@@ -468,7 +473,7 @@ pub unsafe extern "C" fn wrote_ticket_poll(
     }
 }
 
-/// Frees a ticket. Its record is written all the same.
+/// Frees a ticket. Its record is written nevertheless.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_free(ticket: *mut Ticket) {
     // SAFETY: promised by the caller.

@@ -1,5 +1,5 @@
-//! `wrote_reader`: a file read from start to end, by bytes or lines; and `wrote_log_reader`: the
-//! records of a log in order, while any process writes it.
+//! `wrote_reader`: a file read from start to end, by bytes or lines. `wrote_log_reader`: the
+//! records of a log in order, while any process writes to it.
 
 use crate::border::{self, alone, call, give, hand_over, path, refused};
 use crate::error::Error;
@@ -8,15 +8,15 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
 use wrote_bindings::{from_io, log_reader, unix_ns};
 
-/// Reads a file from start to end, in place of fopen(3) and fread(3): past the page cache where
-/// that does not hold a long file, with several reads in flight.
+/// Reads a file from start to end, as a replacement for fopen(3) and fread(3). A long file that is
+/// not in the page cache is read bypassing it, with several reads in flight.
 pub struct Reader {
     reader: library::Reader,
-    /// The line that was lent last.
+    /// The line that was lent most recently.
     line: Vec<u8>,
 }
 
-/// Opens a file for reading. Any thread may call it at any time.
+/// Opens a file for reading. Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_open(
     from: *const c_char,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn wrote_reader_open(
 }
 
 /// Reads up to `room` bytes into `into`, and stores their number in `len`: 0 at the end of the
-/// file. A file that has grown since is read on.
+/// file. If the file has grown, a later call continues there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_read(
     reader: *mut Reader,
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn wrote_reader_read(
                 give(len, 0);
                 return Ok(());
             }
-            // C's memory may never have been written; the reader only writes to it.
+            // C's memory may be uninitialized; the reader only writes to it.
             let into = std::slice::from_raw_parts_mut(into.cast(), room);
             give(len, reader.read(into).map_err(from_io)?);
             Ok(())
@@ -62,8 +62,9 @@ pub unsafe extern "C" fn wrote_reader_read(
     }
 }
 
-/// Reads one line, without its line feed. `line` is NULL at the end of the file; else it lives
-/// until the reader's next call. It has no NUL at its end, and may have some in it.
+/// Reads a line, without its line feed. At the end of the file, `line` is set to NULL; otherwise,
+/// the line lives until the reader's next call. It is not terminated by a NUL, and may contain
+/// NULs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_line(
     reader: *mut Reader,
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn wrote_reader_line(
     }
 }
 
-/// Continues at this byte of the file.
+/// Continues at this offset in the file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_reader_seek(
     reader: *mut Reader,
@@ -113,26 +114,27 @@ pub unsafe extern "C" fn wrote_reader_free(reader: *mut Reader) {
 pub struct LogReader {
     reader: library::LogReader,
     follows: bool,
-    /// The record that was lent last, where the wait for it had a limit.
+    /// The record that was lent most recently, if the wait for it had a time limit.
     record: Vec<u8>,
 }
 
 /// A record that is lent until the reader's next call.
 #[repr(C)]
 pub struct Record {
-    /// Its bytes, which end with no NUL. NULL where there is no record.
+    /// The bytes, which are not terminated by a NUL. NULL if there is no record.
     pub data: *const c_void,
-    /// The number of its bytes.
+    /// The number of bytes.
     pub len: usize,
-    /// Its sequence: 0 for the first record ever.
+    /// The record's sequence: 0 for the first record ever.
     pub sequence: u64,
-    /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. 0
-    /// where that is not known: after a repair.
+    /// When the log submitted the record to the disk, in nanoseconds since 1970, by the writer's
+    /// clock. 0 if unknown, as after a repair.
     pub written_at_ns: u64,
 }
 
-/// Reads the log in a folder from record `from` to its end, or from the first one that is left. One
-/// that follows waits at the end for further records, and for a log that is not there yet.
+/// Opens the log in a folder for reading, from record `from`, or from the first later one that
+/// exists, to its end. If it `follows`, it waits at the end for further records, and for the log to
+/// be created if it does not exist yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_open(
     folder: *const c_char,
@@ -152,9 +154,9 @@ pub unsafe extern "C" fn wrote_log_reader_open(
     }
 }
 
-/// Reads the next record. At the end, `record->data` is NULL and `record->len` 0. A reader that
-/// follows waits up to `timeout_ms` first, or as long as it takes where that is negative. An empty
-/// record has a pointer that is not NULL.
+/// Reads the next record. At the end, `record->data` is NULL and `record->len` is 0. A reader that
+/// follows first waits up to `timeout_ms`, or without a limit if that is negative. The pointer to
+/// an empty record is not NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_next(
     reader: *mut LogReader,
@@ -194,7 +196,7 @@ fn next(reader: &mut LogReader, timeout_ms: i64) -> Result<Record, library::Erro
     })
 }
 
-/// Continues with record `sequence`, or with the first later one that is there.
+/// Continues with record `sequence`, or with the first later one that exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_seek(
     reader: *mut LogReader,
@@ -205,8 +207,7 @@ pub unsafe extern "C" fn wrote_log_reader_seek(
     unsafe { call(error, || alone(reader)?.reader.seek(sequence)) }
 }
 
-/// Continues with the first record that was written at this time or later, in nanoseconds since
-/// 1970.
+/// Continues with the first record written at this time or later, in nanoseconds since 1970.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_seek_time(
     reader: *mut LogReader,
@@ -218,8 +219,8 @@ pub unsafe extern "C" fn wrote_log_reader_seek_time(
     unsafe { call(error, || alone(reader)?.reader.seek_time(time)) }
 }
 
-/// Returns how many records the reader has passed over since its opening, because retention, a trim
-/// or a repair had removed them.
+/// Returns the number of records that the reader has skipped since it was opened, because
+/// retention, a trim or a repair had removed them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_passed_over(reader: *const LogReader) -> u64 {
     // SAFETY: promised by the caller.

@@ -1,4 +1,5 @@
-//! `wrote_writer`: a file from start to end; and whole files by one call, saved and copied.
+//! `wrote_writer`: a file written from start to end. Also, whole files saved and copied by one
+//! call.
 
 use crate::border::{
     self, Sized, alone, bytes, call, give, given, hand_over, options, path, policy, refused,
@@ -10,44 +11,46 @@ use std::io::{IoSlice, Write};
 use std::path::Path;
 use wrote_bindings::{Options, from_io};
 
-/// Options of a writer: `wrote_writer_options options = { sizeof options };` and then the ones that
-/// you want. 0 is the default of each.
+/// Options of a writer. Write `wrote_writer_options options = { sizeof options };`, and then set
+/// the ones that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct WriterOptions {
     /// sizeof(wrote_writer_options).
     pub size: usize,
-    /// The expected length in bytes. The space is reserved at once, so that a lack of it shows now.
+    /// The expected length, in bytes. The space is reserved when the file is opened, so that a lack
+    /// of space is detected at once.
     pub size_hint: u64,
     /// One of enum wrote_sync.
     pub sync: u32,
     /// The interval of WROTE_SYNC_INTERVAL.
     pub sync_interval_ms: u32,
-    /// The permissions of a new file, less the umask. 0 is 0666.
+    /// The permissions of a new file, less the umask. 0 means 0666.
     pub mode: u32,
-    /// An existing name is an error, EEXIST.
+    /// Whether an existing name is an error, EEXIST.
     pub create_new: bool,
-    /// Write through the page cache, for a file that is soon read again and need not last.
+    /// Whether to write through the page cache, for a file that is soon read again and need not be
+    /// durable.
     pub cached: bool,
-    /// Let the file take the place of the one at its path when wrote_writer_finish() is called: a
-    /// wrote_write() for content of any size. After a crash at any moment the file has either its
-    /// old content or the new. A process that is killed before leaves a file
+    /// Whether wrote_writer_finish() replaces the file at the path with the new one, like
+    /// wrote_write() but for content of any size. After a crash at any moment, the file has either
+    /// its old content or the new. A process that is killed before that leaves a file
     /// ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
     pub replace: bool,
-    /// Append to the file, or create it. It is locked (flock(2)): a second writer fails after a
-    /// second. Programs that share a file should use a wrote_log.
+    /// Whether to append to the file, or create it. The file is locked (flock(2)): opening a second
+    /// writer fails after a second. Programs that share a file should use a wrote_log.
     pub append: bool,
 }
 
-// SAFETY: numbers and booleans behind a size.
+// SAFETY: the struct consists of numbers and booleans after a size.
 unsafe impl Sized for WriterOptions {}
 
-/// Writes a file from start to end, in place of fopen(3), fwrite(3) and fclose(3).
+/// Writes a file from start to end, as a replacement for fopen(3), fwrite(3) and fclose(3).
 ///
-/// Bytes go into buffers (8 MiB at most, for a file of any size), and from there to the file in the
-/// background. An error there is returned by the next call and by every later one.
+/// Bytes go into buffers (at most 8 MiB, for a file of any size), and from there to the file in the
+/// background. An error in the background is returned by the next call and by every later one.
 pub struct Writer {
-    /// `None` after its end.
+    /// The writer; `None` after it has been ended.
     writer: Option<library::Writer>,
 }
 
@@ -57,9 +60,9 @@ pub struct Writer {
 pub struct Written {
     /// The file's length, in bytes.
     pub bytes: u64,
-    /// The time from the opening to the end, in nanoseconds.
+    /// The time from the opening of the file to its end, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Whether the file was written past the page cache.
+    /// Whether the file was written bypassing the page cache.
     pub direct: bool,
     /// Whether the file and its name are on stable storage.
     pub durable: bool,
@@ -86,21 +89,23 @@ fn opened(path: &Path, options: WriterOptions) -> Result<Writer, Failure> {
         .append(options.append)
         .direct(!options.cached)
         .size_hint(options.size_hint)
-        // Freed without an end after an error: nothing half is left, as far as that can be.
+        // A writer that is freed after an error, without being ended, leaves no partial file if
+        // possible.
         .abandon_on_drop(true)
         .set(Builder::sync, policy(options.sync, options.sync_interval_ms)?)
         .set(Builder::mode, given(options.mode));
     Ok(Writer { writer: Some(builder.open(path)?) })
 }
 
-/// Opens a writer that creates the file, or empties an existing one, like fopen(3) with "w", unless
-/// its options say `replace` or `append`.
+/// Opens a writer that creates the file, or truncates an existing one, like fopen(3) with "w",
+/// unless its options have `replace` or `append`.
 ///
-/// After wrote_writer_flush() the bytes survive a crash of the process, after wrote_writer_sync()
-/// and wrote_writer_finish() a power loss, with the name of a new file. A crash before leaves any
-/// part of the file: with `replace` it has the old content until the new one is whole.
+/// After wrote_writer_flush(), the bytes survive a crash of the process. After wrote_writer_sync()
+/// and wrote_writer_finish(), they survive a power loss, with the name of a new file. A crash
+/// before that leaves any part of the file, except with `replace`: then the old content is kept
+/// until the new file is complete.
 ///
-/// `options` may be NULL. Any thread may call it at any time.
+/// `options` may be NULL. Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_open(
     to: *const c_char,
@@ -112,7 +117,7 @@ pub unsafe extern "C" fn wrote_writer_open(
     unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?))) }
 }
 
-/// Writes all bytes, into the writer's buffer at first. They survive nothing yet. Waits only while
+/// Writes all bytes, first into the writer's buffer, where they survive nothing. Waits only while
 /// all buffers are in flight.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_write(
@@ -127,8 +132,8 @@ pub unsafe extern "C" fn wrote_writer_write(
     }
 }
 
-/// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS it syncs
-/// once.
+/// Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS, there is
+/// only one sync.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_writev(
     writer: *mut Writer,
@@ -146,26 +151,28 @@ pub unsafe extern "C" fn wrote_writer_writev(
     }
 }
 
-/// Writes all bytes to the file, where other programs see them, and waits for that. They then
-/// survive a crash of the process. A file that is to replace another is not there yet.
+/// Writes all bytes to the file, where other programs see them, and waits until they are there.
+/// They then survive a crash of the process. A file that is to replace another does not have its
+/// name yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_flush(writer: *mut Writer, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || alone(writer)?.writer()?.flush().map_err(from_io)) }
 }
 
-/// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() puts a
-/// file in another's place.
+/// Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() replaces
+/// an existing file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_sync(writer: *mut Writer, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || alone(writer)?.writer()?.sync_data()) }
 }
 
-/// Writes the rest, makes the file and its name durable, and puts it in the place of the one that
-/// it replaces: the commit. Returns any error since the opening; then an old file is unchanged.
+/// Writes the rest, and makes the file and its name durable. With `replace`, this is the moment at
+/// which the new file replaces the old one. Returns the first error since the file was opened;
+/// after an error, the old file is unchanged.
 ///
-/// It ends the writer, also by an error. Call wrote_writer_free() afterwards. `written` may be
+/// This ends the writer, even after an error. Call wrote_writer_free() afterwards. `written` may be
 /// NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_finish(
@@ -177,8 +184,8 @@ pub unsafe extern "C" fn wrote_writer_finish(
     unsafe { end(writer, written, error, library::Writer::finish) }
 }
 
-/// Like wrote_writer_finish() without flushes of the device: the file survives a crash of the
-/// process and nothing worse.
+/// Like wrote_writer_finish(), but without flushing the device: the file survives only a crash of
+/// the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_close(
     writer: *mut Writer,
@@ -193,7 +200,7 @@ pub unsafe extern "C" fn wrote_writer_close(
 ///
 /// # Safety
 ///
-/// Its caller passes its own arguments, with the same promises.
+/// The caller passes its own arguments, with the same promises.
 unsafe fn end(
     writer: *mut Writer,
     written: *mut Written,
@@ -213,9 +220,9 @@ fn summed_up(written: &library::Written) -> Written {
     }
 }
 
-/// Frees a writer. One that was not ended is abandoned: a file that it created is removed, an old
-/// one that it was to replace stays, and in one that was there before, what was written until now
-/// stays.
+/// Frees a writer. If it has not been ended, it is abandoned: a file that it created is removed, a
+/// file that it was to replace is unchanged, and a file to which it appended keeps what has been
+/// written so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
     // SAFETY: promised by the caller.
@@ -225,12 +232,13 @@ pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
 /// Replaces the content of the file at `to`, or creates the file. The content is durable when this
 /// returns.
 ///
-/// After a crash of the process or the kernel or a power loss, at any moment, the file has either
-/// its old content or the new, and other processes see one or the other. The new file gets the old
-/// one's permissions, owner and attributes; symbolic links are followed and kept. EBUSY: the file
-/// is a mount point, as single files in containers are, and nothing can replace it.
+/// After a crash of the process or the kernel, or a power loss, at any moment, the file has either
+/// its old content or the new, and other processes see one or the other. The new file gets the
+/// permissions, owner and attributes of the old one; symbolic links are followed and kept. EBUSY
+/// means that the file is a mount point, as single files in containers are, and nothing can replace
+/// it.
 ///
-/// Any thread may call it at any time.
+/// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_write(
     to: *const c_char,
@@ -242,10 +250,10 @@ pub unsafe extern "C" fn wrote_write(
     unsafe { call(error, || library::write(path(to)?, bytes(data, len)?)) }
 }
 
-/// Creates a new file at `to` with this content, complete and durable. An existing name is an
-/// error, EEXIST, and its file keeps its content.
+/// Creates a new file at `to` with this content, complete and durable. If the name exists, returns
+/// EEXIST and leaves that file unchanged.
 ///
-/// Any thread may call it at any time.
+/// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_write_new(
     to: *const c_char,
@@ -257,11 +265,11 @@ pub unsafe extern "C" fn wrote_write_new(
     unsafe { call(error, || library::write_new(path(to)?, bytes(data, len)?)) }
 }
 
-/// Copies the file `from` to `to`, which must not exist yet. The copy is durable when this returns,
-/// and has its name only once it is whole. It shares the blocks of `from` where the file system
-/// can. The number of bytes goes to `len`, which may be NULL.
+/// Copies the file `from` to `to`, which must not exist yet. The copy gets its name only once it is
+/// complete, and is durable when this returns. It shares the blocks of `from` if the file system
+/// supports that. The number of bytes is stored in `len`, which may be NULL.
 ///
-/// Any thread may call it at any time.
+/// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_copy(
     from: *const c_char,
@@ -275,23 +283,24 @@ pub unsafe extern "C" fn wrote_copy(
     }
 }
 
-/// The writes to a file that a power loss leaves whole or not done (RWF_ATOMIC, pwritev2(2)). Their
-/// length is a power of two, and divides their offset.
+/// The limits of atomic writes to a file (RWF_ATOMIC, pwritev2(2)): after a power loss, each is
+/// either complete or absent. The length of an atomic write is a power of two, and divides its
+/// offset.
 #[repr(C)]
 pub struct AtomicWrites {
-    /// The shortest and the longest, in bytes.
+    /// The minimum and the maximum length, in bytes.
     pub bytes_min: u32,
     pub bytes_max: u32,
-    /// The longest that the device itself keeps whole, in bytes; 0 if none.
+    /// The maximum length that the device itself writes atomically, in bytes; 0 if it can't.
     pub device_bytes_max: u32,
-    /// The most buffers of one write.
+    /// The maximum number of buffers in one write.
     pub segments_max: u32,
 }
 
-/// Finds the atomic writes to the file at `path`. EOPNOTSUPP: there are none, and the error's
-/// message has the reason.
+/// Finds the limits of atomic writes to the file at `path`. EOPNOTSUPP means that there are no
+/// atomic writes; the error's message has the reason.
 ///
-/// Any thread may call it at any time.
+/// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_atomic_writes(
     path: *const c_char,

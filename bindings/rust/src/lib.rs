@@ -1,4 +1,4 @@
-//! Tests what a power loss leaves of a save, within `cargo test`, by the program `wrote`.
+//! Tests what a power loss leaves of a save, within `cargo test`, using the program `wrote`.
 //!
 //! ```no_run
 //! # fn save(folder: &std::path::Path, text: &str) {}
@@ -14,7 +14,7 @@
 //! );
 //! ```
 //!
-//! The program is found by the variable `WROTE` or in `PATH`. See `docs/ci.md`.
+//! The program is found by the variable `WROTE`, or in `PATH`. See `docs/ci.md`.
 
 #![forbid(unsafe_code)]
 
@@ -25,31 +25,31 @@ use std::process::{Command, exit};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, thread};
 
-/// The job of a child: `save:PLACE:FOLDER` or `check:PLACE:FOLDER`. A job that is done leaves a
-/// mark of its name in the place. The user's `skip` asks to skip the test where the kernel does not
-/// permit tracing.
+/// The variable that tells a child its job: `save:PLACE:FOLDER` or `check:PLACE:FOLDER`. A child
+/// that has done its job leaves a file with the job's name in PLACE. The user may set the variable
+/// to `skip`, which skips the test if the kernel does not permit tracing.
 const JOB: &str = "WROTE_CRASH";
-/// The exit code of `wrote trace` where the kernel does not permit tracing.
+/// The exit code of `wrote trace` if the kernel does not permit tracing.
 const NOT_TRACED: i32 = 125;
 
 /// Runs `save` with an empty folder, and then `check` with each folder that a power loss during
-/// `save` could have left. Each runs in a child: this test of this program, executed again up to
-/// this call, so a test has one such call.
+/// `save` could have left. Each of them runs in a child process, which executes this test again up
+/// to this call, so a test can have only one such call.
 ///
 /// # Panics
 ///
-/// If `check` panics for a folder, or nothing could be tested. The message has the smallest such
-/// state, and the command that makes it again.
+/// If `check` panics for a folder, or if nothing could be tested. The message names the smallest
+/// state with a failure, and the command that reproduces it.
 #[track_caller]
 pub fn test(save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     test_from(|_| (), save, check);
 }
 
-/// The same from a folder that `old` has filled.
+/// Like [`test`], but `save` starts from a folder that `old` has filled.
 ///
 /// # Panics
 ///
-/// As [`test`].
+/// The panics of [`test`].
 #[track_caller]
 pub fn test_from(old: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl FnOnce(&Path)) {
     let job = env::var(JOB).unwrap_or_default();
@@ -64,14 +64,14 @@ pub fn test_from(old: impl FnOnce(&Path), save: impl FnOnce(&Path), check: impl 
     exit(0);
 }
 
-/// Returns, in a check, whether `save` had returned before the power loss.
+/// Returns, during a check, whether `save` had returned before the power loss.
 pub fn has_returned() -> bool {
     env::var("WROTE_ANSWERS").is_ok_and(|answers| answers != "0")
 }
 
 #[track_caller]
 fn trace(old: impl FnOnce(&Path), skips: bool) {
-    // Each test runs in its own thread.
+    // Each test runs in a separate thread.
     thread_local!(static IS_USED: Cell<bool> = const { Cell::new(false) });
     assert!(!IS_USED.replace(true), "a test can have one crash test only: write another test");
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -84,7 +84,7 @@ fn trace(old: impl FnOnce(&Path), skips: bool) {
     let name = this.name().filter(|name| *name != "main").expect("a call in a function of #[test]");
     let program = env::current_exe().expect("the path of this test");
     let child = |job: &str| {
-        // Temporary folders that a child leaves are removed with the folders of this test.
+        // Temporary folders that a child leaves behind are removed with the folders of this test.
         let folders = format!("TMPDIR={}", place.display());
         let words = [folders, format!("{JOB}={job}"), program.display().to_string()];
         let rest = ["--exact", name, "--include-ignored", "--nocapture"].map(str::to_owned);

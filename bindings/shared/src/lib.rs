@@ -1,6 +1,6 @@
-//! Parts that the bindings for all languages share: wake-ups of event loops, the tickets for which
-//! they wait, a writer that collects small writes, options and their words, and the parts of an
-//! error.
+//! The code that the bindings of all languages share: wake-ups of event loops and the tickets for
+//! which they wait, a writer that collects small writes, the options and their names, and the parts
+//! of an error.
 
 mod waits;
 
@@ -14,15 +14,15 @@ use wrote::{
     Error, LinesOptions, LogOptions, LogReader, SyncPolicy, Writer, WriterOptions, Written,
 };
 
-/// Returns the library's text without the parts that the errors of a language add themselves: path
-/// and number.
+/// Returns the text of an error without the parts that each language adds to its errors itself: the
+/// path and the number.
 pub fn text(error: &Error, options: [&str; 2]) -> String {
     let text = in_language(error.reason().to_string(), options);
     let number = format!(" (os error {})", error.errno());
     text.strip_suffix(&number).unwrap_or(&text).to_owned()
 }
 
-/// Names the options of a log and of lines as the language does, in place of Rust's names.
+/// Replaces Rust's names of the buffer options of logs and line files with the language's names.
 pub fn in_language(text: String, [log, lines]: [&str; 2]) -> String {
     text.replace("LogOptions::buffer_bytes", log).replace("LinesOptions::buffer_bytes", lines)
 }
@@ -33,7 +33,7 @@ pub fn unix_ns(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the byte of the file at which an operation failed, where the error has one.
+/// Returns the file offset at which an operation failed, if the error has one.
 pub fn offset(error: &Error) -> Option<u64> {
     match error {
         Error::File { offset, .. } | Error::NotYet { offset, .. } => *offset,
@@ -43,7 +43,7 @@ pub fn offset(error: &Error) -> Option<u64> {
     }
 }
 
-/// Returns the library's error inside an I/O error.
+/// Returns the library's error inside an I/O error, or one for the I/O error itself.
 pub fn from_io(error: io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|error| {
         let errno = Error::errno_in(&error).unwrap_or(Errno::INVAL.raw_os_error());
@@ -51,8 +51,8 @@ pub fn from_io(error: io::Error) -> Error {
     })
 }
 
-/// Opens a log in a folder from record `from` on. A reader that follows waits for further records,
-/// and for a log that is not there yet.
+/// Opens the log in a folder for reading, from record `from` on. A reader that follows waits for
+/// further records, and for the log to be created if it does not exist yet.
 pub fn log_reader(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
     match follows {
         true => LogReader::expect(folder, from)?.following(),
@@ -60,9 +60,9 @@ pub fn log_reader(folder: &Path, from: u64, follows: bool) -> Result<LogReader, 
     }
 }
 
-/// Options of the library. A caller leaves some out.
+/// Options of the library, of which a caller may omit some.
 pub trait Options: Sized {
-    /// Sets an option by its method, where the caller gave it.
+    /// Sets an option by its method, if the caller gave it.
     fn set<T>(self, option: fn(Self, T) -> Self, given: Option<T>) -> Self {
         match given {
             Some(value) => option(self, value),
@@ -75,7 +75,7 @@ impl Options for LinesOptions {}
 impl Options for LogOptions {}
 impl Options for WriterOptions {}
 
-/// Returns the policy of a word of Redis.
+/// Returns the policy with this name, which is one of Redis's.
 pub fn sync(word: &str) -> Result<SyncPolicy, String> {
     match word {
         "always" => Ok(SyncPolicy::Always),
@@ -85,21 +85,21 @@ pub fn sync(word: &str) -> Result<SyncPolicy, String> {
     }
 }
 
-/// Returns the time of an option in seconds.
+/// Returns the time that an option gives in seconds.
 pub fn interval(name: &str, seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{name}={seconds}: not a time"))
 }
 
-/// Bytes that are collected before the writer gets them. Only that may wait for the disk, so only
-/// then does the language's own thread have to be let go.
+/// The number of bytes collected before they are passed to the writer. Only passing them may wait
+/// for the disk, so only then must the language's own thread be released.
 const PENDING_BYTES: usize = 64 << 10;
 
-/// The library's writer, and bytes that it has not got yet.
+/// The library's writer, and the bytes that have not been passed to it yet.
 pub struct Collected {
-    /// `None` after its end.
+    /// The writer; `None` after the file has been ended.
     writer: Option<Writer>,
     pending: Vec<u8>,
-    /// Whether bytes may wait in `pending`: no write syncs by itself.
+    /// Whether bytes may wait in `pending`. They may not if writes sync automatically.
     collects: bool,
 }
 
@@ -110,12 +110,12 @@ impl Collected {
         Collected { writer: Some(writer), pending: Vec::new(), collects }
     }
 
-    /// Returns whether the file has not ended.
+    /// Returns whether the file has not been ended yet.
     pub fn is_open(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// Takes the bytes without waiting, if there is room for them.
+    /// Copies the bytes without waiting, if there is room for them, and returns whether there was.
     pub fn collect(&mut self, bytes: &[u8]) -> bool {
         let fits = self.collects && bytes.len() <= PENDING_BYTES - self.pending.len();
         if fits {
@@ -124,7 +124,7 @@ impl Collected {
         fits
     }
 
-    /// Writes bytes, and the collected ones before them.
+    /// Writes the collected bytes, followed by `bytes`.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.push()?;
         if self.collects && bytes.len() < PENDING_BYTES {
@@ -134,7 +134,7 @@ impl Collected {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(bytes)).map_err(from_io)
     }
 
-    /// Gives the writer what was collected.
+    /// Passes the collected bytes to the writer.
     fn push(&mut self) -> Result<(), Error> {
         if let (Some(writer), false) = (&mut self.writer, self.pending.is_empty()) {
             writer.write_all(&self.pending).map_err(from_io)?;
@@ -143,7 +143,8 @@ impl Collected {
         Ok(())
     }
 
-    /// Calls `act` with the writer, which has all bytes. Returns `None` after the end.
+    /// Calls `act` with the writer, after all collected bytes have been passed to it. Returns
+    /// `None` after the file has been ended.
     pub fn on_writer<T>(
         &mut self,
         act: impl FnOnce(&mut Writer) -> Result<T, Error>,
@@ -152,19 +153,20 @@ impl Collected {
         self.writer.as_mut().map(act).transpose()
     }
 
-    /// Returns the place of the next byte.
+    /// Returns the offset of the next byte.
     pub fn position(&mut self) -> Result<u64, Error> {
         use std::io::Seek;
         let position = self.writer.as_mut().map_or(Ok(0), Writer::stream_position);
         position.map(|position| position + self.pending.len() as u64).map_err(from_io)
     }
 
-    /// Ends the file, unless it has ended. After an error the old one is unchanged.
+    /// Ends the file, unless that has been done. After an error, a file that was to be replaced is
+    /// unchanged.
     pub fn finish(&mut self, durable: bool) -> Result<Option<Written>, Error> {
         let pushed = self.push();
         self.pending = Vec::new();
         let Some(writer) = self.writer.take() else { return Ok(None) };
-        // Else the writer is dropped, and abandons.
+        // After an error, the writer is dropped, which abandons the file.
         pushed?;
         if durable { writer.finish() } else { writer.close() }.map(Some)
     }

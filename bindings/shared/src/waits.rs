@@ -1,5 +1,5 @@
-//! `Wakeup` and `Waits`: wake an event loop once for any number of tickets, and answer those for
-//! which its tasks wait.
+//! `Wakeup` and `Waits`: they wake an event loop once for any number of tickets, and return the
+//! results of the tickets for which its tasks wait.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use wrote::{Error, Ticket};
 
-/// Tickets of one log, each with its waiter: what the language resolves.
+/// The tickets of one log, each with its waiter, the object that the language resolves.
 ///
-/// A log makes its records safe in their order, so only the first ticket is polled, and then those
-/// behind it that are ready too: one wake-up of the event loop serves all tasks of a flush.
+/// A log makes its records safe in order, so only the first ticket is polled, and then the
+/// following ones that are also ready: a single wake-up of the event loop serves all tasks of a
+/// flush.
 pub struct Waits<T> {
-    /// Waiters for the log's promise, and waiters for more.
+    /// The waiters for what the log promises, and the waiters for durability beyond that.
     queues: [VecDeque<Entry<T>>; 2],
 }
 
@@ -27,13 +28,13 @@ struct Entry<T> {
     is_polled: bool,
 }
 
-/// The waiter of a ticket that was answered.
+/// The waiter of a ticket that is ready, with the result.
 pub struct Answer<T> {
-    /// The waiter that `Waits::add` got.
+    /// The waiter that was passed to [`Waits::add`].
     pub waiter: T,
-    /// The ticket's record.
+    /// The sequence of the ticket's record.
     pub sequence: u64,
-    /// Whether the record is as safe as was waited for.
+    /// Success if the record is as safe as the waiter required.
     pub result: Result<(), Error>,
 }
 
@@ -50,8 +51,8 @@ impl<T> Default for Waits<T> {
 }
 
 impl<T> Waits<T> {
-    /// Adds a ticket; `is_durable` where it waits for more than its log promises. Wakes the loop
-    /// where it is the first.
+    /// Adds a ticket. `is_durable` says whether it waits for more than its log promises. Wakes the
+    /// loop if the ticket is the first in its queue.
     pub fn add(&mut self, ticket: Ticket<'static>, is_durable: bool, waiter: T, waker: Waker) {
         let queue = &mut self.queues[usize::from(is_durable)];
         let sequence = ticket.sequence();
@@ -59,7 +60,7 @@ impl<T> Waits<T> {
         let place = place.map_or(0, |place| place + 1);
         queue.insert(place, Entry { ticket, waiter, is_polled: false });
         if place == 0 {
-            // The first one is polled by the loop's next turn, when other tasks have appended.
+            // The loop's next turn polls the first ticket, after other tasks have appended.
             waker.wake();
         }
     }
@@ -69,15 +70,16 @@ impl<T> Waits<T> {
         self.queues.iter().all(VecDeque::is_empty)
     }
 
-    /// Takes the waiters whose tickets are ready. The first of the others wakes the loop.
+    /// Takes the waiters whose tickets are ready. The first of the remaining tickets will wake the
+    /// loop.
     pub fn answers(&mut self, waker: &Waker) -> Vec<Answer<T>> {
         let mut answers = Vec::new();
         for queue in &mut self.queues {
             while let Some(entry) = queue.front_mut() {
                 let mut polled = Poll::Pending;
                 // The first poll would only ask for another turn of the loop, so that other tasks
-                // append first. They have appended already, unless this turn has answered some of
-                // them.
+                // append first. They have already appended, unless this turn has just answered some
+                // of them.
                 if !std::mem::replace(&mut entry.is_polled, true) && answers.is_empty() {
                     polled = entry.poll(Waker::noop());
                 }
@@ -93,24 +95,24 @@ impl<T> Waits<T> {
     }
 }
 
-/// The signal of an event loop.
+/// The signal that wakes an event loop.
 pub trait Signal: Send + Sync + 'static {
-    /// Gives the signal, from any thread.
+    /// Raises the signal, from any thread.
     fn give(&self);
 
-    /// Takes it back.
+    /// Clears the signal.
     fn take_back(&self) {}
 }
 
-/// Wakes an event loop by its signal. One serves any number of tickets.
+/// Wakes an event loop by its signal. It serves any number of tickets.
 pub struct Wakeup<S> {
     signal: S,
-    /// Whether the signal is given, so that many tickets cost one.
+    /// Whether the signal is raised, so that many tickets raise it only once.
     is_set: AtomicBool,
 }
 
 impl<S: Signal> Wakeup<S> {
-    /// Wraps a signal that is not given.
+    /// Wraps a signal that is not raised.
     pub fn of(signal: S) -> Arc<Wakeup<S>> {
         Arc::new(Wakeup { signal, is_set: AtomicBool::new(false) })
     }
@@ -120,14 +122,14 @@ impl<S: Signal> Wakeup<S> {
         &self.signal
     }
 
-    /// Takes the signal back. To be called before tickets are polled, so that a wake-up during the
-    /// polls is not lost.
+    /// Clears the signal. Must be called before the tickets are polled, so that no wake-up during
+    /// the polls is lost.
     pub fn clear(&self) {
         self.signal.take_back();
         self.is_set.store(false, Ordering::SeqCst);
     }
 
-    /// Returns the waker of a poll.
+    /// Returns the waker to poll with.
     pub fn waker(self: &Arc<Self>) -> Waker {
         Waker::from(Arc::clone(self))
     }
@@ -145,7 +147,7 @@ impl<S: Signal> Wake for Wakeup<S> {
     }
 }
 
-/// An `eventfd(2)`, readable while its signal is given.
+/// An `eventfd(2)`, which is readable while its signal is raised.
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
@@ -161,7 +163,7 @@ impl EventFd {
 
 impl Signal for EventFd {
     fn give(&self) {
-        // Fails only where the counter is full, and then the descriptor is readable.
+        // This fails only if the counter is full, and the descriptor is readable in that case.
         while rustix::io::write(&self.0, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
     }
 
