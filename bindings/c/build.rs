@@ -1,5 +1,5 @@
-//! Sets the shared library's name for programs (its soname). It is a separate file because cargo
-//! runs it.
+//! Sets the name under which programs load the shared library (its soname). It is a separate file
+//! because cargo runs it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

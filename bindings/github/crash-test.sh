@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The work of action.yml: installs wrote unless it is there, and runs COMMAND under wrote trace in
-# FOLDER, with CHECK on each state that a power loss could have left. The reports go to REPORTS.
+# The work of action.yml: installs wrote unless it is installed, and runs COMMAND under wrote trace
+# in FOLDER, and CHECK on each state that a power loss could have left. The reports are written to
+# REPORTS.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 wrote="${WROTE:-wrote}"
@@ -17,7 +18,7 @@ else
 fi
 status=0
 "$wrote" trace "${options[@]}" -- bash -c "$COMMAND" || status=$?
-# GitHub reads the annotations in the log; the last line is the verdict.
+# GitHub reads the annotations from the log; the last line is the verdict.
 cat "$REPORTS/wrote.txt"
 tail -n 1 "$REPORTS/wrote.txt" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
 exit "$status"

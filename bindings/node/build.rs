@@ -1,5 +1,5 @@
-//! Keeps the library loaded when a worker thread of Node.js ends: others may still use it. It is a
-//! separate file because cargo runs it.
+//! Keeps the library loaded when a worker thread of Node.js ends, because other threads may still
+//! use it. It is a separate file because cargo runs it.
 
 fn main() {
     napi_build::setup();

@@ -1,34 +1,38 @@
 import type { PathLike } from 'node:fs'
 import type { Writable } from 'node:stream'
 
-/** Content: text, in UTF-8 unless there is an `encoding`, or bytes, without a copy. Leave them alone until the call ends. */
+/**
+ * Content: bytes, or text, which is UTF-8 unless there is an `encoding`. Bytes are not copied, so
+ * leave them unchanged until the call ends.
+ */
 export type Data = string | NodeJS.ArrayBufferView
 
 /** The worst event that a record survives. */
 export type Survives = 'nothing' | 'process-crash' | 'os-crash' | 'power-loss'
 
-/** When writes become durable by themselves: a word of Redis, or milliseconds. */
+/** When writes become durable automatically: a name used by Redis, or milliseconds. */
 export type Sync = 'always' | 'everysec' | 'no' | number
 
-/** An error of the library, with the properties of those of `node:fs`. */
+/** An error of the library, with the properties that errors of `node:fs` have. */
 export interface WroteError extends Error {
   /** The kernel's name of the error, such as `'ENOENT'`. */
   code: string
-  /** Its number, negative. */
+  /** The error number, negated. */
   errno: number
-  /** The file or folder. */
+  /** The file or folder that the error concerns. */
   path?: string
-  /** The byte of the file at which the operation failed. */
+  /** The file offset at which the operation failed. */
   offset?: number
   /**
-   * What failed. `'Refused'` with the code `EBUSY`: another writer has the log or file open.
-   * `'TooLong'`: the record does not fit into `bufferBytes`. `'NotYet'`: the disk is full, and the log keeps the record: wait for `sequence`
-   * again, and do not append it again.
+   * What failed. `'Refused'` with the code `EBUSY` means that another writer has the log or file
+   * open. `'TooLong'` means that the record does not fit into `bufferBytes`. `'NotYet'` means that
+   * the disk is full and the log keeps the record: wait for `sequence` again, and do not append it
+   * again.
    */
   kind:
     | 'File' | 'NotYet' | 'Poisoned' | 'Alignment' | 'TooLong' | 'Refused' | 'Interfered'
     | 'Truncated' | 'Differs' | 'Damaged' | 'Foreign' | 'Interrupted' | 'Forked' | 'Engine' | 'Other'
-  /** The record that a promise of a log was for. */
+  /** The sequence of the record that the promise was for. */
   sequence?: number
 }
 
@@ -36,175 +40,186 @@ export interface WroteError extends Error {
 export const version: string
 
 export interface SaveOptions {
-  /** `false`: the content survives a crash of the process alone. Default: `true`. */
+  /** If `false`, the content survives only a crash of the process. Default: `true`. */
   durable?: boolean
-  /** Of text. Default: `'utf8'`. */
+  /** The encoding of text. Default: `'utf8'`. */
   encoding?: BufferEncoding
-  /** Refuses a call that has not begun. */
+  /** Cancels a call that has not begun. */
   signal?: AbortSignal
 }
 
 /**
  * Replaces the content of the file at `path`, or creates the file.
  *
- * After a crash of the process or the kernel or a power loss, at any moment, the file has either
+ * After a crash of the process or the kernel, or a power loss, at any moment, the file has either
  * its old content or the new, and other processes see one or the other. When the promise is
  * fulfilled, the new content survives a power loss.
  *
- * The new file gets the old one's permissions, owner and attributes; symbolic links are followed
- * and kept. `EBUSY`: the file is a mount point, as single files in containers are.
+ * The new file gets the permissions, owner and attributes of the old one; symbolic links are
+ * followed and kept. `EBUSY` means that the file is a mount point, as single files in containers
+ * are.
  */
 export function write(
   path: PathLike, data: Data, options?: SaveOptions | BufferEncoding,
 ): Promise<void>
-/** Like `write`, on the event loop's own thread. */
+/** Like `write`, but on the event loop's own thread. */
 export function writeSync(
   path: PathLike, data: Data, options?: Omit<SaveOptions, 'signal'> | BufferEncoding,
 ): void
 
-/** Creates a new file, complete and durable. An existing name is `EEXIST`, and keeps its file. */
+/**
+ * Creates a new file, complete and durable. If the name exists, fails with `EEXIST` and leaves that
+ * file unchanged.
+ */
 export function writeNew(
   path: PathLike, data: Data, options?: Omit<SaveOptions, 'durable'> | BufferEncoding,
 ): Promise<void>
-/** Like `writeNew`, on the event loop's own thread. */
+/** Like `writeNew`, but on the event loop's own thread. */
 export function writeNewSync(
   path: PathLike, data: Data, options?: { encoding?: BufferEncoding } | BufferEncoding,
 ): void
 
 /**
- * Copies a file to a name that must not exist yet, and returns the number of its bytes. The copy is
- * durable when the promise is fulfilled, and has its name only once it is whole.
+ * Copies a file to a name that must not exist yet, and returns the number of bytes. The copy gets
+ * its name only once it is complete, and is durable when the promise is fulfilled.
  */
 export function copy(
   source: PathLike, target: PathLike, options?: { signal?: AbortSignal },
 ): Promise<number>
-/** Like `copy`, on the event loop's own thread. */
+/** Like `copy`, but on the event loop's own thread. */
 export function copySync(source: PathLike, target: PathLike): number
 
 export interface WriterOptions {
-  /** `false`: at its end the file survives a crash of the process alone. Default: `true`. */
+  /** If `false`, the finished file survives only a crash of the process. Default: `true`. */
   durable?: boolean
-  /** Of text that is written without one. Default: `'utf8'`. */
+  /** The encoding of text that is written without one. Default: `'utf8'`. */
   encoding?: BufferEncoding
-  /** Destroys the stream, and so abandons the file. */
+  /** Destroys the stream, which abandons the file. */
   signal?: AbortSignal
-  /** Permissions of a new file; of `replace`, also instead of the old file's. */
+  /** The permissions of a new file. With `replace`, they also override those of the old file. */
   mode?: number
-  /** How many bytes the stream holds before `write` returns `false`. */
+  /** The number of bytes that the stream holds before `write` returns `false`. */
   highWaterMark?: number
 }
 
 export interface ReplaceOptions extends WriterOptions {
-  /** `'wx'`: an existing name is `EEXIST`. Default: `'w'`. */
+  /** With `'wx'`, an existing name is an error, `EEXIST`. Default: `'w'`. */
   flags?: 'w' | 'wx'
-  /** How many bytes to reserve at once. */
+  /** The number of bytes to reserve when the file is opened. */
   sizeHint?: number
 }
 
 export interface AppendOptions extends WriterOptions {
   flags?: 'a'
-  /** Makes bytes durable on the way. Default: `'no'`. */
+  /** When written bytes become durable before the end. Default: `'no'`. */
   sync?: Sync
 }
 
 export interface CreateOptions extends ReplaceOptions {
-  /** Makes bytes durable on the way. Default: `'no'`. */
+  /** When written bytes become durable before the end. Default: `'no'`. */
   sync?: Sync
-  /** `false`: writes through the page cache. Default: `true`. */
+  /** If `false`, writes through the page cache. Default: `true`. */
   direct?: boolean
 }
 
 /**
- * The writes to a file that a power loss leaves whole or not done (`RWF_ATOMIC`). Their length is a
- * power of two, and divides their offset.
+ * The limits of atomic writes to a file (`RWF_ATOMIC`): after a power loss, each is either complete
+ * or absent. The length of an atomic write is a power of two, and divides its offset.
  */
 export interface AtomicWrites {
-  /** The shortest, in bytes. */
+  /** The minimum length, in bytes. */
   bytesMin: number
-  /** The longest, in bytes. */
+  /** The maximum length, in bytes. */
   bytesMax: number
-  /** The longest that the device itself keeps whole, in bytes; 0 if none. */
+  /** The maximum length that the device itself writes atomically, in bytes; 0 if it can't. */
   deviceBytesMax: number
-  /** The most buffers of one write. */
+  /** The maximum number of buffers in one write. */
   segmentsMax: number
 }
 
-/** Returns the atomic writes to a file; throws `ENOTSUP` with the reason if there are none. */
+/**
+ * Returns the limits of atomic writes to a file. Throws `ENOTSUP` with the reason if there are
+ * none.
+ */
 export function atomicWrites(path: PathLike): AtomicWrites
 
 /** The result of a stream. */
 export interface Written {
-  /** The file's length. */
+  /** The file's length, in bytes. */
   bytes: number
-  /** Milliseconds from the opening to the end. */
+  /** The time from the opening of the file to its end, in milliseconds. */
   elapsed: number
-  /** Whether the file was written past the page cache. */
+  /** Whether the file was written bypassing the page cache. */
   direct: boolean
   /** Whether the file and its name are on stable storage. */
   durable: boolean
 }
 
 /**
- * A stream into one file. `end()`, and `pipeline()` at its success, put the file in place; then
- * `'finish'` is emitted. `destroy()`, an error, and a process that exits before abandon it: the old
- * file stays. Only a kill leaves a file `.NAME.wrote-PROCESS-NUMBER`, which `wrote clean` removes.
+ * A stream that writes a file. `end()`, or the success of `pipeline()`, gives the file its name,
+ * and then `'finish'` is emitted. `destroy()`, an error, or the exit of the process before that
+ * abandons the file, and the old one is kept. Only a kill leaves a file
+ * `.NAME.wrote-PROCESS-NUMBER`, which `wrote clean` removes.
  */
 export class Writer extends Writable {
   private constructor()
   readonly path: PathLike
-  /** Bytes taken so far. */
+  /** The number of bytes accepted so far. */
   readonly bytesWritten: number
-  /** Ends the stream, and waits until the file is durable and in place. */
+  /** Ends the stream, and waits until the file is durable and has its name. */
   commit(): Promise<Written>
   /** Waits until all earlier bytes survive a crash of the process, for `create` and `append`. */
   flush(): Promise<void>
   /** Waits until all earlier bytes survive a power loss, for `create` and `append`. */
   sync(): Promise<void>
-  /** `await using`: abandons the file at the end of its scope, unless it was committed. */
+  /** For `await using`: abandons the file at the end of the scope, unless it was committed. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
- * Makes a stream whose file takes the place of the one at `path` at its end. Until then, and after
- * a crash at any moment, the old file stays as it is; readers see the old content or the new.
- * Permissions, owner, attributes and symbolic links are kept.
+ * Creates a stream whose file replaces the one at `path` when the stream ends. Until then, and
+ * after a crash at any moment, the old file is unchanged; readers see either the old content or the
+ * new. Permissions, owner, attributes and symbolic links are kept.
  */
 export function replace(path: PathLike, options?: ReplaceOptions | BufferEncoding): Writer
-/** Makes a stream into a new or emptied file. A crash before its end leaves any part of it. */
+/**
+ * Creates a stream into a new or truncated file. A crash before its end leaves any part of the
+ * file.
+ */
 export function create(path: PathLike, options?: CreateOptions | BufferEncoding): Writer
-/** Makes a stream that appends to a file. One process at a time: the file is locked. */
+/** Creates a stream that appends to a file. Only one process at a time can: the file is locked. */
 export function append(path: PathLike, options?: AppendOptions | BufferEncoding): Writer
 
 export interface LogOptions {
   /**
-   * What a record survives when its promise is fulfilled: with `'always'`, the default, a power
-   * loss, and so does every record before it; else a crash of the process.
+   * What a record survives when its promise is fulfilled. With `'always'`, the default, it and
+   * every record before it survive a power loss; otherwise, a crash of the process.
    */
   sync?: Sync
-  /** Length of a segment. Default: 64 MiB. */
+  /** The length of a segment, in bytes. Default: 64 MiB. */
   segmentBytes?: number
-  /** Removes the oldest segments beyond this length. */
+  /** The maximum length of the log, in bytes, beyond which the oldest segments are removed. */
   retainBytes?: number
-  /** Removes segments of this age in milliseconds. */
+  /** The age at which segments are removed, in milliseconds. */
   retainAge?: number
-  /** Number of buffers. Default: 8. */
+  /** The number of buffers. Default: 8. */
   buffers?: number
-  /** Length of a buffer, into which a record must fit. Default: 1 MiB. */
+  /** The size of a buffer, in bytes. A record must fit. Default: 1 MiB. */
   bufferBytes?: number
-  /** Permissions of new files. */
+  /** The permissions of new files. */
   mode?: number
 }
 
-/** Figures of a log since its opening; times in milliseconds. */
+/** Figures of a log since it was opened. Times are in milliseconds. */
 export interface Stats {
   foundRecords: number
   foundClosed: boolean
   tornBytes: number
   firstSequence: number
   nextSequence: number
-  /** Every record before this one survives a crash of the process. */
+  /** The sequence before which every record survives a crash of the process. */
   writtenSequence: number
-  /** Every record before this one survives a power loss. */
+  /** The sequence before which every record survives a power loss. */
   durableSequence: number
   batches: number
   flushes: number
@@ -216,95 +231,112 @@ export interface Stats {
 }
 
 export interface Record {
-  /** 0 for the first record ever. */
+  /** The record's sequence: 0 for the first record ever. */
   sequence: number
   data: Buffer
-  /** When the log handed it to the disk; `null` after a repair. */
+  /** When the log submitted the record to the disk; `null` after a repair. */
   writtenAtMs: number | null
 }
 
 export interface ReaderOptions {
-  /** The first record, or the first later one that is left. Default: 0. */
+  /**
+   * The sequence of the first record to read; if it no longer exists, the first later one. Default:
+   * 0.
+   */
   start?: number
-  /** Waits at the end for further records. */
+  /** Whether to wait at the end for further records. */
   follow?: boolean
   /** Ends the reading, with the signal's reason as the error. */
   signal?: AbortSignal
 }
 
-/** An append-only log in a folder. No call blocks the event loop, and no promise has a thread. */
+/** An append-only log in a folder. No call blocks the event loop, and no promise uses a thread. */
 export class Log {
   private constructor()
   readonly path: string
   readonly closed: boolean
   /**
-   * Appends a record, whose bytes are taken at once. The promise is fulfilled with its sequence
+   * Appends a record, whose bytes are copied at once. The promise is fulfilled with its sequence
    * when the record is as safe as the log promises. Records are in the order of the calls, and
    * promises that wait at the same time share a flush.
    */
   append(record: Data): Promise<number>
-  /** Appends records of which all or none exist after a crash. They must fit into one buffer. */
+  /**
+   * Appends records. After a crash, either all of them exist or none. Together they must fit into
+   * one buffer.
+   */
   appendAll(records: Iterable<Data>): Promise<{ first: number, last: number }>
-  /** Waits for a record that was appended; with `durable` until it survives a power loss. */
+  /** Waits for a record that has been appended; with `durable`, until it survives a power loss. */
   wait(sequence: number, options?: { durable?: boolean }): Promise<number>
-  /** Makes every record durable that was appended until now. */
+  /** Makes every record appended so far durable. */
   sync(): Promise<void>
-  /** Removes segments whose records are all before `sequence`. Returns the first that is left. */
+  /**
+   * Removes the segments whose records are all before `sequence`. Returns the sequence of the first
+   * remaining record.
+   */
   trimBefore(sequence: number): Promise<number>
   /** Removes record `sequence` and all later ones. The next record gets that sequence. */
   truncateFrom(sequence: number): Promise<void>
-  /** Returns what a record survives now. */
+  /** Returns what a record survives at present. */
   survives(sequence: number): Survives
   stats(): Stats
-  /** Reads the log; with `follow` until it is closed. */
+  /** Reads the log; with `follow`, until the log is closed. */
   reader(options?: ReaderOptions): AsyncGenerator<Record, void, void>
   /** Ends the log: makes all records durable, and marks the log as closed. */
   close(): Promise<void>
-  /** `await using`: closes the log at the end of its scope. */
+  /** For `await using`: closes the log at the end of the scope. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export interface LinesOptions {
-  /** What the promise of a line means: with `'always'`, the default, that it survives a power loss. */
+  /**
+   * What a line survives when its promise is fulfilled. With `'always'`, the default, a power loss;
+   * otherwise, a crash of the process.
+   */
   sync?: Sync
-  /** The bytes of lines that are collected, into which a line must fit. Default: 1 MiB. */
+  /** The maximum number of bytes of lines that are collected. A line must fit. Default: 1 MiB. */
   bufferBytes?: number
-  /** Permissions of a new file. */
+  /** The permissions of a new file. */
   mode?: number
-  /** Waits until another writer has closed the file. Default: it is refused. */
+  /** Whether to wait until another writer has closed the file. By default, opening it fails. */
   waits?: boolean
 }
 
-/** A plain file of lines, which every tool reads. */
+/** A plain line file, which every tool can read. */
 export class Lines {
   private constructor()
   readonly path: PathLike
-  /** Appends a line, without a line feed in it. Its promise is fulfilled when the line is safe. */
+  /**
+   * Appends a line, which must not contain a line feed. The promise is fulfilled when the line is
+   * safe.
+   */
   append(line: Data): Promise<void>
-  /** Makes every line durable that was appended until now. */
+  /** Makes every line appended so far durable. */
   flush(): Promise<void>
-  /** Opens the path anew, after another program has renamed the file. */
+  /** Reopens the path, after another program has renamed the file. */
   reopen(): Promise<void>
-  /** Makes all lines durable, and releases the file. */
+  /** Makes all lines durable, and closes the file. */
   close(): Promise<void>
-  /** `await using`: closes the file at the end of its scope. */
+  /** For `await using`: closes the file at the end of the scope. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Opens a file of lines, or makes it. The end that a crash tore is moved to `NAME.torn-0`. */
+/** Opens a line file, or creates it. An end that a crash has torn is moved to `NAME.torn-0`. */
 export function lines(path: PathLike, options?: LinesOptions): Promise<Lines>
 
-/** Opens the log in a folder, or makes both. One writer at a time. */
+/**
+ * Opens the log in a folder, and creates both if they are missing. A log has one writer at a time.
+ */
 export function openLog(path: PathLike, options?: LogOptions): Promise<Log>
 
 /**
- * Reads the log in a folder while any process writes it. With `follow` it waits for further
- * records, and for a log that is not there yet.
+ * Reads the log in a folder while any process writes to it. With `follow`, waits for further
+ * records, and for the log to be created if it does not exist yet.
  */
 export function readLog(
   path: PathLike,
   options?: ReaderOptions & {
-    /** Begins with the first record that was written at this time or later. */
+    /** Begins with the first record written at this time or later. */
     since?: Date | number,
   },
 ): AsyncGenerator<Record, void, void>

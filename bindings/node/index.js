@@ -1,6 +1,6 @@
 'use strict'
 
-// The package: saves, streams that replace files, and logs. index.d.ts has the promises.
+// The package: saves, streams that replace files, and logs. index.d.ts states what each promises.
 
 const { atomicWrites, copy, copySync, write, writeNew, writeNewSync, writeSync } = require(
   './lib/save.js')
@@ -11,7 +11,7 @@ const { readLog } = require('./lib/records.js')
 const { native } = require('./lib/native.js')
 const version = native.version()
 
-// Only names: an import of ES modules finds them without running this.
+// Only names are listed, so that an import of ES modules finds them without running this.
 module.exports = {
   Lines,
   Log,

@@ -1,6 +1,6 @@
 /*
- * wrote.h for C++17: handles that free themselves, and errors that are thrown. Nothing here has a
- * promise of its own: wrote.h has those of each function, and which threads may call it.
+ * wrote.h for C++17: handles that free themselves, and errors that are thrown. This file makes no
+ * promises of its own: wrote.h states what each function promises, and which threads may call it.
  */
 
 #ifndef WROTE_HPP
@@ -19,7 +19,7 @@
 
 namespace wrote {
 
-/// An error of the library: code() has its number, what() one line about it.
+/// An error of the library: code() has its number, and what() describes it in one line.
 class error : public std::system_error {
   public:
     explicit error(wrote_error *raw)
@@ -32,7 +32,7 @@ class error : public std::system_error {
     const char *what() const noexcept override { return message_.c_str(); }
     wrote_kind kind() const noexcept { return kind_; }
     const std::string &path() const noexcept { return path_; }
-    /// The byte of the file, or -1.
+    /// The offset in the file, or -1.
     std::int64_t offset() const noexcept { return offset_; }
 
   private:
@@ -42,7 +42,7 @@ class error : public std::system_error {
 };
 
 namespace detail {
-/// Calls a function of wrote.h, whose last argument is the place of its error.
+/// Calls a function of wrote.h whose last argument points to its error.
 template <class F, class... A> void call(F function, A... arguments) {
     wrote_error *raw = nullptr;
     if (function(arguments..., &raw) != 0)
@@ -75,7 +75,7 @@ inline std::uint64_t copy(const std::string &from, const std::string &to) {
     return bytes;
 }
 
-/// One that is destroyed without finish() or close() is abandoned.
+/// A writer. If it is destroyed without finish() or close(), it is abandoned.
 class writer {
   public:
     using options = wrote_writer_options;
@@ -130,7 +130,7 @@ class reader {
         detail::call(wrote_reader_read, raw_.get(), into, room, &len);
         return len;
     }
-    /// Returns a line that lives until the next call, or nothing at the end.
+    /// Returns a line, which lives until the next call, or nothing at the end.
     std::optional<std::string_view> line() {
         const char *line = nullptr;
         std::size_t len = 0;
@@ -179,7 +179,7 @@ class ticket {
     std::unique_ptr<wrote_ticket, detail::freed<wrote_ticket_free>> raw_;
 };
 
-/// One that is destroyed without close() is closed, and an error of that is lost.
+/// A log. If it is destroyed without close(), it is closed, and an error in that is lost.
 class log {
   public:
     using options = wrote_log_options;
@@ -201,7 +201,7 @@ class log {
                      static_cast<std::uint64_t *>(nullptr), &raw);
         return ticket(raw);
     }
-    /// Returns the sequence of the record, which is as safe as the log promises.
+    /// Returns the sequence of the record, once that is as safe as the log promises.
     std::uint64_t append_wait(std::string_view record) {
         std::uint64_t sequence = 0;
         detail::call(wrote_log_append_wait, raw_.get(), record.data(), record.size(), &sequence);
@@ -228,7 +228,7 @@ class log {
     std::unique_ptr<wrote_log, detail::freed<wrote_log_free>> raw_;
 };
 
-/// A plain file of lines. One that is destroyed without close() is closed, and an error of that is
+/// A plain line file. If it is destroyed without close(), it is closed, and an error in that is
 /// lost.
 class lines {
   public:
@@ -268,7 +268,7 @@ class log_reader {
     static log_reader follow(const std::string &folder, std::uint64_t from = 0) {
         return log_reader(folder, from, true);
     }
-    /// Returns nothing at the end. One that follows waits first: for ever by default.
+    /// Returns nothing at the end. A reader that follows waits first, by default without a limit.
     std::optional<record> next(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1)) {
         wrote_record found{};
         auto ms = static_cast<std::int64_t>(timeout.count());

@@ -1,4 +1,4 @@
-//! Whether `wrote.h` is the header of these sources.
+//! Tests that `wrote.h` is the header generated from these sources.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ fn the_header_in_the_repository_is_the_one_of_the_sources() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a config");
     let mut builder = cbindgen::Builder::new().with_config(config);
-    // In the order in which a person reads them.
+    // The order in which a person would read them.
     let rooms = "border error writer reader log lines";
     for room in rooms.split(' ') {
         builder = builder.with_src(folder.join("src").join(format!("{room}.rs")));

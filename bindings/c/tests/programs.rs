@@ -1,5 +1,5 @@
-//! Programs in C and C++ that are built against the library and run: as they are, with
-//! AddressSanitizer, and by valgrind.
+//! Builds programs in C and C++ against the library, and runs them: directly, with
+//! AddressSanitizer, and under valgrind.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +14,10 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Libraries that a static libwrote needs, as wrote.pc says.
+/// The libraries that a static libwrote needs, as listed in wrote.pc.
 const PRIVATE: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
 
-/// Builds a program and runs it in an empty folder; returns what it printed.
+/// Builds a program, runs it in an empty folder, and returns its output.
 fn run(source: &str, flags: &[&str], is_static: bool, by: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("program");
@@ -35,7 +35,7 @@ fn run(source: &str, flags: &[&str], is_static: bool, by: &[&str]) -> String {
     }
     let built = build.output().expect("a C compiler");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    // The shared library's name for programs (its soname).
+    // The name under which programs load the shared library (its soname).
     std::os::unix::fs::symlink(
         libraries().join("libwrote.so"),
         folder.path().join("libwrote.so.0"),

@@ -1,5 +1,5 @@
-// Package crash tests what a power loss leaves of a save, within go test, by the program wrote.
-// The program is found by the variable WROTE or in PATH. See docs/ci.md.
+// Package crash tests what a power loss leaves of a save, within go test, using the program wrote.
+// The program is found by the variable WROTE, or in PATH. See docs/ci.md.
 package crash
 
 import (
@@ -15,19 +15,21 @@ import (
 // The tests that have called Test.
 var used sync.Map
 
-// HasReturned tells a check whether save had returned before the power loss.
+// HasReturned reports, during a check, whether save had returned before the power loss.
 func HasReturned() bool {
 	answers := os.Getenv("WROTE_ANSWERS")
 	return answers != "" && answers != "0"
 }
 
 // Test runs save with the folder, and then check with each folder that a power loss during save
-// could have left. Each runs in a child: this test of this program, executed again up to this call.
-// The test fails with the smallest state for which check returns an error. A test calls it once.
+// could have left. Each of them runs in a child process, which executes this test again up to this
+// call, so a test may call Test only once. If check returns an error, the test fails with the
+// smallest such state.
 func Test(t *testing.T, folder string, save, check func(folder string) error) {
 	t.Helper()
 	mark := "/" + strings.ReplaceAll(t.Name(), "/", "-") + "-"
-	// In a child: the job, the place of the marks that show which test has done it, and its folder.
+	// In a child: the job, the folder for marks that show which test has done it, and the job's
+	// folder.
 	words := strings.SplitN(os.Getenv("WROTE_CRASH"), ":", 3)
 	if len(words) == 3 {
 		run := save
@@ -51,7 +53,7 @@ func Test(t *testing.T, folder string, save, check func(folder string) error) {
 	place := t.TempDir()
 	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
 	child := func(job string) []string {
-		// Temporary folders that a child leaves are removed with the folders of this test.
+		// Temporary folders that a child leaves behind are removed with the folders of this test.
 		return []string{"env", "TMPDIR=" + place, "WROTE_CRASH=" + job, os.Args[0], "-test.run", pattern}
 	}
 	var quoted []string

@@ -1,7 +1,7 @@
-/* The tasks of langs/README.md that write, by libwrote.
+/* The tasks of langs/README.md that write, using libwrote.
 
-   wrote_writer_close() gives what fclose() does: the bytes survive a crash of the process.
-   wrote_write() is a save that is atomic and durable, with its name. */
+   After wrote_writer_close(), as after fclose(), the bytes survive a crash of the process.
+   wrote_write() is an atomic save, durable together with the file's name. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 'use strict'
 
-// What one writes by hand for durable records of tasks.
+// Durable records of tasks, as one would write them by hand.
 
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 
-/** A file that is written and flushed for all records that came during its last flush. */
+/** A file that is written and flushed once for all records that arrived during its last flush. */
 class ByHand {
   waiting = []
   isFlushing = false
@@ -28,7 +28,7 @@ class ByHand {
 
   async flush() {
     this.isFlushing = true
-    // The others of this turn are part of the first batch.
+    // The other tasks of this turn add their records to the first batch.
     await null
     while (this.waiting.length > 0) {
       const batch = this.waiting
@@ -40,7 +40,7 @@ class ByHand {
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
-      // Their tasks append again before the next batch begins.
+      // The tasks whose records are durable append again before the next batch begins.
       await new Promise(setImmediate)
     }
     this.isFlushing = false

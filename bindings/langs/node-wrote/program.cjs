@@ -1,10 +1,9 @@
 'use strict'
 
-// The tasks of langs/README.md that write, by the npm package wrote.
+// The tasks of langs/README.md that write, using the npm package wrote.
 //
-// Where the language's own program syncs nothing, `durable: false` gives the same: the bytes
-// survive a crash of the process. A save is atomic in addition, and with a sync also durable, with
-// its name.
+// If the language's own program syncs nothing, `durable: false` is equivalent: the bytes survive a
+// crash of the process. A save is also atomic and, with a sync, durable together with its name.
 
 const { once } = require('node:events')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A plain file of lines: a promise for each line, fulfilled when it is safe.
+// A plain line file with a promise for each line, fulfilled when the line is safe.
 
 const { bytes, call, checked, native, pathBytes, wait } = require('./native.js')
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Logs: a promise for each record, answered by the event loop when the record is safe.
+// Logs with a promise for each record, which the event loop fulfils when the record is safe.
 
 const { bytes, call, checked, native, pathBytes, raised, wait } = require('./native.js')
 const { closed, opened } = require('./open.js')
@@ -8,7 +8,9 @@ const { records } = require('./records.js')
 
 const OPTIONS = ['bufferBytes', 'buffers', 'format', 'mode', 'retainAge', 'retainBytes', 'segmentBytes', 'sync']
 
-/** Those with promises that are not answered: they are kept, whatever the program keeps. */
+/**
+ * The native parts with pending promises. They are kept alive even if the program drops its log.
+ */
 const busy = new Set()
 
 /** The native part of a log, and the promises for its records. */
@@ -16,18 +18,18 @@ class Part {
   constructor(path) {
     this.path = path
     this.log = null
-    /** Appends a record for a promise. */
+    /** The function that appends a record for a promise. */
     this.append = null
     this.last = 0
-    /** Promises by number, for records that were appended. */
+    /** The promises for records that were appended, by number. */
     this.promises = new Map()
-    /** Appends for which there was no room, in order. */
+    /** The appends for which there was no room, in order. */
     this.queue = []
     /** Called when the queue is empty. */
     this.drained = () => {}
   }
 
-  /** Starts `append(number)`, which returns the record's sequence, or null without room. */
+  /** Starts `append(number)`, which returns the record's sequence, or null if there is no room. */
   start(append, again) {
     return new Promise((resolve, reject) => {
       const promise = { append, resolve, reject, sequence: null }
@@ -38,7 +40,10 @@ class Part {
     })
   }
 
-  /** Whether the append has happened, or failed. */
+  /**
+   * Calls a promise's append. Returns whether that has succeeded or failed, rather than found no
+   * room.
+   */
   begin(promise) {
     this.last = (this.last + 1) >>> 0
     const number = this.last
@@ -54,7 +59,7 @@ class Part {
     return true
   }
 
-  /** Called by the event loop. */
+  /** Resolves promises; called by the event loop. */
   answer() {
     const { ready, failed, errors, hasRoom, noRoom } = this.log.answers()
     for (const number of ready) {
@@ -81,7 +86,7 @@ class Part {
     if (this.queue.length === 0) this.drained()
   }
 
-  /** Waits for room for all earlier appends. */
+  /** Waits until all earlier appends have found room. */
   async settled() {
     while (this.queue.length > 0) {
       await new Promise((resolve) => {
@@ -94,7 +99,9 @@ class Part {
     }
   }
 
-  /** Appends also the records that wait for room: no event loop will. */
+  /**
+   * Ends the log, after appending the records that still wait for room: no event loop will do so.
+   */
   end() {
     try {
       for (this.repeat(); this.queue.length > 0; this.repeat()) this.log.drainSync()
@@ -123,7 +130,7 @@ class Log {
   append(record) {
     const { append } = this.#part
     return this.#part.start((number) => append(bytes(record), number), () => {
-      // The caller may use its bytes again.
+      // The bytes are copied because the caller may reuse them.
       const data = Buffer.from(bytes(record))
       return (number) => append(data, number)
     })
@@ -205,7 +212,9 @@ async function openLog(path, given) {
   return new Log(part)
 }
 
-/** The native part keeps this function, which must not keep the native part. */
+/**
+ * Returns a function that the native part keeps. It must not keep the native part alive in turn.
+ */
 function answering(part) {
   return () => part.deref()?.answer()
 }

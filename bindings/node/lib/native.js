@@ -16,7 +16,7 @@ function load() {
   }
 }
 
-/** Returns the bytes of content: of a view without a copy. */
+/** Returns the bytes of content; those of a view are not copied. */
 function bytes(data, encoding) {
   if (Buffer.isBuffer(data)) return data
   if (typeof data === 'string') return Buffer.from(data, encoding)
@@ -35,8 +35,8 @@ function pathBytes(path) {
 }
 
 /**
- * Returns the options of a call. One that is not `known` is an error: left aside, it would change
- * what is written. Text is an encoding, as for node:fs.
+ * Returns the options of a call. An option that is not `known` is an error, because ignoring it
+ * would change what is written. Text is taken as an encoding, as in node:fs.
  */
 function checked(options, known) {
   if (typeof options === 'string') return checked({ encoding: options }, known)

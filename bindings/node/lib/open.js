@@ -1,10 +1,13 @@
 'use strict'
 
-// Streams and logs that are open: ended, and reported, when the process exits or forgets them.
+// Open streams and logs. They are ended, and reported, when the process exits or drops them.
 
 const { native } = require('./native.js')
 
-/** Each has `end`, which ends it on this thread, and returns what the user should know. */
+/**
+ * The native parts. Each has a method `end`, which ends it on this thread and returns what the user
+ * should know.
+ */
 const open = new Set()
 
 const forgotten = new FinalizationRegistry((part) => {
@@ -23,7 +26,7 @@ function closed(part) {
   forgotten.unregister(part)
 }
 
-// process.exit() runs no finalizer of the native part.
+// process.exit() does not run finalizers of the native part.
 process.on('exit', () => {
   native.finishWork()
   for (const part of open) {

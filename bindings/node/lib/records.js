@@ -1,10 +1,13 @@
 'use strict'
 
-// Records of a log, read as they come.
+// Records of a log, read as they arrive.
 
 const { checked, native, pathBytes, raised, wait } = require('./native.js')
 
-/** Yields the records of the reader that `open` makes. The reader calls its argument. */
+/**
+ * Yields the records of the reader that `open` creates. That reader calls `open`'s argument when
+ * records arrive.
+ */
 async function * records(open, signal) {
   signal?.throwIfAborted()
   let arrived = () => {}
@@ -15,7 +18,7 @@ async function * records(open, signal) {
     for (;;) {
       signal?.throwIfAborted()
       const batch = reader.take()
-      // Records may come from now on, and a signal too: both call this in a later turn.
+      // From now on, a record or a signal may arrive: both call this function in a later turn.
       const later = new Promise((resolve) => { arrived = resolve })
       for (const record of batch.records) yield record
       if (batch.error) throw raised(batch.error)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Whole files by one call: saved and copied.
+// Whole files, saved and copied by one call.
 
 const { bytes, call, checked, native, pathBytes, wait } = require('./native.js')
 

@@ -1,17 +1,17 @@
 /**
  * Defines a test for `node --test`: runs `save`, and then `check` with each folder that a power
- * loss could have left; `hasReturned` tells whether `save` had returned before. The test fails with
- * the smallest state for which `check` throws. It stands outside of other tests, and no other in the
- * file has its name.
+ * loss could have left. `hasReturned` says whether `save` had returned before. The test fails with
+ * the smallest state for which `check` throws. It must not be inside another test, and its name
+ * must be unique in the file.
  */
 export function crash(
   name: string,
   save: (folder: string) => unknown,
   check: (folder: string, hasReturned: boolean) => unknown,
   options?: {
-    /** Fills the folder before. */
+    /** Fills the folder before `save`. */
     before?: (folder: string) => unknown
-    /** The time limit of all checks: `30s`. */
+    /** The time limit for all checks, such as `30s`. */
     within?: string
   },
 ): Promise<void> | undefined

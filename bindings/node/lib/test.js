@@ -1,7 +1,7 @@
 'use strict'
 
 // `crash(name, save, check)`: a test for `node --test` of what a power loss leaves of a save. It
-// needs the program `wrote`, in PATH or by the variable WROTE. See docs/ci.md.
+// needs the program `wrote`, in PATH or named by the variable WROTE. See docs/ci.md.
 
 const { execFile } = require('node:child_process')
 const { existsSync, mkdtempSync, rmSync, writeFileSync } = require('node:fs')
@@ -9,13 +9,13 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { describe, it, test } = require('node:test')
 
-// In a child: the job, the place of the marks that show which jobs are done, and the job's folder.
+// In a child: the job, the folder for marks that show which jobs are done, and the job's folder.
 const [job, place, path] = (process.env.WROTE_CRASH ?? '').split(/:([^:]*):(.*)/s)
 const names = new Set()
 
 // Runs `save(folder)`, and then `check(folder, hasReturned)` with each folder that a power loss
-// could have left, each in a child: this file, run again for this test alone. `before(folder)`
-// fills the folder.
+// could have left. Each of them runs in a child process, which executes this file again for this
+// test alone. `before(folder)` fills the folder.
 function crash(name, save, check, { before, within = '30s' } = {}) {
   const runners = [globalThis.it, globalThis.describe, process.env.VITEST]
   const isForeign = runners.some((runner) => ![undefined, it, describe].includes(runner))
@@ -27,7 +27,7 @@ function crash(name, save, check, { before, within = '30s' } = {}) {
 }
 
 async function child(save, check) {
-  // The code that Node has for a promise that is never settled.
+  // The exit code of Node for a promise that is never settled.
   process.exitCode = 13
   try {
     if (job === 'save') await save(path)
@@ -45,9 +45,9 @@ async function parent(t, name, before, within) {
   const folder = mkdtempSync(join(place, 'folder-'))
   try {
     await before?.(folder)
-    // Other tests of the file do not run in the child.
+    // The child runs no other tests of the file.
     const again = ['--test-name-pattern=^$', ...process.execArgv, ...process.argv.slice(1)]
-    // Temporary folders that a child leaves are removed with the folders of this test.
+    // Temporary folders that a child leaves behind are removed with the folders of this test.
     const words = (job) => ['env', `TMPDIR=${place}`, `WROTE_CRASH=${job}`, process.execPath, ...again]
     const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`
     const check = words(`check:${place}:DIR`).map(quoted).join(' ')

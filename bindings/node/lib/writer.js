@@ -1,16 +1,19 @@
 'use strict'
 
-// Streams that write one file: put in place when they end, abandoned when they are destroyed.
+// Streams that write a file, which gets its name when the stream ends and is abandoned when the
+// stream is destroyed.
 
 const { Writable } = require('node:stream')
 const { finished } = require('node:stream/promises')
 const { checked, native, pathBytes, wait, wrongValue } = require('./native.js')
 const { closed, opened } = require('./open.js')
 
-/** Pieces that together are shorter become one: a reference to each costs more. */
+/**
+ * Pieces that together are shorter than this are joined, because a reference to each costs more.
+ */
 const JOINED_BYTES = 64 << 10
 
-/** The options and flags of each purpose. */
+/** The options and flags for each purpose. */
 const OPTIONS = ['durable', 'encoding', 'flags', 'highWaterMark', 'mode', 'signal']
 const KNOWN = {
   replace: [...OPTIONS, 'sizeHint'],
@@ -43,7 +46,7 @@ class Writer extends Writable {
   #purpose
   #options
   #durable
-  /** `null` before the opening and after the end. */
+  /** The native part; `null` before the file is opened and after the end. */
   #part = null
   #written
 
@@ -53,7 +56,7 @@ class Writer extends Writable {
     if (![undefined, ...FLAGS[purpose]].includes(flags)) {
       throw wrongValue(`flags="${flags}": use "${FLAGS[purpose].join('" or "')}"`)
     }
-    // Arguments are checked first: `super` opens the file in a later turn.
+    // The arguments are checked first, because `super` opens the file in a later turn.
     const to = pathBytes(path)
     super({ signal, highWaterMark, defaultEncoding: encoding })
     this.path = path
@@ -141,7 +144,7 @@ class Writer extends Writable {
   }
 }
 
-/** Calls back, outside of the promise: the callback's errors are not the promise's. */
+/** Calls `callback` outside the promise, so that its errors do not become the promise's. */
 function settle(promise, callback, then = () => {}) {
   promise.then((value) => {
     then(value)

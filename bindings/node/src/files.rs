@@ -1,5 +1,5 @@
-//! Files: `Writer`, the library's writer behind a stream of Node.js, and whole files by one call,
-//! saved and copied.
+//! Files: `Writer`, the library's writer for a stream of Node.js; and whole files, saved and copied
+//! by one call.
 
 use crate::log::{WriterOptions, path};
 use crate::{Work, raise, work, work_with};
@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wrote::{Error, Method};
 use wrote_bindings::{Collected, from_io};
 
-/// A writer. Its stream has one call at a time, and may abandon it during that.
+/// A writer. Its stream makes one call at a time, and may abandon the file during a call.
 #[napi]
 pub struct Writer(Arc<Mutex<Collected>>);
 
 /// The result of a writer.
 #[napi(object, object_from_js = false)]
 pub struct Written {
-    /// The file's length.
+    /// The file's length, in bytes.
     pub bytes: f64,
-    /// Milliseconds from the opening to the end.
+    /// The time from the opening of the file to its end, in milliseconds.
     pub elapsed: f64,
-    /// Whether the file was written past the page cache.
+    /// Whether the file was written bypassing the page cache.
     pub direct: bool,
     /// Whether the file and its name are on stable storage.
     pub durable: bool,
@@ -45,13 +45,13 @@ pub fn open_writer(
 
 #[napi]
 impl Writer {
-    /// Takes the bytes if that needs no waiting.
+    /// Accepts the bytes if that needs no waiting, and returns whether it did.
     #[napi(catch_unwind)]
     pub fn collect(&self, data: BufferSlice<'_>) -> bool {
         self.0.try_lock().is_ok_and(|mut writer| writer.collect(&data))
     }
 
-    /// Writes pieces.
+    /// Writes the pieces in order.
     #[napi]
     pub fn write(&self, pieces: Vec<Buffer>) -> AsyncTask<Work<()>> {
         let writer = Arc::clone(&self.0);
@@ -73,7 +73,7 @@ impl Writer {
         self.on_writer(wrote::Writer::sync_data)
     }
 
-    /// Ends the file. After an error the old one is unchanged.
+    /// Ends the file. After an error, a file that was to be replaced is unchanged.
     #[napi]
     pub fn finish(&self, durable: bool) -> AsyncTask<Work<Option<Written>>> {
         let writer = Arc::clone(&self.0);
@@ -98,7 +98,7 @@ impl Writer {
         })
     }
 
-    /// Ends without writing the rest, on this thread.
+    /// Ends without writing the rest, on the calling thread.
     #[napi(catch_unwind)]
     pub fn abandon_sync(&self) {
         lock(&self.0).abandon();
@@ -124,7 +124,7 @@ pub fn write(to: BufferSlice<'_>, data: Buffer, how: String) -> AsyncTask<Work<(
     work_with(vec![data], move |data| save(&to, &data[0], &how))
 }
 
-/// Saves a file on this thread.
+/// Saves a file on the calling thread.
 #[napi(catch_unwind)]
 pub fn write_sync(
     env: &Env,
@@ -150,7 +150,7 @@ pub fn copy(from: BufferSlice<'_>, to: BufferSlice<'_>) -> AsyncTask<Work<f64>> 
     work(move || copied(&from, &to))
 }
 
-/// Copies a file on this thread.
+/// Copies a file on the calling thread.
 #[napi(catch_unwind)]
 pub fn copy_sync(env: &Env, from: BufferSlice<'_>, to: BufferSlice<'_>) -> napi::Result<f64> {
     copied(&path(&from), &path(&to)).map_err(|error| raise(env, &error))
@@ -160,7 +160,7 @@ fn copied(from: &Path, to: &Path) -> Result<f64, Error> {
     Ok(wrote::copy(from, to)?.bytes as f64)
 }
 
-/// The atomic writes to a file, in bytes.
+/// The limits of atomic writes to a file, in bytes.
 #[napi(object)]
 pub struct AtomicWrites {
     pub bytes_min: u32,
@@ -169,7 +169,7 @@ pub struct AtomicWrites {
     pub segments_max: u32,
 }
 
-/// Returns the atomic writes to a file, on this thread.
+/// Returns the limits of atomic writes to a file, on the calling thread.
 #[napi(catch_unwind)]
 pub fn atomic_writes(env: &Env, of: BufferSlice<'_>) -> napi::Result<AtomicWrites> {
     let found = wrote::device::AtomicWrites::of(path(&of)).map_err(|error| raise(env, &error))?;

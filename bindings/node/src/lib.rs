@@ -1,7 +1,6 @@
-//! The native part of the npm package. `lib/` makes promises, streams and errors of Node.js from
-//! it.
+//! The native part of the npm package. `lib/` builds promises, streams and errors of Node.js on it.
 
-// A test exports nothing to Node.js, and so uses nothing. The package's tests are in `test/`.
+// A test exports nothing to Node.js, so it leaves code unused. The package's tests are in `test/`.
 #![cfg_attr(test, allow(dead_code))]
 
 mod files;
@@ -28,11 +27,11 @@ pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// How many calls have begun and not ended, and a signal for when none has.
+/// The number of calls in progress, and a signal for when there are none.
 static BEGUN: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
-/// A call that has begun; dropped at its end.
+/// A call in progress; dropped when the call ends.
 struct Begun;
 
 impl Begun {
@@ -49,7 +48,7 @@ impl Drop for Begun {
     }
 }
 
-/// Waits until every call has ended: one that `process.exit()` cuts short would leave a temporary
+/// Waits until every call has ended. A call that `process.exit()` cut short would leave a temporary
 /// file next to the file that it replaces.
 #[napi(catch_unwind)]
 pub fn finish_work() {
@@ -59,9 +58,9 @@ pub fn finish_work() {
 
 /// A call that may wait for the disk.
 pub struct Work<T> {
-    /// Taken by the pool's thread.
+    /// The work, which the pool's thread takes.
     run: Option<(Run<T>, Begun)>,
-    /// The bytes of JavaScript that it reads, which are released by JavaScript's own thread.
+    /// The JavaScript bytes that the call reads, which JavaScript's own thread releases.
     data: Vec<Buffer>,
 }
 
@@ -77,8 +76,8 @@ where
     work_with(Vec::new(), |_| run())
 }
 
-/// Starts a call that reads bytes of JavaScript. They are not copied, so until its end they should
-/// stay as they are, as with `node:fs`.
+/// Starts a call that reads JavaScript bytes. They are not copied, so they should not change until
+/// the call ends, as with `node:fs`.
 pub fn work_with<T: Send + 'static>(
     data: Vec<Buffer>,
     run: impl FnOnce(&[Buffer]) -> Result<T, Error> + Send + 'static,
@@ -95,7 +94,7 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Work<T> {
 
     fn compute(&mut self) -> napi::Result<Result<T, Error>> {
         let Work { run, data } = self;
-        // No panic leaves the library.
+        // No panic may leave the library.
         let run = run.take().map(|(run, _begun)| catch_unwind(AssertUnwindSafe(|| run(data))));
         match run {
             Some(Ok(result)) => Ok(result),
@@ -108,10 +107,10 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Work<T> {
     }
 }
 
-/// The names of the options that Rust's errors name.
+/// JavaScript's names of the options that Rust's errors mention.
 const OPTIONS: [&str; 2] = ["bufferBytes of openLog()", "bufferBytes of lines()"];
 
-/// Returns the exception of an error, with its parts as properties.
+/// Returns an error as an exception, with its parts as properties.
 pub fn raise(env: &Env, error: &Error) -> napi::Error {
     match with_parts(env, error) {
         Ok(value) => napi::Error::from(value),
@@ -132,7 +131,7 @@ fn with_parts<'env>(env: &'env Env, error: &Error) -> napi::Result<Unknown<'env>
     Ok(unknown)
 }
 
-/// Returns the exception of an argument.
+/// Returns the exception for an invalid argument.
 pub fn invalid(text: String) -> napi::Error {
     napi::Error::new(Status::InvalidArg, text)
 }
@@ -157,7 +156,7 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// A function of JavaScript that any thread may ask for. It has no thread, and keeps the process
+/// A JavaScript function that any thread can have called. It uses no thread, and keeps the process
 /// alive only while it is held.
 pub struct Bell {
     wakeup: Arc<Wakeup<Call>>,
@@ -171,20 +170,20 @@ struct Call(Weak);
 
 impl Signal for Call {
     fn give(&self) {
-        // Refused only where the event loop has ended, and its promises with it.
+        // This fails only if the event loop has ended, and its promises with it.
         self.0.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 }
 
 impl Bell {
-    /// Makes the bell of a function.
+    /// Creates a bell that calls `function`.
     pub fn new(function: Function<'_, (), Unknown<'static>>) -> napi::Result<Bell> {
         let builder = function.build_threadsafe_function::<()>().weak::<true>();
         let call = Call(builder.build_callback(|_| Ok(()))?);
         Ok(Bell { wakeup: Wakeup::of(call), is_held: AtomicBool::new(false) })
     }
 
-    /// To be called first by the function.
+    /// Clears the signal. The function must call this first.
     pub fn clear(&self) {
         self.wakeup.clear();
     }

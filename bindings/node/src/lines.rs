@@ -1,5 +1,5 @@
-//! `Lines`: a plain file of lines, with a promise for each. It is a separate file, as each class of
-//! the package is.
+//! `Lines`: a plain line file, with a promise for each line. It is a separate file, like those of
+//! the package's other classes.
 
 use crate::log::{length, path, policy};
 use crate::{Work, raise, work};
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use wrote::LinesOptions as Builder;
 use wrote_bindings::Options;
 
-/// An open file of lines.
+/// An open line file.
 #[napi]
 pub struct Lines(Arc<wrote::Lines>);
 
-/// Options of a file of lines.
+/// Options of a line file.
 #[napi(object, object_to_js = false)]
 pub struct LinesOptions {
-    /// The promise for a line: its policy.
+    /// The policy, which decides what a line's promise means.
     pub sync: Option<Either<String, f64>>,
-    /// The bytes of lines that are collected.
+    /// The maximum number of bytes of lines that are collected.
     pub buffer_bytes: Option<f64>,
     /// The permissions of a new file.
     pub mode: Option<u32>,
-    /// Whether the opening waits for another writer.
+    /// Whether to wait until another writer has closed the file.
     pub waits: Option<bool>,
 }
 
-/// Opens a file of lines.
+/// Opens a line file.
 #[napi]
 pub fn open_lines(
     file: BufferSlice<'_>,
@@ -46,28 +46,28 @@ pub fn open_lines(
 #[napi]
 impl Lines {
     /// Appends a line now, and waits on another thread until it is safe. Lines that are appended
-    /// in the meantime share its flush.
+    /// during the wait share its flush.
     #[napi(catch_unwind)]
     pub fn append(&self, env: &Env, line: BufferSlice<'_>) -> napi::Result<AsyncTask<Work<()>>> {
         let ticket = self.0.append(&line).map_err(|error| raise(env, &error))?.into_owned();
         Ok(work(move || ticket.wait()))
     }
 
-    /// Makes every line durable that was appended until now.
+    /// Makes every line appended so far durable.
     #[napi]
     pub fn flush(&self) -> AsyncTask<Work<()>> {
         let lines = Arc::clone(&self.0);
         work(move || lines.flush())
     }
 
-    /// Opens the path anew.
+    /// Reopens the path.
     #[napi]
     pub fn reopen(&self) -> AsyncTask<Work<()>> {
         let lines = Arc::clone(&self.0);
         work(move || lines.reopen())
     }
 
-    /// Makes all lines durable, and releases the file.
+    /// Makes all lines durable, and closes the file.
     #[napi]
     pub fn close(&self) -> AsyncTask<Work<()>> {
         let lines = Arc::clone(&self.0);

@@ -1,5 +1,5 @@
-//! `Log`: records of promises, each acknowledged when it is safe; and options as JavaScript passes
-//! them.
+//! `Log`: records with promises, each fulfilled when its record is safe; and options as JavaScript
+//! passes them.
 
 use crate::records::Records;
 use crate::{Bell, Work, invalid, raise, work};
@@ -17,12 +17,12 @@ use std::time::Duration;
 use wrote::{Error, SyncPolicy};
 use wrote_bindings::{Options, Waits};
 
-/// An open log, with the promises of one event loop. Each promise is a number, which JavaScript
-/// knows.
+/// An open log, with the promises of one event loop. Each promise is identified by a number that
+/// JavaScript assigns.
 #[napi]
 pub struct Log(Arc<Shared>);
 
-/// The parts of a log that its appender uses too.
+/// The parts of a log that its appender uses, too.
 struct Shared {
     log: wrote::Log,
     bell: Bell,
@@ -32,28 +32,28 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     tickets: Waits<u32>,
-    /// Waits until a buffer accepts records, where an append found none.
+    /// A wait until a buffer accepts records, if an append found no room.
     room: Option<Room>,
 }
 
 type Room = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// The promises that are answered.
+/// The promises that are settled.
 #[napi(object, object_from_js = false)]
 pub struct Answers {
-    /// Numbers of promises whose records are safe.
+    /// The numbers of the promises whose records are safe.
     pub ready: Vec<u32>,
-    /// Numbers of promises that failed.
+    /// The numbers of the promises that failed.
     pub failed: Vec<u32>,
-    /// Their errors, in the same order.
+    /// The errors of the failed promises, in the same order.
     pub errors: Vec<napi::Error>,
     /// Whether appends that found no room can be repeated.
     pub has_room: bool,
-    /// Why there will be none for the first of them.
+    /// The error of the first such append, if there never will be room for it.
     pub no_room: Option<napi::Error>,
 }
 
-/// Figures of a log, as the library names them.
+/// Figures of a log, named as in the library.
 #[napi(object, object_from_js = false)]
 pub struct Stats {
     pub found_records: f64,
@@ -72,7 +72,7 @@ pub struct Stats {
     pub removed: f64,
 }
 
-/// Opens a log. The event loop calls `answered` when `Log.answers` has some.
+/// Opens a log. The event loop calls `answered` when `Log.answers` has results.
 #[napi]
 pub fn open_log(
     folder: BufferSlice<'_>,
@@ -88,10 +88,12 @@ pub fn open_log(
 
 #[napi]
 impl Log {
-    /// Returns a function that appends a record for a promise, and returns its sequence. Without
-    /// room it returns none, and `answers` has `has_room` once there is some.
+    /// Returns a function that appends a record for a promise, and returns the record's sequence.
+    /// If there is no room, the function returns none, and `answers` returns `has_room` once there
+    /// is.
     ///
-    /// Called for each record, it has no `this`, whose checks would take as long as the append.
+    /// The function is called for each record. It has no `this`, because checking that would take
+    /// as long as the append.
     #[napi(catch_unwind)]
     pub fn appender<'env>(&self, env: &'env Env) -> napi::Result<Function<'env, (), Option<f64>>> {
         let shared = Arc::clone(&self.0);
@@ -115,7 +117,7 @@ impl Log {
         self.0.wait_for_appended(env, appended, promise)
     }
 
-    /// Waits for a record that was appended; `durable` until it survives a power loss.
+    /// Waits for a record that has been appended; if `durable`, until it survives a power loss.
     #[napi(catch_unwind)]
     pub fn wait(&self, env: &Env, sequence: f64, durable: bool, promise: u32) -> napi::Result<()> {
         let ticket = self.0.log.ticket(size("sequence", sequence)?);
@@ -123,7 +125,7 @@ impl Log {
         self.0.wait_for(env, ticket, durable, promise)
     }
 
-    /// Returns the promises that are answered. To be called when the bell has rung.
+    /// Returns the promises that are settled. Must be called when the bell has rung.
     #[napi(catch_unwind)]
     pub fn answers(&self, env: &Env) -> napi::Result<Answers> {
         self.0.bell.clear();
@@ -152,20 +154,21 @@ impl Log {
         Ok(Answers { ready, failed, errors, has_room, no_room })
     }
 
-    /// Makes every record durable that was appended until now.
+    /// Makes every record appended so far durable.
     #[napi]
     pub fn sync(&self) -> AsyncTask<Work<()>> {
         let log = self.0.log.clone();
         work(move || log.sync())
     }
 
-    /// Makes every record durable on this thread. Then there is room.
+    /// Makes every record durable, on the calling thread. After that, there is room.
     #[napi(catch_unwind)]
     pub fn drain_sync(&self, env: &Env) -> napi::Result<()> {
         self.0.log.sync().map_err(|error| raise(env, &error))
     }
 
-    /// Removes segments whose records are all before `sequence`. Returns the first that is left.
+    /// Removes the segments whose records are all before `sequence`. Returns the sequence of the
+    /// first remaining record.
     #[napi]
     pub fn trim_before(&self, sequence: f64) -> napi::Result<AsyncTask<Work<f64>>> {
         let (log, sequence) = (self.0.log.clone(), size("sequence", sequence)?);
@@ -179,7 +182,7 @@ impl Log {
         Ok(work(move || log.truncate_from(sequence)))
     }
 
-    /// Returns what a record survives now.
+    /// Returns what a record survives at present.
     #[napi(catch_unwind)]
     pub fn survives(&self, sequence: f64) -> napi::Result<&'static str> {
         Ok(self.0.log.survives(size("sequence", sequence)?).as_str())
@@ -207,8 +210,8 @@ impl Log {
         }
     }
 
-    /// Reads from record `start` on; with `follow` until the log is closed. The event loop calls
-    /// `arrived` when records are there.
+    /// Reads from record `start` on; with `follow`, until the log is closed. The event loop calls
+    /// `arrived` when records have arrived.
     #[napi]
     pub fn reader(
         &self,
@@ -231,7 +234,7 @@ impl Log {
         work(move || log.close())
     }
 
-    /// Ends the log on this thread.
+    /// Ends the log, on the calling thread.
     #[napi(catch_unwind)]
     pub fn close_sync(&self, env: &Env) -> napi::Result<()> {
         self.0.log.close().map_err(|error| raise(env, &error))
@@ -273,7 +276,7 @@ impl Shared {
     }
 }
 
-/// Returns the path of these bytes.
+/// Returns the path that consists of these bytes.
 pub fn path(bytes: &BufferSlice<'_>) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
@@ -297,7 +300,7 @@ pub fn time(name: &str, milliseconds: f64) -> napi::Result<Duration> {
     wrote_bindings::interval(name, milliseconds / 1e3).map_err(invalid)
 }
 
-/// Returns a policy: a word, or milliseconds.
+/// Returns a policy, given by name or in milliseconds.
 pub fn policy(sync: Option<Either<String, f64>>) -> napi::Result<Option<SyncPolicy>> {
     Ok(match sync {
         Some(Either::A(word)) => Some(wrote_bindings::sync(&word).map_err(invalid)?),
@@ -311,18 +314,18 @@ pub fn policy(sync: Option<Either<String, f64>>) -> napi::Result<Option<SyncPoli
 pub struct WriterOptions {
     /// The permissions of a new file.
     pub mode: Option<u32>,
-    /// Whether writes are durable by themselves, and how soon.
+    /// The policy by which writes become durable automatically.
     pub sync: Option<Either<String, f64>>,
-    /// The expected length in bytes.
+    /// The expected length, in bytes.
     pub size_hint: Option<f64>,
     /// Whether an existing name is an error.
     pub exclusive: Option<bool>,
-    /// Whether the page cache may be passed by.
+    /// Whether the page cache may be bypassed.
     pub direct: Option<bool>,
 }
 
 impl WriterOptions {
-    /// Returns the library's options for `purpose`, and the policy among them.
+    /// Returns the library's options for `purpose`, and their policy.
     pub fn read(self, purpose: &str) -> napi::Result<(wrote::WriterOptions, SyncPolicy)> {
         let sync = policy(self.sync)?.unwrap_or_default();
         let options = wrote::Writer::options()
@@ -341,17 +344,17 @@ impl WriterOptions {
 /// Options of a log.
 #[napi(object, object_to_js = false)]
 pub struct LogOptions {
-    /// The promise for a record: its policy.
+    /// The policy, which decides what a record's promise means.
     pub sync: Option<Either<String, f64>>,
-    /// The length of a segment.
+    /// The length of a segment, in bytes.
     pub segment_bytes: Option<f64>,
-    /// The length of all segments, beyond which the oldest go.
+    /// The maximum length of all segments, in bytes, beyond which the oldest are removed.
     pub retain_bytes: Option<f64>,
-    /// The age in milliseconds at which segments go.
+    /// The age at which segments are removed, in milliseconds.
     pub retain_age: Option<f64>,
     /// The number of buffers.
     pub buffers: Option<u32>,
-    /// The length of each.
+    /// The size of each buffer, in bytes.
     pub buffer_bytes: Option<f64>,
     /// The permissions of new files.
     pub mode: Option<u32>,

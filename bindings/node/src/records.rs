@@ -1,4 +1,4 @@
-//! `Records`: the records of a log behind an asynchronous iterator.
+//! `Records`: the records of a log for an asynchronous iterator.
 
 use crate::log::{path, size};
 use crate::{Bell, Work, raise, work};
@@ -13,33 +13,34 @@ use std::time::{Duration, UNIX_EPOCH};
 use wrote::Record;
 use wrote_bindings::{log_reader, unix_ns};
 
-/// How many bytes, or records, one call returns at most, so that other events get their turn.
+/// The maximum number of bytes and of records that one call returns, so that other events get their
+/// turn.
 const BATCH_BYTES: usize = 64 << 10;
 const BATCH_RECORDS: usize = 256;
 
 type RecordStream = Pin<Box<dyn Stream<Item = Result<Record, wrote::Error>> + Send>>;
 
-/// Records that a thread of the library reads ahead.
+/// The records that a thread of the library reads ahead.
 #[napi]
 pub struct Records {
-    /// `None` after the end.
+    /// The records to come; `None` after the end.
     stream: Mutex<Option<RecordStream>>,
     bell: Bell,
 }
 
-/// Records of one call.
+/// The records that one call returns.
 #[napi(object, object_from_js = false)]
 pub struct Batch<'env> {
-    /// `sequence`, `data` and `writtenAtMs` of each.
+    /// The `sequence`, `data` and `writtenAtMs` of each record.
     pub records: Vec<Object<'env>>,
-    /// The error behind them.
+    /// The error that follows the records, if there is one.
     pub error: Option<napi::Error>,
-    /// Whether there are no more.
+    /// Whether there will be no more records.
     pub is_over: bool,
 }
 
-/// Opens the log in a folder from record `start` on, or from the first one written at `since_ms`.
-/// The event loop calls `arrived` when records are there.
+/// Opens the log in a folder for reading, from record `start` on, or from the first record written
+/// at `since_ms` or later. The event loop calls `arrived` when records have arrived.
 #[napi]
 pub fn open_records(
     folder: BufferSlice<'_>,
@@ -49,7 +50,7 @@ pub fn open_records(
     arrived: Function<'_, (), Unknown<'static>>,
 ) -> napi::Result<AsyncTask<Work<Records>>> {
     let (folder, start, bell) = (path(&folder), size("start", start)?, Bell::new(arrived)?);
-    // Not later than a record's own time, which `given` rounds down.
+    // Rounded down, like a record's own time in `given`, so that it is not later than that.
     let since = since_ms.map(|time| Duration::from_micros((time * 1e3) as u64));
     Ok(work(move || {
         let mut reader = log_reader(&folder, start, follow)?;
@@ -71,7 +72,7 @@ impl Records {
 
 #[napi]
 impl Records {
-    /// Returns the next records. There are none if the bell rings later.
+    /// Returns the next records. If there are none, the bell will ring when there are.
     #[napi(catch_unwind)]
     pub fn take<'env>(&self, env: &'env Env) -> napi::Result<Batch<'env>> {
         self.bell.clear();

@@ -1,4 +1,4 @@
-// A program in TypeScript: the declarations accept it, and it runs.
+// A program in TypeScript. It tests that the declarations accept it and that it runs.
 
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -23,7 +23,7 @@ async function main(): Promise<string> {
   return [written.bytes, survives, records.map(({ data }) => data.toString('utf8')), code].join()
 }
 
-/** Saves a text, and leaves another stream without a commit. */
+/** Saves a text, and drops another stream without a commit. */
 async function text(): Promise<void> {
   await using log = await wrote.openLog('log2')
   await log.append('closed by the end of its scope')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Tests of the package, as it is installed beside this file.
+// Tests of the package, which is installed next to this file.
 
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
@@ -26,7 +26,7 @@ afterEach(() => fs.rmSync(folder, { recursive: true }))
 
 const read = (name = file) => fs.readFileSync(name, 'utf8')
 const names = () => fs.readdirSync(folder).sort()
-/** Waits until a stream has let go of its file, however it ended. */
+/** Waits until a stream has closed its file, however it ended. */
 const closed = (stream) => new Promise((resolve) => stream.once('close', resolve))
 
 async function all(records) {
@@ -197,7 +197,7 @@ test('a stream that is destroyed leaves the old file', async () => {
     await assert.rejects(stream.commit())
     assert.deepEqual([read(), names()], ['old', ['file']])
   }
-  // Before it is open.
+  // The stream is destroyed before it is open.
   const stream = wrote.replace(file)
   stream.write('half')
   stream.destroy()
@@ -309,7 +309,7 @@ test('errors of logs', async () => {
 
 test('64 promises share flushes, and need no thread of the pool', async () => {
   const log = await wrote.openLog(file)
-  // Every thread of the pool waits here, until the records are durable.
+  // All threads of the pool block here until the records are durable.
   const blocked = Array.from({ length: 4 }, (_, number) => {
     const fifo = path.join(folder, `fifo${number}`)
     assert.equal(spawnSync('mkfifo', [fifo]).status, 0)

@@ -1,4 +1,4 @@
-/* Opens and frees ten thousand handles in odd orders, in the folder that is its argument. */
+/* Opens and frees ten thousand handles in unusual orders, in the folder given as argument. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ int main(int count, char **arguments) {
             break;
         }
         if (number % 500 == 0) {
-            /* The log goes while its tickets and readers live on. */
+            /* The log is freed while its tickets and readers live on. */
             wrote_log_free(log);
             DO(wrote_log_open(folder, &options, &log, &error));
         }

@@ -1,4 +1,4 @@
-// Uses wrote.hpp in the folder that is its argument.
+// Uses wrote.hpp in the folder given as argument.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-/* Calls every function of wrote.h once at least, in the folder that is its argument. */
+/* Calls every function of wrote.h at least once, in the folder given as argument. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
         }                                                                                          \
     } while (0)
 
-/* Ends the program where a call fails, with the library's own line. */
+/* Ends the program with the library's message if a call fails. */
 #define DO(call)                                                                                   \
     do {                                                                                           \
         wrote_error *error = NULL;                                                                 \
@@ -136,7 +136,7 @@ static void writers(const char *folder) {
     FAILS(wrote_writer_open(path, &options, &writer, &error), EINVAL, WROTE_KIND_REFUSED);
     FAILS(wrote_writer_open(path, NULL, NULL, &error), EINVAL, WROTE_KIND_REFUSED);
     FAILS(wrote_writer_write(NULL, "x", 1, &error), EINVAL, WROTE_KIND_REFUSED);
-    /* A later version's options, whose new one is not set, and is set. */
+    /* The options of a later version, whose new option is first unset and then set. */
     struct {
         wrote_writer_options known;
         uint64_t later;
@@ -240,7 +240,7 @@ static void logs(const char *folder) {
     wrote_log_stats stats;
     DO(wrote_log_get_stats(log, &stats, sizeof stats, &error));
     CHECK(stats.next_sequence == 407 && stats.durable_sequence == 407 && stats.flushes > 0);
-    /* A program that was built with an older header. */
+    /* The call of a program that was built with an older header. */
     memset(&stats, 1, sizeof stats);
     DO(wrote_log_get_stats(log, &stats, sizeof stats.found_records, &error));
     CHECK(stats.found_records == 0 && stats.torn_bytes == 0x0101010101010101);
@@ -282,7 +282,7 @@ static void logs(const char *folder) {
         FAILS(wrote_log_append(log, "x", 1, NULL, NULL, &error), EPERM, WROTE_KIND_FORKED);
         FAILS(wrote_log_sync(log, &error), EPERM, WROTE_KIND_FORKED);
         wrote_log_free(log);
-        /* What the child has of its parent's handles is not a leak. */
+        /* The child's copies of its parent's handles are not leaks. */
         execlp("true", "true", (char *)NULL);
         _exit(1);
     }
