@@ -1,5 +1,5 @@
 //! The border between Python and Rust: errors as exceptions, each an `OSError` with errno, text and
-//! file name; bytes by the buffer protocol without a copy; paths and policies.
+//! file name; bytes through the buffer protocol, without a copy; paths and policies.
 
 #![allow(missing_docs, reason = "the macro of an exception takes its documentation as an argument")]
 
@@ -68,10 +68,10 @@ create_exception!(
 );
 create_exception!(wrote, Engine, PyOSError, "A thread, ring or descriptor could not be made.");
 
-/// The names of the options that Rust's errors name.
+/// Python's names of the options that Rust's errors mention.
 const OPTIONS: [&str; 2] = ["buffer_bytes of open_log()", "buffer_bytes of lines()"];
 
-/// Returns the exception of an error. Its attribute `offset` is the byte of the file, or `None`.
+/// Returns an error as an exception. Its attribute `offset` is the file offset, or `None`.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let (errno, path) = (error.errno(), error.path().map(|path| path.as_os_str().to_owned()));
     let arguments = (errno, text(error, OPTIONS), path);
@@ -98,7 +98,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// Does work that may wait, while other threads of Python run.
+/// Does work that may wait, while other Python threads run.
 pub fn waiting<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send,
@@ -107,8 +107,7 @@ pub fn waiting<T: Send>(
 }
 
 /// Calls `act` with the bytes of an object. Another thread may change the bytes of a bytearray or
-/// an array at that time, as with Python's own files; then either the old or the new ones are
-/// taken.
+/// an array during that, as with Python's own files; then either the old or the new bytes are used.
 pub fn with_bytes<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,
@@ -120,7 +119,7 @@ pub fn with_bytes<T>(
     act(bytes_of(&buffer)?)
 }
 
-/// Calls `act` with the bytes of an object or of a text, as UTF-8.
+/// Calls `act` with the bytes of an object, or with those of a text in UTF-8.
 pub fn with_text<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,
@@ -131,7 +130,7 @@ pub fn with_text<T>(
     }
 }
 
-/// Returns the bytes of a buffer, whatever its elements are.
+/// Returns the bytes of a buffer with elements of any type.
 fn bytes_of(buffer: &PyUntypedBuffer) -> PyResult<&[u8]> {
     if !buffer.is_c_contiguous() {
         return Err(PyBufferError::new_err("the bytes do not lie in a row: copy them first"));
@@ -139,7 +138,7 @@ fn bytes_of(buffer: &PyUntypedBuffer) -> PyResult<&[u8]> {
     if buffer.len_bytes() == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the buffer is exported while `buffer` lives, and its bytes lie in a row.
+    // SAFETY: the buffer is exported while `buffer` lives, and its bytes are contiguous.
     Ok(unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) })
 }
 
@@ -156,7 +155,7 @@ pub fn with_all_bytes<T>(
     act(&buffers.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Calls `act` with the memory of a buffer that may be written.
+/// Calls `act` with the memory of a writable buffer.
 pub fn with_room<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&mut [u8]) -> PyResult<T>,
@@ -168,14 +167,14 @@ pub fn with_room<T>(
     if buffer.len_bytes() == 0 {
         return act(&mut []);
     }
-    // SAFETY: the buffer is exported while `buffer` lives, and its bytes lie in a row.
+    // SAFETY: the buffer is exported while `buffer` lives, and its bytes are contiguous.
     let room = unsafe {
         std::slice::from_raw_parts_mut(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
     };
     act(room)
 }
 
-/// A path as `str`, `bytes` or `os.PathLike`.
+/// A path given as `str`, `bytes` or `os.PathLike`.
 pub struct FsPath(pub PathBuf);
 
 impl FromPyObject<'_, '_> for FsPath {
@@ -191,12 +190,12 @@ impl FromPyObject<'_, '_> for FsPath {
     }
 }
 
-/// Returns the time that a call may take, in seconds; `None` where no clock reaches it.
+/// Returns the time that a call may take, given in seconds; `None` if it is too long to represent.
 pub fn timeout(seconds: Option<f64>) -> Option<Duration> {
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.)).ok())
 }
 
-/// Returns the policy of an argument.
+/// Returns the policy that an argument gives.
 pub fn policy(sync: &Bound<'_, PyAny>) -> PyResult<SyncPolicy> {
     let policy = match sync.extract::<f64>() {
         Ok(seconds) => wrote_bindings::interval("sync", seconds).map(SyncPolicy::Interval),

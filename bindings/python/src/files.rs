@@ -1,5 +1,5 @@
-//! `RawWriter` and `RawReader`: the library's writer and reader behind files of Python; and whole
-//! files by one call, saved and copied.
+//! `RawWriter` and `RawReader`: the library's writer and reader for files of Python; and whole
+//! files, saved and copied by one call.
 
 use crate::border::{FsPath, policy, raise, waiting, with_bytes, with_room, with_text};
 use pyo3::exceptions::PyValueError;
@@ -12,19 +12,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wrote::{Error, Method, WriterOptions};
 use wrote_bindings::{Collected, Options, from_io};
 
-/// Bytes of a direct write of text, which Python makes at 0.6 GB/s at most. The library's longer
-/// buffers, 8 MiB, serve faster programs, and fetching that memory took a third of the time of a
-/// file of 19 MB where the host of a virtual machine had it.
+/// The size of a direct write of text, in bytes. Python produces at most 0.6 GB/s of text. The
+/// library's larger buffers, 8 MiB in total, suit faster programs: allocating that memory took a
+/// third of the time for a file of 19 MB when the host of a virtual machine had to provide it.
 const TEXT_BYTES: usize = 1 << 20;
 
 /// The result of a writer.
 #[pyclass(frozen, get_all, module = "wrote")]
 pub struct Written {
-    /// The file's length.
+    /// The file's length, in bytes.
     bytes: u64,
-    /// Seconds from the opening to the end.
+    /// The time from the opening of the file to its end, in seconds.
     elapsed: f64,
-    /// Whether the file was written past the page cache.
+    /// Whether the file was written bypassing the page cache.
     direct: bool,
     /// Whether the file and its name are on stable storage.
     durable: bool,
@@ -40,18 +40,18 @@ impl Written {
     }
 }
 
-/// The library's writer. `wrote.Writer` and `wrote.TextWriter` are files on it.
+/// The library's writer. `wrote.Writer` and `wrote.TextWriter` are files based on it.
 #[pyclass(frozen, module = "wrote._wrote")]
 pub struct RawWriter {
     writer: Mutex<Collected>,
-    /// Set in the child of a fork.
+    /// Whether this is a copy in the child of a fork.
     is_forked: AtomicBool,
-    /// Set where the program kept no reference to the file.
+    /// Whether the program has dropped the file without ending it.
     is_forgotten: AtomicBool,
 }
 
 impl RawWriter {
-    /// Returns the writer, if it is open.
+    /// Returns the writer. Fails if the file has ended, or this is the child of a fork.
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Collected>> {
         if self.is_forked.load(Ordering::Relaxed) {
             return Err(raise(py, &Error::Forked));
@@ -77,7 +77,7 @@ impl RawWriter {
         waiting(py, || writer.put(bytes))
     }
 
-    /// Calls `act` with the library's writer, which has all bytes.
+    /// Calls `act` with the library's writer, after all collected bytes have been passed to it.
     fn on_writer<T: Send>(
         &self,
         py: Python<'_>,
@@ -115,7 +115,7 @@ impl RawWriter {
             .append(purpose == "append")
             .abandon_on_drop(true)
             .set(WriterOptions::mode, permissions)
-            // Writes through the page cache are shorter anyway.
+            // Writes through the page cache are shorter than this anyway.
             .set(WriterOptions::bs, (text && direct).then_some(TEXT_BYTES));
         let writer = Collected::new(waiting(py, || options.open(path.0))?, sync);
         let (is_forked, is_forgotten) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -129,7 +129,7 @@ impl RawWriter {
         })
     }
 
-    /// Writes text as UTF-8, and returns the number of its characters.
+    /// Writes text as UTF-8, and returns the number of characters.
     fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<usize> {
         self.put(py, text.to_str()?.as_bytes())?;
         text.len()
@@ -162,7 +162,7 @@ impl RawWriter {
         Ok(place.unwrap_or_default())
     }
 
-    /// Ends the file. After an error the old one is unchanged.
+    /// Ends the file. After an error, a file that was to be replaced is unchanged.
     fn finish(&self, py: Python<'_>, durable: bool) -> PyResult<Option<Written>> {
         let mut writer = self.open(py)?;
         let writer = &mut *writer;
@@ -185,20 +185,20 @@ impl RawWriter {
         py.detach(|| writer.abandon());
     }
 
-    /// Makes the error of later calls say why: in `wrote.replace(path).write(text)` the method is
-    /// kept, and the file is not.
+    /// Makes the error of later calls give the reason: in `wrote.replace(path).write(text)`, the
+    /// program keeps the method but not the file.
     fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Relaxed);
     }
 
-    /// Makes every later call fail, in the child of a fork. Takes no lock, which a thread of the
-    /// parent may have held.
+    /// Makes every later call fail, in the child of a fork. It takes no lock, because a thread of
+    /// the parent may have held the lock.
     fn fork(&self) {
         self.is_forked.store(true, Ordering::Relaxed);
     }
 }
 
-/// The library's reader. `wrote.reader()` makes a file on it.
+/// The library's reader. `wrote.reader()` creates a file based on it.
 #[pyclass(frozen, module = "wrote._wrote")]
 pub struct RawReader(Mutex<wrote::Reader>);
 
@@ -228,14 +228,14 @@ impl RawReader {
     }
 }
 
-/// Replaces the content of the file at `path`, or creates the file. `str` is written as UTF-8.
+/// Replaces the content of the file at `path`, or creates the file. A `str` is written as UTF-8.
 ///
-/// After a crash of the process or the kernel or a power loss, at any moment, the file has either
+/// After a crash of the process or the kernel, or a power loss, at any moment, the file has either
 /// its old content or the new, and other processes see one or the other. When this returns, the new
-/// content survives a power loss; with `durable=False` a crash of the process alone.
+/// content survives a power loss; with `durable=False`, it survives only a crash of the process.
 ///
-/// The new file gets the old one's permissions, owner and attributes; symbolic links are followed
-/// and kept.
+/// The new file gets the permissions, owner and attributes of the old one; symbolic links are
+/// followed and kept.
 #[pyfunction]
 #[pyo3(signature = (path, data, *, durable=true))]
 pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: bool) -> PyResult<()> {
@@ -247,36 +247,36 @@ pub fn write(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>, durable: boo
     })
 }
 
-/// Creates a new file at `path` with this content, complete and durable. An existing name is a
-/// `FileExistsError`, and its file keeps its content.
+/// Creates a new file at `path` with this content, complete and durable. If the name exists, raises
+/// `FileExistsError` and leaves that file unchanged.
 #[pyfunction]
 pub fn write_new(py: Python<'_>, path: FsPath, data: &Bound<'_, PyAny>) -> PyResult<()> {
     with_text(data, |bytes| waiting(py, || wrote::write_new(path.0, bytes)))
 }
 
-/// Copies the file `source` to `target`, which must not exist yet, and returns the number of its
-/// bytes. The copy is durable when this returns, and has its name only once it is whole.
+/// Copies the file `source` to `target`, which must not exist yet, and returns the number of bytes.
+/// The copy gets its name only once it is complete, and is durable when this returns.
 #[pyfunction]
 pub fn copy(py: Python<'_>, source: FsPath, target: FsPath) -> PyResult<u64> {
     waiting(py, || wrote::copy(source.0, target.0)).map(|copied| copied.bytes)
 }
 
-/// The writes to a file that a power loss leaves whole or not done (`RWF_ATOMIC`). Their length is
-/// a power of two, and divides their offset.
+/// The limits of atomic writes to a file (`RWF_ATOMIC`): after a power loss, each is either
+/// complete or absent. The length of an atomic write is a power of two, and divides its offset.
 #[pyclass(frozen, get_all, module = "wrote")]
 pub struct AtomicWrites {
-    /// The shortest, in bytes.
+    /// The minimum length, in bytes.
     bytes_min: u32,
-    /// The longest, in bytes.
+    /// The maximum length, in bytes.
     bytes_max: u32,
-    /// The longest that the device itself keeps whole, in bytes; 0 if none.
+    /// The maximum length that the device itself writes atomically, in bytes; 0 if it can't.
     device_bytes_max: u32,
-    /// The most buffers of one write.
+    /// The maximum number of buffers in one write.
     segments_max: u32,
 }
 
-/// Returns the atomic writes to the file at `path`. Where there are none, the reason is in
-/// `Refused`, with `EOPNOTSUPP`.
+/// Returns the limits of atomic writes to the file at `path`. If there are none, raises `Refused`
+/// with `EOPNOTSUPP` and the reason.
 #[pyfunction]
 pub fn atomic_writes(py: Python<'_>, path: FsPath) -> PyResult<AtomicWrites> {
     let found = waiting(py, || wrote::device::AtomicWrites::of(path.0))?;

@@ -1,5 +1,5 @@
-//! `wrote._wrote`: the native part of the Python package. `python/wrote` makes files of Python and
-//! tasks of asyncio from it. This room is short, since it only lists what the module exports.
+//! `wrote._wrote`: the native part of the Python package. `python/wrote` builds files of Python and
+//! tasks of asyncio on it. This file is short because it only lists what the module exports.
 
 mod border;
 mod files;

@@ -1,11 +1,11 @@
-//! `Lines`: a plain file of lines, appended by any number of threads.
+//! `Lines`: a plain line file, to which any number of threads append.
 
 use crate::border::{FsPath, policy, waiting, with_text};
 use pyo3::prelude::*;
 use wrote::LinesOptions;
 use wrote_bindings::Options;
 
-/// A plain file of lines, for any number of threads.
+/// A plain line file, for any number of threads.
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
 pub struct Lines(wrote::Lines);
 
@@ -29,8 +29,8 @@ impl Lines {
         waiting(py, || options.open(path.0)).map(Lines)
     }
 
-    /// Appends a line, text or bytes without a line feed, and does not wait for it: it is written
-    /// within about 10 ms.
+    /// Appends a line, as text or bytes without a line feed, and does not wait for it: the line is
+    /// written within about 10 ms.
     fn append(&self, py: Python<'_>, line: &Bound<'_, PyAny>) -> PyResult<()> {
         with_text(line, |bytes| waiting(py, || self.0.append(bytes).map(drop)))
     }
@@ -40,17 +40,17 @@ impl Lines {
         with_text(line, |bytes| waiting(py, || self.0.append(bytes)?.wait()))
     }
 
-    /// Makes every line durable that was appended until now.
+    /// Makes every line appended so far durable.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.0.flush())
     }
 
-    /// Opens the path anew, after another program has renamed the file.
+    /// Reopens the path, after another program has renamed the file.
     fn reopen(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.0.reopen())
     }
 
-    /// Makes all lines durable, and releases the file.
+    /// Makes all lines durable, and closes the file.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.0.close())
     }

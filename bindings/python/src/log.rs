@@ -1,5 +1,5 @@
-//! `Log` and `Ticket`: records from many threads and tasks, each acknowledged when it is safe.
-//! `Waits` has the tickets for which the tasks of one event loop wait.
+//! `Log` and `Ticket`: records from many threads and tasks, each acknowledged once it is safe.
+//! `Waits` contains the tickets for which the tasks of one event loop wait.
 
 use crate::border::{FsPath, policy, raise, timeout, waiting, with_all_bytes, with_text};
 use crate::log_reader::LogReader;
@@ -23,9 +23,9 @@ use wrote_bindings::{Answer, EventFd, Options, Wakeup, interval};
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
 pub struct Log {
     log: wrote::Log,
-    /// Whether `close` has ended it, for the readers that follow it.
+    /// Whether `close` has ended the log. The readers that follow the log share this flag.
     is_closed: Arc<AtomicBool>,
-    /// For each event loop its `Waits`.
+    /// The `Waits` of each event loop.
     waits: Py<PyDict>,
 }
 
@@ -61,14 +61,15 @@ impl Log {
         Ok(Log { log, is_closed: Arc::default(), waits: PyDict::new(py).unbind() })
     }
 
-    /// Appends a record, bytes or text as UTF-8, and returns its ticket: `ticket.wait()` or `await
-    /// ticket`. Until then the record survives nothing. Waits only while all buffers are in flight.
+    /// Appends a record, bytes or text as UTF-8, and returns its ticket, for `ticket.wait()` or
+    /// `await ticket`. Until such a wait returns, the record may be only in memory. Appending waits
+    /// only while all buffers are in flight.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         let sequence = with_text(record, |bytes| self.sequence_of(py, bytes))?;
         Ok(self.ticket_of(py, sequence, sequence))
     }
 
-    /// Appends a record and waits until it is as safe as the log promises. Returns its sequence.
+    /// Appends a record, and waits until it is as safe as the log promises. Returns its sequence.
     fn append_wait(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         with_text(record, |bytes| {
             waiting(py, || {
@@ -79,8 +80,8 @@ impl Log {
         })
     }
 
-    /// Appends consecutive records. After a crash either all of them exist or none. Returns one
-    /// ticket for all of them, which must fit into one buffer.
+    /// Appends consecutive records, which together must fit into one buffer, and returns one ticket
+    /// for all of them. After a crash, either all of them exist or none.
     fn append_all(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         with_all_bytes(records, |records| {
             let sequences = waiting(py, || self.log.append_all(records).map(|(all, _)| all))?;
@@ -88,45 +89,46 @@ impl Log {
         })
     }
 
-    /// Returns the ticket of a record that was appended by any thread or task.
+    /// Returns the ticket of a record that any thread or task has appended.
     fn ticket(&self, py: Python<'_>, sequence: u64) -> Ticket {
         self.ticket_of(py, sequence, sequence)
     }
 
-    /// Makes every record durable that was appended until now.
+    /// Makes every record appended so far durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.log.sync())
     }
 
-    /// Removes segments whose records are all before `sequence`, durably. Returns the sequence of
-    /// the first record that is left.
+    /// Durably removes the segments whose records are all before `sequence`. Returns the sequence
+    /// of the first remaining record.
     fn trim_before(&self, py: Python<'_>, sequence: u64) -> PyResult<u64> {
         waiting(py, || self.log.trim_before(sequence))
     }
 
-    /// Removes record `sequence` and all later ones, durably. The next record gets that sequence.
+    /// Durably removes record `sequence` and all later ones. The next record gets that sequence.
     fn truncate_from(&self, py: Python<'_>, sequence: u64) -> PyResult<()> {
         waiting(py, || self.log.truncate_from(sequence))
     }
 
-    /// Returns what a record survives now: "nothing", "process-crash", "os-crash", "power-loss".
+    /// Returns what a record survives at present: "nothing", "process-crash", "os-crash" or
+    /// "power-loss".
     fn survives(&self, sequence: u64) -> &'static str {
         self.log.survives(sequence).as_str()
     }
 
-    /// Returns the sequence of the next record, unless another thread appends before.
+    /// Returns the sequence of the next record, unless another thread appends first.
     #[getter]
     fn next_sequence(&self) -> u64 {
         self.log.next_sequence()
     }
 
-    /// Every record before this one survives a crash of the process.
+    /// Returns the sequence before which every record survives a crash of the process.
     #[getter]
     fn written_sequence(&self) -> u64 {
         self.log.written_sequence()
     }
 
-    /// Every record before this one survives a power loss.
+    /// Returns the sequence before which every record survives a power loss.
     #[getter]
     fn durable_sequence(&self) -> u64 {
         self.log.durable_sequence()
@@ -157,7 +159,7 @@ impl Log {
     }
 
     /// Reads the records from `start` on, or from the first one written at `since` or later: a
-    /// datetime or seconds since 1970. With `follow` it waits for further ones until the log is
+    /// datetime, or seconds since 1970. With `follow`, waits for further records until the log is
     /// closed.
     #[pyo3(signature = (start=0, *, since=None, follow=false))]
     fn reader(
@@ -189,7 +191,7 @@ impl Log {
 
 impl Log {
     fn sequence_of(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<u64> {
-        // An append that finds room waits for nothing.
+        // An append does not wait if it finds room.
         let appended = self.log.try_append(&[bytes]).map(|ticket| ticket.map(|it| it.sequence()));
         match appended.map_err(|error| raise(py, &error))? {
             Some(sequence) => Ok(sequence),
@@ -203,7 +205,7 @@ impl Log {
     }
 }
 
-/// The promise for one record, or for a group of them: wait by `wait()`, or `await` it, which
+/// The promise for one record, or for a group of records. Use `wait()`, or `await` it, which
 /// returns the sequence. Both can be repeated.
 #[pyclass(frozen, module = "wrote")]
 pub struct Ticket {
@@ -212,14 +214,14 @@ pub struct Ticket {
     /// The sequence of the first record.
     #[pyo3(get)]
     first: u64,
-    /// The sequence of the record, or of the last one of a group.
+    /// The sequence of the record, or of the last record of a group.
     #[pyo3(get)]
     pub sequence: u64,
-    /// Whether it waits for more than the log promises.
+    /// Whether the ticket waits for more than the log promises.
     waits_for_durable: bool,
 }
 
-/// Wakes a thread that waits for a ticket, at most until some time.
+/// Wakes a thread that waits for a ticket with a time limit.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -235,7 +237,7 @@ impl Ticket {
         if self.waits_for_durable { ticket.until_durable() } else { ticket }
     }
 
-    /// Waits at most this long; `None` where the record is not safe by then.
+    /// Waits at most for `longest`; returns `None` if the record is not safe by then.
     fn wait_for(&self, longest: Duration) -> Result<Option<()>, wrote::Error> {
         let (mut ticket, end) = (self.ticket(), Instant::now().checked_add(longest));
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -253,9 +255,9 @@ impl Ticket {
 
 #[pymethods]
 impl Ticket {
-    /// Waits until the record is as safe as the log promises: with sync="always" it survives a
-    /// power loss, and so does every record before it; else a crash of the process. Returns its
-    /// sequence. After `timeout` seconds it raises a TimeoutError: the record may still become
+    /// Waits until the record is as safe as the log promises, and returns its sequence. With
+    /// sync="always", it and every record before it then survive a power loss; otherwise, a crash
+    /// of the process. After `timeout` seconds, raises a TimeoutError. The record may still become
     /// safe, and can be waited for again.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u64> {
@@ -275,19 +277,20 @@ impl Ticket {
         Ticket { log, waits, first, sequence, waits_for_durable: true }
     }
 
-    /// Returns the worst event that the record survives now.
+    /// Returns the worst event that the record survives at present.
     #[getter]
     fn survives(&self) -> &'static str {
         self.log.survives(self.sequence).as_str()
     }
 
-    /// Returns whether the record survives a power loss now.
+    /// Returns whether the record survives a power loss at present.
     #[getter]
     fn durable(&self) -> bool {
         self.log.survives(self.sequence) == Survives::PowerLoss
     }
 
-    /// Makes it a coroutine, as `asyncio.create_task()` takes: it yields a future for each wait.
+    /// Makes the ticket a coroutine, as `asyncio.create_task()` requires. It yields a future for
+    /// each wait.
     fn send<'py>(
         slf: &Bound<'py, Self>,
         _value: &Bound<'py, PyAny>,
@@ -300,7 +303,7 @@ impl Ticket {
         }
     }
 
-    /// Raises what the future of `send` raised.
+    /// Raises the exception that the future of `send` raised.
     #[pyo3(signature = (kind, value=None, traceback=None))]
     fn throw(
         &self,
@@ -312,7 +315,7 @@ impl Ticket {
         Err(PyErr::from_value(kind))
     }
 
-    /// Ends the coroutine. The record is written all the same.
+    /// Ends the coroutine. The record is written nevertheless.
     fn close(&self) {}
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -335,7 +338,7 @@ impl Ticket {
     }
 }
 
-/// Tickets of one log, behind a descriptor that is readable when they are worth polling.
+/// The tickets of one log, with a descriptor that is readable when it is worth polling them.
 #[pyclass(frozen, module = "wrote._wrote")]
 pub struct Waits {
     wakeup: Arc<Wakeup<EventFd>>,
@@ -354,7 +357,7 @@ impl Waits {
         self.wakeup.signal().as_fd().as_raw_fd()
     }
 
-    /// Gives the futures that are ready their sequence, or an error.
+    /// Sets the result of the futures whose tickets are ready: their sequence, or an error.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
         self.wakeup.clear();
         let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -362,7 +365,7 @@ impl Waits {
         let answers = py.detach(|| waits.answers(&self.wakeup.waker()));
         answers.into_iter().try_for_each(|Answer { waiter, sequence, result }| {
             let future = waiter.bind(py);
-            // A task that was cancelled no longer waits.
+            // A cancelled task no longer waits.
             if future.call_method0(intern!(py, "done"))?.is_truthy()? {
                 return Ok(());
             }
@@ -378,7 +381,7 @@ impl Waits {
 }
 
 impl Waits {
-    /// Adds a ticket, whose future `poll` gives its result once it is ready.
+    /// Adds a ticket. `poll` sets the result of its future once the ticket is ready.
     pub fn add(&self, py: Python<'_>, ticket: &Ticket, future: Py<PyAny>) {
         let mut waits = self.waits.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let (own, waker) = (ticket.ticket().into_owned(), self.wakeup.waker());

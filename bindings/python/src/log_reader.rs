@@ -1,4 +1,4 @@
-//! `LogReader`: the records of a log in order, while any process writes it.
+//! `LogReader`: the records of a log in order, while any process writes to it.
 
 use crate::border::{FsPath, raise, timeout, waiting};
 use pyo3::IntoPyObjectExt;
@@ -14,21 +14,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wrote::Error;
 use wrote_bindings::unix_ns;
 
-/// How long a wait may take before it checks Python's signals, such as Ctrl-C.
+/// How long a wait may take before it checks for Python's signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
-/// How many bytes of records are read at once, while other threads of Python run.
+/// The maximum number of bytes, and of records, that are read at once, while other Python threads
+/// run.
 const AHEAD_BYTES: usize = 64 << 10;
 const AHEAD_RECORDS: usize = 1024;
 
-/// One record of a log.
+/// A record of a log.
 #[pyclass(frozen, get_all, module = "wrote")]
 pub struct Record {
-    /// Its sequence: 0 for the first record ever.
+    /// The record's sequence: 0 for the first record ever.
     sequence: u64,
-    /// Its bytes.
+    /// The bytes of the record.
     data: Py<PyBytes>,
-    /// When the log handed it to the disk, in nanoseconds since 1970, by the writer's clock. None
-    /// if that is not known: after a repair.
+    /// When the log submitted the record to the disk, in nanoseconds since 1970, by the writer's
+    /// clock. None if unknown, as after a repair.
     written_at_ns: Option<u64>,
 }
 
@@ -41,19 +42,20 @@ impl Record {
 }
 
 /// Reads the records of a log in order. It takes no lock, and sees the records of every process. It
-/// is an iterator of `Record`, for tasks too; one that follows waits for further ones.
+/// is an iterator of `Record`, and an asynchronous one for tasks. A reader that follows waits for
+/// further records.
 #[pyclass(frozen, module = "wrote")]
 pub struct LogReader(Mutex<State>);
 
 struct State {
     reader: wrote::LogReader,
     follows: bool,
-    /// Set when the log that it follows is closed; `None` where other processes may write it.
+    /// Whether the followed log has been closed; `None` if other processes may write to it.
     end: Option<Arc<AtomicBool>>,
-    /// Records that were read ahead, and the error behind them.
+    /// The records that were read ahead, and the error that follows them.
     ahead: VecDeque<wrote::Record>,
     failed: Option<Error>,
-    /// The last look found no more records, and there will be none.
+    /// Whether the last attempt found no more records, and there will be none.
     is_over: bool,
 }
 
@@ -88,7 +90,8 @@ impl LogReader {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves the reader, whose records ahead are no longer the next ones.
+    /// Moves the reader, and discards the records read ahead, because they are no longer the next
+    /// ones.
     fn moved(
         &self,
         py: Python<'_>,
@@ -121,13 +124,13 @@ impl LogReader {
     }
 }
 
-/// Returns the time of a `datetime`, or of seconds since 1970.
+/// Returns the time given by a `datetime`, or by seconds since 1970.
 fn time(since: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     let seconds = match since.extract::<f64>() {
         Ok(seconds) => seconds,
         Err(_) => since.call_method0(intern!(since.py(), "timestamp"))?.extract()?,
     };
-    // Earlier than a record's own time, which a float rounds by less than a microsecond.
+    // Earlier than the record's own time, because a float rounds it by less than a microsecond.
     let micros = Duration::try_from_secs_f64(seconds).ok().map(|since| since.as_micros());
     let before = micros.and_then(|micros| u64::try_from(micros.saturating_sub(1)).ok());
     let time = before.and_then(|micros| UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
@@ -135,9 +138,10 @@ fn time(since: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
 }
 
 impl State {
-    /// Reads ahead within `wait` where no record is ahead, and notes whether there are no more.
+    /// Reads ahead, waiting up to `wait`, if no record has been read ahead. Notes whether there are
+    /// no more.
     fn look(&mut self, wait: Duration) {
-        // Asked before the reading: a closed log gets no further record.
+        // This is checked before reading, because a closed log gets no further records.
         let is_closed = self.end.as_ref().is_some_and(|end| end.load(Ordering::SeqCst));
         if self.ahead.is_empty() && self.failed.is_none() {
             self.read_ahead(wait);
@@ -146,7 +150,7 @@ impl State {
         self.is_over = is_empty && (!self.follows || is_closed);
     }
 
-    /// Takes the next record that is ahead, or the error behind the last.
+    /// Takes the next record that was read ahead, or the error that follows the last one.
     fn take(&mut self, py: Python<'_>) -> PyResult<Option<Record>> {
         match (self.ahead.pop_front(), self.failed.is_some()) {
             (Some(record), _) => Ok(Some(given(py, record))),
@@ -155,7 +159,7 @@ impl State {
         }
     }
 
-    /// Reads the next record, within `wait` where the reader follows, and those behind it.
+    /// Reads the next record, waiting up to `wait` if the reader follows, and the records after it.
     fn read_ahead(&mut self, wait: Duration) {
         let (mut wait, mut bytes) = (wait, 0);
         while bytes < AHEAD_BYTES && self.ahead.len() < AHEAD_RECORDS {
@@ -182,9 +186,10 @@ fn given(py: Python<'_>, record: wrote::Record) -> Record {
 
 #[pymethods]
 impl LogReader {
-    /// Reads the log in the folder `path` from record `start` to its end, or from the first one
-    /// that is left, or the first one written at `since` or later. With `follow` it waits at the
-    /// end for further records, and for a log that is not there yet.
+    /// Opens the log in the folder `path` for reading, up to its end. Begins with record `start`,
+    /// or the first later one that exists, or with the first one written at `since` or later. With
+    /// `follow`, waits at the end for further records, and for the log to be created if it does not
+    /// exist yet.
     #[new]
     #[pyo3(signature = (path, start=0, *, since=None, follow=false))]
     fn open(
@@ -218,15 +223,15 @@ impl LogReader {
         RECORDS.import(slf.py(), "wrote._tasks", "records")?.call1((slf,))
     }
 
-    /// Reads ahead, for a tenth of a second at most.
+    /// Reads ahead, for at most a tenth of a second.
     fn _look(&self, py: Python<'_>) {
         let mut state = self.state(py);
         let state = &mut *state;
         py.detach(|| state.look(SIGNALS));
     }
 
-    /// Takes a record that was read ahead: None if there is none yet, False where there will be
-    /// none.
+    /// Takes a record that was read ahead. Returns None if there is none yet, and False if there
+    /// will be none.
     fn _take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state(py);
         match state.take(py)? {
@@ -236,20 +241,20 @@ impl LogReader {
         }
     }
 
-    /// Continues with record `sequence`, or with the first later one that is there.
+    /// Continues with record `sequence`, or with the first later one that exists.
     fn seek(&self, py: Python<'_>, sequence: u64) -> PyResult<()> {
         self.moved(py, |reader| reader.seek(sequence))
     }
 
-    /// Continues with the first record that was written at this time or later, in nanoseconds since
-    /// 1970, as `time.time_ns()` returns it.
+    /// Continues with the first record written at this time or later, in nanoseconds since 1970, as
+    /// `time.time_ns()` returns it.
     fn seek_time_ns(&self, py: Python<'_>, time_ns: u64) -> PyResult<()> {
         let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
         self.moved(py, |reader| reader.seek_time(time))
     }
 
-    /// Returns how many records the reader has passed over, because retention, a trim or a repair
-    /// had removed them.
+    /// Returns the number of records that the reader has skipped, because retention, a trim or a
+    /// repair had removed them.
     #[getter]
     fn passed_over(&self, py: Python<'_>) -> u64 {
         self.state(py).reader.passed_over()

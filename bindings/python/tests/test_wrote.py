@@ -173,7 +173,7 @@ class Files(InFolder):
                     raise KeyError
             self.assertEqual(self.path.read_text(), "old")
         self.assertEqual(self.names(), ["file"])
-        # Handled inside the `with`: the file is whole.
+        # The exception is handled inside the `with`, so the file is complete.
         with wrote.replace(self.path, "wb") as file:
             with contextlib.suppress(KeyError), io.TextIOWrapper(file) as wrapped:
                 wrapped.write("new")
@@ -506,7 +506,7 @@ class Logs(InFolder):
             self.log.ticket(7).wait(timeout=60)
         deadline = time.monotonic() + 60
         while True:
-            # A record that was just appended is not flushed yet, but for a very fast disk.
+            # A record that was just appended is not flushed yet, unless the disk is very fast.
             ticket = self.log.append(b"y")
             try:
                 ticket.wait(timeout=0)
@@ -695,7 +695,7 @@ class Logs(InFolder):
         found = []
         thread = threading.Thread(target=lambda: found.append(next(reader)))
         thread.start()
-        # This thread could not run if the other one kept Python to itself.
+        # This thread could not run if the other one kept the interpreter to itself.
         self.log.append_wait(b"1")
         thread.join()
         self.assertEqual(found[0].data, b"1")
@@ -757,7 +757,7 @@ class Types(unittest.TestCase):
         if stub.name not in ("create", "append", "replace"):
             self.assertEqual(names, [one.name for one in found], stub.name)
         else:
-            # The stub of its last, binary, form takes no encoding.
+            # The stub of the last form, the binary one, accepts no encoding.
             self.assertLessEqual(set(names), {one.name for one in found}, stub.name)
 
 

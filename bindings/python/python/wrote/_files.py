@@ -1,4 +1,4 @@
-"""Files of Python's io module on the library's writers and readers."""
+"""Files in the sense of Python's io module, based on the library's writers and readers."""
 
 import codecs
 import io
@@ -15,19 +15,21 @@ _BINARY = {"wb", "ab", "xb"}
 
 def replace(path, mode="w", *, encoding=None, errors=None, newline=None, durable=True,
             permissions=None, size_hint=0):
-    """Opens a file that takes the place of the one at `path` when it is closed.
+    """Opens a file that replaces the one at `path` when it is closed.
 
-    Until then, after an exception inside `with`, and after a crash at any moment, the old file stays
-    as it is. Readers see the old content or the new. When `close()` or the `with` has ended, the new
-    content survives a power loss; with durable=False a crash of the process alone.
+    Until then, after an exception inside `with`, and after a crash at any moment, the old file is
+    unchanged. Readers see either the old content or the new. When `close()` or the `with` has
+    ended, the new content survives a power loss; with durable=False, it survives only a crash of
+    the process. After an exception inside `with`, the old file is kept even if another object, such
+    as a TextIOWrapper, closes the new file inside the `with`.
 
-    `mode` is "w" for text or "wb" for bytes; "x" and "xb" make an existing name a FileExistsError.
-    That holds too where another object, such as a TextIOWrapper, closes the file inside the `with`.
-    `encoding`, `errors` and `newline` are those of open(). The new file gets the old one's
-    permissions, owner and attributes, or `permissions`; symbolic links are followed and kept. With
-    `size_hint` that many bytes are reserved at once.
+    `mode` is "w" for text or "wb" for bytes; with "x" and "xb", an existing name is a
+    FileExistsError. `encoding`, `errors` and `newline` are those of open(). The new file gets the
+    old one's permissions, owner and attributes, or `permissions`; symbolic links are followed and
+    kept. `size_hint` is the number of bytes to reserve when the file is opened.
 
-    A process that is killed leaves a file ".NAME.wrote-PROCESS-NUMBER", which `wrote clean` removes.
+    A process that is killed leaves a file ".NAME.wrote-PROCESS-NUMBER", which `wrote clean`
+    removes.
     """
     return _file(path, mode, "replace", "wx", encoding, errors, newline, durable=durable,
                  permissions=permissions, size_hint=size_hint)
@@ -35,12 +37,12 @@ def replace(path, mode="w", *, encoding=None, errors=None, newline=None, durable
 
 def create(path, mode="w", *, encoding=None, errors=None, newline=None, durable=True,
            permissions=None, size_hint=0, sync=None, direct=True):
-    """Opens a file for writing, and empties an existing one: a faster open(path, "w").
+    """Opens a file for writing, and truncates an existing one: a faster open(path, "w").
 
-    After flush() the bytes survive a crash of the process, after sync() and close() a power loss,
-    with the name of a new file. `sync` makes them durable on the way: "always", "everysec", or a
-    number of seconds. A crash before leaves any part of the file: replace() keeps the old one. After
-    an exception inside `with` a new file is removed.
+    After flush(), the bytes survive a crash of the process. After sync() and close(), they survive
+    a power loss, with the name of a new file. `sync` also makes them durable before the end:
+    "always", "everysec", or a number of seconds. A crash before that leaves any part of the file;
+    replace() would keep the old one. After an exception inside `with`, a new file is removed.
     """
     return _file(path, mode, "create", "wx", encoding, errors, newline, durable=durable,
                  permissions=permissions, size_hint=size_hint, sync=sync, direct=direct)
@@ -48,16 +50,18 @@ def create(path, mode="w", *, encoding=None, errors=None, newline=None, durable=
 
 def append(path, mode="a", *, encoding=None, errors=None, newline=None, durable=True,
            permissions=None, sync=None):
-    """Opens a file for appending, or creates it. One process at a time: the file is locked.
+    """Opens a file for appending, or creates it. Only one process at a time can: the file is
+    locked.
 
-    Promises as for create(). Programs that share a file should use a log.
+    The promises are those of create(). Programs that share a file should use a log.
     """
     return _file(path, mode, "append", "a", encoding, errors, newline, durable=durable,
                  permissions=permissions, sync=sync)
 
 
 def reader(path):
-    """Opens a file for reading bytes: a faster open(path, "rb") for long files that are not cached."""
+    """Opens a file for reading bytes: a faster open(path, "rb") for long files that are not
+    cached."""
     return io.BufferedReader(_Reader(path), 128 << 10)
 
 
@@ -80,20 +84,20 @@ def _file(path, mode, purpose, letters, encoding, errors, newline, *, durable, p
     binary = Writer(raw, path, mode, purpose, durable)
     if not is_text:
         return binary
-    # Nothing to translate: the library takes the text as it is.
+    # There is nothing to translate: the library accepts the text unchanged.
     if codec == "utf-8" and errors in (None, "strict") and newline in (None, "", "\n"):
         return TextWriter(binary, encoding)
-    # Its own buffer would hold back what `sync` makes durable.
+    # Without write_through, its buffer would hold back bytes that `sync` should make durable.
     return EncodedWriter(binary, encoding=encoding, errors=errors, newline=newline,
                          write_through=sync is not None)
 
 
 class _Ending:
-    """The ends of a file: closed by `with`, abandoned, or left to the garbage collector."""
+    """The ways in which a file ends: closed by `with`, abandoned, or garbage-collected."""
 
-    #: Inside a `with`: the exception that was being handled where it began.
+    #: Inside a `with`: the exception that was being handled when the `with` began.
     _outside = ()
-    #: An exception left a `with` inside the file's own, and closed the file.
+    #: Whether an exception left an inner `with`, which then closed the file.
     _is_left = False
 
     def __enter__(self):
@@ -108,33 +112,34 @@ class _Ending:
             self.finish()
 
     def close(self):
-        """Like finish(); does nothing where the file has ended. Inside a `with`, while an exception
-        is handled, as one that leaves the `with` of a TextIOWrapper, the end of the own `with`
-        decides; finish() ends the file at once."""
+        """Like finish(), but does nothing if the file has ended. While an exception leaves an inner
+        `with`, such as that of a TextIOWrapper, the end of the file's own `with` decides how the
+        file ends; finish() ends it at once."""
         if self._outside and sys.exception() not in (None, *self._outside):
             self._is_left = True
         if not self.closed and not self._is_left:
             self.finish()
 
     def __del__(self):
-        """Does nothing: that of io would close it, and so put half a file in place."""
+        """Does nothing. The method of io would close the file, and so give a partial file its
+        name."""
 
     def fileno(self):
-        # subprocess and ndarray.tofile would write to it past the library's buffers.
+        # subprocess and ndarray.tofile would write to a descriptor directly, past the buffers.
         raise io.UnsupportedOperation("fileno: the file has no descriptor for others; use write()")
 
 
 class Writer(_Ending, io.BufferedIOBase):
     """A binary file of replace(), create() or append(). Threads may share it."""
 
-    # Not a property: an encoder on it asks before each write.
+    # This is not a property, because an encoder on top reads it before each write.
     __slots__ = ("closed",)
 
     def __init__(self, raw, path, mode, purpose, durable):
         self._raw, self.name, self.mode = raw, path, mode
         self._purpose, self._durable = purpose, durable
         self.closed = False
-        # The native functions themselves: no frame of Python for each call.
+        # These are the native functions themselves, so that a call needs no Python frame.
         self.write, self.tell, self.seek = raw.write, raw.tell, raw.seek
         _open.opened(self)
 
@@ -148,23 +153,23 @@ class Writer(_Ending, io.BufferedIOBase):
         return True
 
     def flush(self):
-        """Writes all bytes to the file, and waits for that. Makes nothing durable."""
+        """Writes all bytes to the file, and waits for that. Does not make them durable."""
         self._raw.flush()
 
     def sync(self):
-        """Makes earlier writes durable. Only close() puts a file in another's place."""
+        """Makes earlier writes durable. Only close() replaces an existing file."""
         self._raw.sync()
 
     def finish(self):
-        """Writes the rest, makes the file durable, and puts it in place: the commit. Returns a
-        Written. After an error the old file of replace() is unchanged."""
+        """Writes the rest, makes the file durable, and gives it its name, which commits it. Returns
+        a Written. After an error, the old file of replace() is unchanged."""
         self.closed = True
         _open.closed(self)
         return self._raw.finish(self._durable)
 
     def abandon(self):
-        """Ends without writing the rest. The old file of replace() stays, and a file that create()
-        made is removed; in an older file, the bytes written until now stay."""
+        """Ends without writing the rest. The old file of replace() is unchanged, a file that
+        create() created is removed, and an older file keeps the bytes written so far."""
         self.closed = True
         _open.closed(self)
         self._raw.abandon()
@@ -185,7 +190,8 @@ class Writer(_Ending, io.BufferedIOBase):
         return self._left()
 
     def _in_child(self):
-        # Not closed: a write must fail as one after a fork. Only the parent's copy is abandoned.
+        # The raw writer is not closed, so that a write fails as one after a fork. Only the parent
+        # can abandon the file.
         self._raw.fork()
         self.closed = True
 

@@ -35,8 +35,8 @@ class Log(_Log):
         return self._is_closed
 
     def close(self):
-        """Ends the log: makes all records durable, and marks the log as closed. Raises any error
-        since the opening. On a full disk (NotYet) it can be called again."""
+        """Ends the log: makes all records durable, and marks the log as closed. Raises the first
+        error since the log was opened. If the disk is full (NotYet), it can be called again."""
         super().close()
         self._is_closed = True
         _open.closed(self)
@@ -59,30 +59,34 @@ class Log(_Log):
 
 
 def open_log(path, *, sync="always", **options):
-    """Opens the log in a folder, or makes both. One writer at a time.
+    """Opens the log in a folder, and creates both if they are missing. A log has one writer.
 
-    `sync` decides what a record survives that was waited for: with "always" a power loss, and so does
-    every record before it; with "everysec", "no" or a number of seconds a crash of the process.
+    `sync` decides what a record survives after a wait for it. With "always", it and every record
+    before it survive a power loss; with "everysec", "no" or a number of seconds, a crash of the
+    process.
 
-    Options: segment_bytes (64 MiB), retain_bytes and retain_age in seconds (then the oldest segments
-    go), buffers (8), buffer_bytes (1 MiB, into which a record must fit), permissions of new files.
+    Options: segment_bytes (64 MiB), retain_bytes and retain_age in seconds (beyond these, the
+    oldest segments are removed), buffers (8), buffer_bytes (1 MiB, a record must fit), permissions
+    of new files.
     """
     return Log(path, sync=sync, **options)
 
 
 def lines(path, *, sync="always", **options):
-    """Opens a plain file of lines, or makes it: many threads append, each line is acknowledged when
-    it is safe, and every tool reads the file. An end that a crash tore is moved to NAME.torn-0.
+    """Opens a plain line file, or creates it. Many threads can append to it, each line is
+    acknowledged once it is safe, and every tool can read the file. An end that a crash has torn is
+    moved to NAME.torn-0.
 
-    `sync` is as for open_log(). Options: buffer_bytes (1 MiB, into which a line must fit), permissions
-    of a new file, waits (for another writer; otherwise it is refused).
+    `sync` is as for open_log(). Options: buffer_bytes (1 MiB, a line must fit), permissions of a
+    new file, waits (whether to wait until another writer has closed the file; otherwise, opening
+    fails).
     """
     return Lines(os.fsdecode(path), sync=sync, **options)
 
 
 def read_log(path, start=0, *, since=None, follow=False):
-    """Reads the log in a folder from record `start`, while any process writes it, or from the first
-    record written at `since` or later: a datetime, or seconds as time.time() returns them. With
-    `follow` it waits for further records, and for a log that is not there yet. Loops by `for`, and
-    tasks by `async for`."""
+    """Reads the log in a folder while any process writes to it, from record `start`, or from the
+    first record written at `since` or later: a datetime, or seconds as time.time() returns them.
+    With `follow`, it waits for further records, and for the log to be created if it does not exist
+    yet. Use it with `for` or, in a task, with `async for`."""
     return LogReader(os.fsdecode(path), start, since=since, follow=follow)

@@ -1,4 +1,4 @@
-"""Files and logs that are open: told at the interpreter's exit, and in the child of a fork."""
+"""Open files and logs. They are notified at the interpreter's exit, and in the child of a fork."""
 
 import atexit
 import os
@@ -25,7 +25,7 @@ def warn(text, source):
 @atexit.register
 def _at_exit():
     for thing in list(_opened):
-        # Python hides a ResourceWarning by default, and the bytes of an unfinished file are lost.
+        # This is printed because Python hides a ResourceWarning by default, and data may be lost.
         text = thing._at_exit()
         if text and sys.stderr is not None:
             print(f"wrote: {text}", file=sys.stderr)

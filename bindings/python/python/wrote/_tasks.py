@@ -1,5 +1,5 @@
-"""Tickets for asyncio: one descriptor for each log and event loop, and no thread. Readers for it,
-whose records a thread reads ahead."""
+"""Tickets and readers for asyncio. Tickets need one descriptor for each log and event loop, and no
+thread. The records of readers are read ahead by a thread."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from ._wrote import Waits
 
 
 def waits_of(loop, waits_by_loop):
-    """Makes the descriptor of a loop, which calls `Waits.poll` when it is readable."""
+    """Adds a descriptor to a loop, which calls `Waits.poll` when the descriptor is readable."""
     for other in [other for other in waits_by_loop if other.is_closed()]:
         del waits_by_loop[other]
     waits = waits_by_loop[loop] = Waits()
@@ -16,7 +16,7 @@ def waits_of(loop, waits_by_loop):
 
 
 def stop(waits_by_loop):
-    """Takes the descriptors from their loops, after the last answers."""
+    """Removes the descriptors from their loops, after the last results."""
     for loop, waits in list(waits_by_loop.items()):
         if not loop.is_closed():
             loop.call_soon_threadsafe(_stop, loop, waits)
@@ -28,8 +28,8 @@ def _stop(loop, waits):
 
 
 async def records(reader):
-    """Yields the records of a reader. A thread waits for them, a tenth of a second at a time, and
-    takes none: a task that is cancelled loses none."""
+    """Yields the records of a reader. A thread waits for them, a tenth of a second at a time, but
+    does not take them, so that a cancelled task loses none."""
     while True:
         record = reader._take()
         if record is False:

@@ -1,6 +1,6 @@
 """A fixture of pytest, `crash(save, check)`, that tests what a power loss leaves of a save.
 
-It needs the program `wrote`, in `PATH` or by the variable `WROTE`. See docs/ci.md.
+It needs the program `wrote`, in `PATH` or named by the variable `WROTE`. See docs/ci.md.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ import uuid
 
 import pytest
 
-# Asks the test by a socket to check a folder. Its imports take a few milliseconds.
+# A program that asks the test, through a socket, to check a folder. Its imports take only a few
+# milliseconds.
 _CLIENT = """import os, socket, sys
 asked = socket.socket(socket.AF_UNIX)
 asked.connect("\\0" + sys.argv[1])
@@ -35,12 +36,13 @@ class Crash:
         self._node, self._config, self._is_used = request.node.nodeid, request.config, False
 
     def __call__(self, save, check, folder=None, within="30s"):
-        """Fail with the smallest state for which `check(folder)` raises an exception.
+        """Fails with the smallest state for which `check(folder)` raises an exception, if any.
 
-        `save(folder)` runs in a child: this test, run again by pytest up to this call. It begins
-        with what `folder` has, or with an empty folder. A test calls it once.
+        `save(folder)` runs in a child process, in which pytest runs this test again up to this
+        call. It starts with the content of `folder`, or with an empty folder. A test may call this
+        only once.
         """
-        # In a child: the job, the place of the mark that the save has returned, and its folder.
+        # In a child: the job, the folder for the mark that the save has returned, and its folder.
         job, *of_child = os.environ.get("WROTE_CRASH", "").split(":", 2)
         if of_child:
             save(of_child[1])
@@ -58,7 +60,7 @@ class Crash:
             client = [sys.executable, "-S", "-E", "-c", _CLIENT, name, "DIR"]
             command = [os.environ.get("WROTE", "wrote"), "trace", "--under", folder]
             command += ["--within", within, "--check", shlex.join(client), "--"]
-            # The options of this run, and this test alone.
+            # The child gets the options of this run, and runs only this test.
             ran, tests = self._config.invocation_params, self._config.option.file_or_dir
             command += [sys.executable, "-m", "pytest", *(a for a in ran.args if a not in tests)]
             command += ["-n0"] if self._config.pluginmanager.hasplugin("xdist") else []
@@ -78,7 +80,7 @@ class Crash:
                 told = f"{error}: install wrote, or set WROTE to its path (docs/ci.md)"
                 pytest.fail(told, pytrace=False)
             while wrote.poll() is None:
-                # The client is gone when its check took too long.
+                # The client has gone if its check took too long.
                 with contextlib.suppress(TimeoutError, OSError):
                     asked, _ = server.accept()
                     with asked:
