@@ -1,8 +1,8 @@
 /*
- * The tasks of `wrote langs` in C, by the standard I/O of the C library.
+ * The tasks of `wrote langs` in C, using the standard I/O of the C library.
  *
- * A FILE has a buffer by itself, which the library allocates at the first write or read. In glibc it has
- * the st_blksize of the file, 4096 bytes on ext4, but at most BUFSIZ, 8192 (libio/filedoalloc.c).
+ * A FILE has a buffer, which the library allocates at the first write or read. In glibc, its size is the
+ * st_blksize of the file, 4096 bytes on ext4, but at most BUFSIZ, 8192 (libio/filedoalloc.c).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the program with what failed and why. */
+/* Ends the program, and prints what failed and why. */
 static _Noreturn void fail(const char *what)
 {
     perror(what);
@@ -26,14 +26,14 @@ static FILE *open_file(const char *path, const char *mode)
     return file;
 }
 
-/* What is still in the buffer is written here, so an error of the disk may come here first. */
+/* This writes what is still in the buffer, so an error of the disk may first appear here. */
 static void close_file(FILE *file, const char *path)
 {
     if (fclose(file) == EOF)
         fail(path);
 }
 
-/* putc, not its unlocked sibling: in a program with one thread glibc takes no lock for it. */
+/* This uses putc, not its unlocked variant: with a single thread, glibc takes no lock for it. */
 static void write_bytes(const char *path, uint64_t size)
 {
     FILE *file = open_file(path, "wb");
@@ -43,7 +43,7 @@ static void write_bytes(const char *path, uint64_t size)
     close_file(file, path);
 }
 
-/* EOF is the end and an error alike: ferror tells them apart. */
+/* EOF means both the end of the file and an error; ferror distinguishes them. */
 static uint64_t read_bytes(const char *path, uint64_t *sum)
 {
     FILE *file = open_file(path, "rb");
@@ -60,7 +60,10 @@ static uint64_t read_bytes(const char *path, uint64_t *sum)
     return count;
 }
 
-/* C itself knows no sync. POSIX has fsync, for the descriptor below the FILE, once its buffer is empty. */
+/*
+ * C itself has no sync. POSIX has fsync, for the descriptor below the FILE, once its buffer is
+ * empty.
+ */
 static void save(const char *path, const char *text, size_t size, int sync)
 {
     FILE *file = open_file(path, "wb");
@@ -88,7 +91,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The letters a to z again and again, as a string. */
+/* The letters a to z, repeated, as a string. */
 static char *make_text(size_t size)
 {
     char *text = malloc(size + 1);

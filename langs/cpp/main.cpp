@@ -1,8 +1,8 @@
-// The tasks of `wrote langs` in C++, by its file streams.
+// The tasks of `wrote langs` in C++, using its file streams.
 //
-// The buffer of a stream is its filebuf's own, in libstdc++ of BUFSIZ bytes, 8192, one of which is kept free
-// (basic_filebuf, bits/fstream.tcc). A stream that failed stays failed and does nothing more, so its state
-// is checked once, after close().
+// A stream's buffer belongs to its filebuf. In libstdc++ it has BUFSIZ bytes, 8192, one of which is
+// kept free (basic_filebuf, bits/fstream.tcc). A stream that has failed remains failed and does
+// nothing more, so its state is checked once, after close().
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -18,19 +18,20 @@
 
 namespace {
 
-// A stream has no reason for its failure. errno has it, where the last system call failed.
+// A stream does not give the reason for its failure. errno has it, if the last system call failed.
 [[noreturn]] void fail(const std::string &path) {
     throw std::system_error(errno, std::generic_category(), path);
 }
 
-// The buffer's rest is written here, so a disk's error may first appear here.
+// This writes the rest of the buffer, so an error of the disk may first appear here.
 template <typename Stream> void close(Stream &file, const std::string &path) {
     file.close();
     if (!file)
         fail(path);
 }
 
-// One byte at a time by the call for any number of them: unformatted, by address and length.
+// Writes one byte at a time by the call for any number of bytes: unformatted, with address and
+// length.
 void write_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++) {
@@ -40,7 +41,7 @@ void write_bytes(const std::string &path, std::uint64_t size) {
     close(file, path);
 }
 
-// The same by the call for a single byte.
+// Like write_bytes, but uses the call for a single byte.
 void put_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++)
@@ -58,7 +59,8 @@ struct Found {
     }
 };
 
-// At the end of the file the last read failed, so the stream has failbit. Only then is it cleared.
+// At the end of the file, the last read has failed, so the stream has failbit. Only in that case is
+// it cleared.
 void close_at_end(std::ifstream &file, const std::string &path) {
     if (file.bad() || !file.eof())
         fail(path);
@@ -92,8 +94,8 @@ void save(const std::string &path, const std::string &text) {
     close(file, path);
 }
 
-// C++ has no sync, and before C++26 (native_handle) a stream does not give its descriptor away, so that
-// POSIX's could be called for it. A program that needs one opens the file by POSIX.
+// C++ has no sync, and before C++26 (native_handle), a stream does not reveal its descriptor, for
+// which POSIX's fsync could be called. A program that needs a sync opens the file by POSIX.
 void save_sync(const std::string &path, const std::string &text) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file == -1)

@@ -1,7 +1,7 @@
-// The tasks of `wrote langs` in Go, by the packages os and bufio.
+// The tasks of `wrote langs` in Go, using the packages os and bufio.
 //
-// An os.File has no buffer: every Write is a system call. bufio's Writer and Reader have one of 4096 bytes
-// (defaultBufSize, bufio/bufio.go).
+// An os.File has no buffer: every Write is a system call. bufio's Writer and Reader have one of
+// 4096 bytes (defaultBufSize, bufio/bufio.go).
 package main
 
 import (
@@ -27,7 +27,7 @@ func writeBytes(path string, size uint64) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // for the errors; twice does no harm
+	defer file.Close() // after an error; closing twice does no harm
 	writer := bufio.NewWriter(file)
 	for i := uint64(0); i < size; i++ {
 		if err := writer.WriteByte(byte(i)); err != nil {
@@ -65,7 +65,8 @@ func save(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// saveSync does the same with Sync, fsync(2), before the end: os.WriteFile has no option for it.
+// saveSync does the same with Sync, which is fsync(2), before it closes the file. os.WriteFile has
+// no option for that.
 func saveSync(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -108,7 +109,8 @@ func makeText(size uint64) []byte {
 	return text
 }
 
-// timed adds the time of one run. time.Now holds a reading of the monotonic clock, and Since uses it.
+// timed adds the time of one run. time.Now includes a reading of the monotonic clock, which Since
+// uses.
 func (a *answer) timed(run func() error) error {
 	start := time.Now()
 	err := run()
@@ -116,7 +118,8 @@ func (a *answer) timed(run func() error) error {
 	return err
 }
 
-// task returns one run of a task as a function; its untimed preparations are done.
+// task returns a function that runs a task once. The untimed preparations are made before it
+// returns.
 func task(name, path string, size, count uint64, a *answer) (func() error, error) {
 	switch name {
 	case "bytes-write":

@@ -10,9 +10,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 
-/** The tasks of langs/README.md, as one writes them with java.io and java.nio.file. */
+/** The tasks of langs/README.md, as they are usually written with java.io and java.nio.file. */
 public final class Program {
-    /** File bytes of one timing, and of what was read their sum. */
+    /** The bytes of the file after one timed run, and the sum of the bytes read. */
     private record Done(long bytes, Long sum) {}
 
     @FunctionalInterface
@@ -51,7 +51,7 @@ public final class Program {
         }
     }
 
-    // BufferedOutputStream: 8192 bytes by default. Its write(int) takes a lock.
+    // BufferedOutputStream has 8192 bytes by default. Its write(int) takes a lock.
     private static Done writeBytes(String path, long size) throws IOException {
         try (var out = new BufferedOutputStream(new FileOutputStream(path))) {
             for (long i = 0; i < size; i++) {
@@ -61,7 +61,7 @@ public final class Program {
         return new Done(size, null);
     }
 
-    // BufferedInputStream: 8192 bytes by default, under the same lock.
+    // BufferedInputStream has 8192 bytes by default, and takes the same kind of lock.
     private static Done readBytes(String path) throws IOException {
         long bytes = 0;
         long sum = 0;
@@ -75,7 +75,8 @@ public final class Program {
         return new Done(bytes, sum);
     }
 
-    // Files.writeString, since Java 11: the text is encoded as a whole, and written 8192 bytes at a time.
+    // Files.writeString (since Java 11) encodes the text as a whole, and writes 8192 bytes at a
+    // time.
     private static Done save(String path, String text) throws IOException {
         Files.writeString(Path.of(path), text);
         return new Done(text.length(), null);
@@ -90,7 +91,8 @@ public final class Program {
         return new Done(text.length(), null);
     }
 
-    // BufferedWriter: 8192 characters by default, in front of the 8192 bytes of the FileWriter's encoder.
+    // BufferedWriter has 8192 characters by default, in front of the 8192 bytes of the FileWriter's
+    // encoder.
     private static Done appendLines(String path, String line, int count) throws IOException {
         try (var out = new BufferedWriter(new FileWriter(path, true))) {
             for (int i = 0; i < count; i++) {

@@ -1,10 +1,10 @@
-// The tasks of langs/README.md, as one writes them with kotlin.io.
+// The tasks of langs/README.md, as they are usually written with kotlin.io.
 
 import java.io.File
 import java.io.FileOutputStream
 import kotlin.system.exitProcess
 
-/** File bytes of one timing, and of what was read their sum. */
+/** The bytes of the file after one timed run, and the sum of the bytes read. */
 class Done(val bytes: Long, val sum: Long? = null)
 
 fun main(arguments: Array<String>) {
@@ -32,7 +32,7 @@ fun main(arguments: Array<String>) {
     }
 }
 
-// buffered(): Java's BufferedOutputStream with kotlin.io.DEFAULT_BUFFER_SIZE, 8 KiB.
+// buffered() is Java's BufferedOutputStream with kotlin.io.DEFAULT_BUFFER_SIZE, 8 KiB.
 fun writeBytes(file: File, size: Long): Done {
     file.outputStream().buffered().use { out ->
         for (i in 0 until size) {
@@ -42,7 +42,7 @@ fun writeBytes(file: File, size: Long): Done {
     return Done(size)
 }
 
-// buffered(): Java's BufferedInputStream with the same 8 KiB.
+// buffered() is Java's BufferedInputStream, also with 8 KiB.
 fun readBytes(file: File): Done {
     var bytes = 0L
     var sum = 0L
@@ -72,7 +72,8 @@ fun saveSync(file: File, text: String): Done {
     return Done(text.length.toLong())
 }
 
-// bufferedWriter(): Java's BufferedWriter with 8 Ki characters, in front of the 8 KiB of its encoder.
+// bufferedWriter() is Java's BufferedWriter with 8 Ki characters, in front of the 8 KiB of its
+// encoder.
 fun appendLines(file: File, line: String, count: Int): Done {
     FileOutputStream(file, true).bufferedWriter().use { out ->
         repeat(count) { out.appendLine(line) }

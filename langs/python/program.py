@@ -7,8 +7,9 @@ import time
 
 
 def write_bytes(path, size):
-    # The buffer of open() is as large as the file system's blocks (st_blksize, 4 KiB on most), or
-    # io.DEFAULT_BUFFER_SIZE, 8 KiB, where it has none; from Python 3.14 on it is 128 KiB at least.
+    # The buffer of open() is as large as the file system's blocks (st_blksize, usually 4 KiB), or
+    # has io.DEFAULT_BUFFER_SIZE, 8 KiB, if that is unknown. From Python 3.14 on, it has at least
+    # 128 KiB.
     with open(path, "wb") as file:
         for number in range(size):
             file.write(bytes([number % 256]))
@@ -16,7 +17,7 @@ def write_bytes(path, size):
 
 
 def read_bytes(path):
-    # The same buffer as for writing.
+    # The buffer is the same as for writing.
     count = 0
     total = 0
     with open(path, "rb") as file:
@@ -42,7 +43,7 @@ def save_sync(path, text):
 
 
 def append_lines(path, line, count):
-    # A text file gathers 8 KiB. Where the buffer below is smaller, as in write_bytes, they bypass it.
+    # A text file collects 8 KiB. If the buffer below is smaller, as in write_bytes, they bypass it.
     with open(path, "a") as file:
         for _ in range(count):
             file.write(line)

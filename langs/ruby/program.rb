@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# The tasks of langs/README.md, as one writes them with File.
+# The tasks of langs/README.md, as they are usually written with File.
 
 require "json"
 
-# Ruby's own buffer of a File that is written: 8 KiB.
+# Ruby's buffer for a File that is written has 8 KiB.
 def write_bytes(path, size)
   File.open(path, "wb") do |file|
     size.times { |number| file.putc(number % 256) }
@@ -12,7 +12,7 @@ def write_bytes(path, size)
   { bytes: size }
 end
 
-# Its buffer of one that is read: 8 KiB as well.
+# Its buffer for a File that is read has 8 KiB, too.
 def read_bytes(path)
   count = 0
   sum = 0
@@ -30,7 +30,7 @@ def save(path, text)
   { bytes: text.bytesize }
 end
 
-# fsync first writes Ruby's buffer to the system.
+# fsync first writes Ruby's buffer to the kernel.
 def save_sync(path, text)
   File.open(path, "w") do |file|
     file.write(text)

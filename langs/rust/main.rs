@@ -1,8 +1,8 @@
-//! The tasks of `wrote langs` in Rust, by its standard library.
+//! The tasks of `wrote langs` in Rust, using its standard library.
 //!
-//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of
-//! 8 KiB (the documentation of `BufWriter::new`). A file is closed by its drop, which reports no
-//! error, so a `BufWriter` is flushed before.
+//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of 8
+//! KiB (the documentation of `BufWriter::new`). Dropping a file closes it without reporting an
+//! error, so a `BufWriter` is flushed first.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ fn write_bytes(path: &Path, size: u64) -> io::Result<()> {
     writer.flush()
 }
 
-/// Returns the number of bytes, and their sum.
+/// Returns the number of bytes and their sum.
 fn read_bytes(path: &Path) -> io::Result<(u64, u64)> {
     let reader = BufReader::new(File::open(path)?);
     let (mut count, mut sum) = (0, 0);
@@ -29,12 +29,12 @@ fn read_bytes(path: &Path) -> io::Result<(u64, u64)> {
     Ok((count, sum))
 }
 
-/// Opens, writes once, closes.
+/// Opens the file, writes once, and closes it.
 fn save(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// `fs::write` has no option to sync: `sync_all` is `fsync(2)`.
+/// `fs::write` has no option to sync; `sync_all` is `fsync(2)`.
 fn save_sync(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;
@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let elapsed_ns = elapsed_ns.map_err(|error| format!("{}: {error}", path.display()))?;
 
-    // The standard library has no JSON; a list of numbers prints as one.
+    // The standard library does not support JSON, but a list of numbers prints as JSON.
     print!("{{\"elapsed_ns\": {elapsed_ns:?}, \"bytes\": {bytes}");
     sum.iter().for_each(|sum| print!(", \"sum\": {sum}"));
     println!("}}");

@@ -1,9 +1,9 @@
-//! The tasks of `wrote langs` in Rust, by the library `wrote`.
+//! The tasks of `wrote langs` in Rust, using the library `wrote`.
 //!
-//! A `Writer` has two buffers of 4 MiB: one is in flight past the page cache while the other is
-//! filled; through the page cache they have 192 KiB
-//! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time of a cached file, and
-//! has up to seven reads of 1 MiB in flight of one that is not
+//! A `Writer` has two buffers of 4 MiB: one is in flight, bypassing the page cache, while the other
+//! is being filled. For writes through the page cache, they have 192 KiB
+//! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time from a cached file, and
+//! has up to seven reads of 1 MiB in flight for one that is not cached
 //! (crates/wrote/src/reader.rs).
 
 use std::error::Error;
@@ -15,8 +15,9 @@ use wrote::{Reader, Writer};
 
 type Failure = Box<dyn Error>;
 
-/// Writes and closes. `close` promises the same as in other languages: the bytes survive a
-/// crash of this process. `finish` would flush them to stable storage, as no other language does.
+/// Writes and closes. `close` makes the same promise as in other languages: the bytes survive a
+/// crash of this process. `finish` would flush them to stable storage, which no other language
+/// does.
 fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     let mut writer = Writer::options().direct(direct).open(path)?;
     for number in 0..size {
@@ -26,7 +27,7 @@ fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts and sums the bytes.
+/// Returns the number of bytes and their sum.
 fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
     let (mut count, mut sum) = (0, 0);
     for byte in Reader::open(path)?.bytes() {
@@ -36,13 +37,13 @@ fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
     Ok((count, sum))
 }
 
-/// Makes a new file and renames it over the old one, where the other languages overwrite the old
-/// one.
+/// Creates a new file and renames it over the old one, whereas the other languages overwrite the
+/// old file.
 fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     Ok(wrote::write_unflushed(path, text)?)
 }
 
-/// Saves with two flushes: one of the content, and one of the folder for the name.
+/// Saves with two flushes: one of the content, and one of the folder, for the name.
 fn save_sync(path: &Path, text: &[u8]) -> Result<(), Failure> {
     Ok(wrote::write(path, text)?)
 }
@@ -61,7 +62,7 @@ fn make_text(size: u64) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(size as usize).collect()
 }
 
-/// Returns the time of each of `count` runs in nanoseconds.
+/// Returns the time of each of `count` runs, in nanoseconds.
 fn timed(count: u64, mut run: impl FnMut() -> Result<(), Failure>) -> Result<Vec<u128>, Failure> {
     let mut elapsed_ns = Vec::new();
     for _ in 0..count {
@@ -72,7 +73,7 @@ fn timed(count: u64, mut run: impl FnMut() -> Result<(), Failure>) -> Result<Vec
     Ok(elapsed_ns)
 }
 
-/// Does the task that the arguments name: `TASK PATH SIZE COUNT [cached]`.
+/// Does the task given by the arguments: `TASK PATH SIZE COUNT [cached]`.
 pub fn run(arguments: &[OsString]) -> Result<(), Failure> {
     let (task, path, size, count, direct) = match arguments {
         [task, path, size, count] => (task, path, size, count, true),

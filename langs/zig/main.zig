@@ -1,7 +1,7 @@
-//! The tasks of `wrote langs` in Zig (0.16 and newer), by `std.Io`.
+//! The tasks of `wrote langs` in Zig (0.16 and newer), using `std.Io`.
 //!
-//! Zig has no default: the caller gives a Writer or a Reader of a file its buffer. Zig's own sources
-//! mostly use 4096 bytes.
+//! Zig has no default buffer: the caller passes one to the Writer or Reader of a file. Zig's own
+//! sources mostly use 4096 bytes.
 
 const std = @import("std");
 const Io = std.Io;
@@ -21,7 +21,7 @@ fn writeBytes(io: Io, path: []const u8, size: usize) !void {
     var buffer: [buffer_bytes]u8 = undefined;
     var file_writer = file.writer(io, &buffer);
     const writer = &file_writer.interface;
-    // The interface says only that a write failed; the file's writer keeps why.
+    // The interface reports only that a write failed; the file's writer has the reason.
     for (0..size) |number| writer.writeByte(@truncate(number)) catch return file_writer.err.?;
     try file_writer.flush();
 }
@@ -44,12 +44,12 @@ fn readBytes(io: Io, path: []const u8) !Found {
     }
 }
 
-/// Opens, writes without a buffer, closes.
+/// Opens the file, writes without a buffer, and closes it.
 fn save(io: Io, path: []const u8, text: []const u8) !void {
     try Io.Dir.cwd().writeFile(io, .{ .sub_path = path, .data = text });
 }
 
-/// `writeFile` has no option to sync: `sync` is fsync(2).
+/// `writeFile` has no option to sync; `sync` is fsync(2).
 fn saveSync(io: Io, path: []const u8, text: []const u8) !void {
     const file = try Io.Dir.cwd().createFile(io, path, .{});
     defer file.close(io);
@@ -57,7 +57,7 @@ fn saveSync(io: Io, path: []const u8, text: []const u8) !void {
     try file.sync(io);
 }
 
-/// There is no O_APPEND in `std.Io`: a file is opened without cutting it, and written from its end on.
+/// `std.Io` has no O_APPEND: the file is opened without truncating it, and written to from its end.
 fn appendLines(io: Io, path: []const u8, line: []const u8, count: usize) !void {
     const file = try Io.Dir.cwd().createFile(io, path, .{ .truncate = false });
     defer file.close(io);
@@ -98,7 +98,7 @@ fn run(io: Io, arena: std.mem.Allocator, args: []const [:0]const u8) !void {
     };
 
     for (answer.elapsed_ns) |*elapsed_ns| {
-        // Of the clocks, the one that is monotonic and stands still while the machine sleeps.
+        // This clock is monotonic, and stands still while the machine sleeps.
         const start: Io.Timestamp = .now(io, .awake);
         switch (task) {
             .@"bytes-write" => try writeBytes(io, path, size),

@@ -1,15 +1,15 @@
-//! A fuzz target: parses arbitrary bytes as frames. Splitting the stream into other reads must give
-//! the same messages.
+//! A fuzz target: parses arbitrary bytes as frames. Splitting the stream into reads differently
+//! must give the same messages.
 
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
-/// The fuzzer's bytes.
+/// The fuzzer's input.
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// Lengths of the pieces, and how many messages the log has room for at each.
+    /// The length of each piece, and the number of messages for which the log then has room.
     cuts: Vec<(u8, u8)>,
     stream: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! A fuzz target: parses RELP sessions, most of them nearly valid. Splitting a session into other
-//! reads must give the same messages and answers.
+//! A fuzz target: parses RELP sessions, most of them nearly valid. Splitting a session into reads
+//! differently must give the same messages and responses.
 
 #![no_main]
 
@@ -7,12 +7,12 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 
-/// The fuzzer's bytes.
+/// The fuzzer's input.
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// Lengths of the pieces, and how many messages the log has room for at each.
+    /// The length of each piece, and the number of messages for which the log then has room.
     cuts: Vec<(u8, u8)>,
-    /// Whether the session begins as it should.
+    /// Whether the session begins with a valid opening.
     is_opened: bool,
     pieces: Vec<Piece>,
 }
@@ -22,9 +22,9 @@ struct Input {
 enum Piece {
     /// A message with the next number.
     Message(Vec<u8>),
-    /// A frame with some number and length, and a command that may be known.
+    /// A frame with arbitrary number and length, and a command that may be a known one.
     Frame { number: u32, command: u8, length: Option<u32>, data: Vec<u8> },
-    /// Any bytes.
+    /// Arbitrary bytes.
     Bytes(Vec<u8>),
 }
 

@@ -1,5 +1,5 @@
-//! A fuzz target: parses RESP requests, most of them nearly valid. Splitting a stream into other
-//! reads must give the same messages and answers.
+//! A fuzz target: parses RESP requests, most of them nearly valid. Splitting a stream into reads
+//! differently must give the same messages and responses.
 
 #![no_main]
 
@@ -7,10 +7,10 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 
-/// The fuzzer's bytes.
+/// The fuzzer's input.
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// Lengths of the pieces, and how many messages the log has room for at each.
+    /// The length of each piece, and the number of messages for which the log then has room.
     cuts: Vec<(u8, u8)>,
     pieces: Vec<Piece>,
 }
@@ -18,13 +18,13 @@ struct Input {
 /// A part of a stream.
 #[derive(Arbitrary, Debug)]
 enum Piece {
-    /// A record by XADD.
+    /// A record, added by XADD.
     Add(Vec<u8>),
-    /// Records by RPUSH.
+    /// Records, added by RPUSH.
     Push(Vec<Vec<u8>>),
-    /// A command that may be known, with its words and a count that may be wrong.
+    /// A command that may be a known one, with its words and a count that may be wrong.
     Command { name: u8, words: Vec<Vec<u8>>, count: Option<u32>, is_typed: bool },
-    /// Any bytes.
+    /// Arbitrary bytes.
     Bytes(Vec<u8>),
 }
 
