@@ -1,4 +1,5 @@
-//! `bindings/`, a separate workspace: the library for other languages, used as their users would.
+//! `bindings/`, a separate workspace: the library for other languages, tested as its users would
+//! use it.
 
 use crate::check::{STRICT, step};
 use crate::languages::check_added;
@@ -12,12 +13,12 @@ use lab::tools::run::{HANG, Show, output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The code that survives a power loss, in each language.
+/// The document with code that survives a power loss, in each language.
 const RECIPES: &str = "docs/safe-writes.md";
 /// The manifest of the workspace.
 pub const MANIFEST: &str = "bindings/Cargo.toml";
 
-/// Runs the example of each binding's README, as it is built without optimizations.
+/// Runs the example of each binding's README with a build without optimizations.
 pub fn smoke(report: &mut Report) -> Result<(), Failure> {
     report.step("build of the bindings", || {
         let words = ["build", "--locked", "--workspace", "--manifest-path", MANIFEST];
@@ -28,17 +29,17 @@ pub fn smoke(report: &mut Report) -> Result<(), Failure> {
     report.step("example of the npm package", node)
 }
 
-/// The example of a README, which saves settings and appends to a log.
+/// The example in a README, which saves settings and appends to a log.
 pub struct Example {
     document: &'static str,
     language: &'static str,
-    /// The file for the program.
+    /// The name of the program's file.
     file: &'static str,
-    /// The beginning of its output.
+    /// The beginning of the program's output.
     expected: &'static str,
 }
 
-/// The example of libwrote.
+/// The example in libwrote's README.
 pub const C: Example = Example {
     document: "bindings/c/README.md",
     language: "c",
@@ -47,7 +48,7 @@ pub const C: Example = Example {
 };
 const GO: Example = Example { language: "go", file: "save.go", ..C };
 const JAVA: Example = Example { language: "java", file: "Save.java", ..C };
-/// The example of the Python package.
+/// The example in the Python package's README.
 pub const PYTHON: Example = Example {
     document: "bindings/python/README.md",
     language: "python",
@@ -62,7 +63,7 @@ const NODE: Example = Example {
 };
 
 impl Example {
-    /// Writes the program, the document's first block in its language, into `folder`.
+    /// Writes the program, which is the document's first block in its language, into `folder`.
     pub fn put(&self, folder: &Path) -> Result<(), Failure> {
         let Example { document, language, file, .. } = self;
         let text = std::fs::read_to_string(root().join(document)).tried(document)?;
@@ -72,7 +73,7 @@ impl Example {
         std::fs::write(folder.join(file), block.ok_or_else(none)?.0).tried(file)
     }
 
-    /// Judges what the program printed, and saved in `folder`.
+    /// Fails unless the program's output and the file that it saved in `folder` are right.
     pub fn judge(&self, folder: &Path, said: &str) -> Result<(), Failure> {
         let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
         if said.starts_with(self.expected) && saved == "colour = green\n" {
@@ -81,18 +82,18 @@ impl Example {
         Err(Failure::Failed(format!("the example printed {said:?} and saved {saved:?}")))
     }
 
-    /// Writes the program into `folder`, and runs it there by `command`.
+    /// Writes the program into `folder`, and runs it there with `command`.
     fn run(&self, folder: &Path, command: &mut Command) -> Result<(), Failure> {
         self.put(folder)?;
         self.judge(folder, &output(command.current_dir(folder).arg(self.file), "the example")?)
     }
 }
 
-/// Runs the example of libwrote's README.
+/// Runs the example in libwrote's README.
 fn c() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = folder.path();
-    // Programs ask for the library by this name.
+    // Programs load the library by this name.
     let (library, name) = (libraries("debug").join("libwrote.so"), folder.join("libwrote.so.0"));
     std::fs::copy(&library, &name).tried(library.display())?;
     compile_example(folder, &root().join("bindings/c/include"), folder)?;
@@ -101,8 +102,8 @@ fn c() -> Result<(), Failure> {
     C.judge(folder, &output(&mut run, "the example")?)
 }
 
-/// Builds the example of libwrote's README in `folder` as `save`, with the header and the library
-/// in these folders.
+/// Builds the example in libwrote's README as `save` in `folder`, with the header and the library
+/// from the given folders.
 pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Result<(), Failure> {
     C.put(folder)?;
     let mut cc = Command::new("cc");
@@ -110,7 +111,7 @@ pub fn compile_example(folder: &Path, headers: &Path, libraries: &Path) -> Resul
     output(cc.arg(libraries.join("libwrote.so.0")), "cc").map(drop)
 }
 
-/// Runs the example of the Python package's README.
+/// Runs the example in the Python package's README.
 fn python() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     package(folder.path())?;
@@ -124,7 +125,8 @@ fn python() -> Result<(), Failure> {
     )
 }
 
-/// Runs the code with the package of `docs/safe-writes.md`, in a language and a file, with calls.
+/// Runs code from `docs/safe-writes.md` with the package: in a language, in a file, and followed by
+/// calls.
 fn try_recipes(
     folder: &Path,
     [language, file, calls]: [&str; 3],
@@ -148,12 +150,12 @@ fn try_recipes(
     }
 }
 
-/// Runs the example of the Python package's README in `folder`, with the package in `site`.
+/// Runs the example in the Python package's README in `folder`, with the package from `site`.
 pub fn run_python_example(folder: &Path, site: &Path) -> Result<(), Failure> {
     PYTHON.run(folder, Command::new("python3").env("PYTHONPATH", site))
 }
 
-/// Makes the Python package in `folder` from its sources and the built library.
+/// Builds the Python package in `folder` from its sources and the built library.
 fn package(folder: &Path) -> Result<(), Failure> {
     let version = output(Command::new("python3").args(["-c", IS_NEW_ENOUGH]), "python3")?;
     if version.trim() != "True" {
@@ -165,10 +167,10 @@ fn package(folder: &Path) -> Result<(), Failure> {
     std::fs::copy(&library, to.join("_wrote.abi3.so")).tried(library.display()).map(drop)
 }
 
-/// Checks that this Python is new enough for the package.
+/// A program that prints whether this Python is new enough for the package.
 const IS_NEW_ENOUGH: &str = "import sys; print(sys.version_info >= (3, 11))";
 
-/// Runs the example of the npm package's README.
+/// Runs the example in the npm package's README.
 fn node() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     npm_package(&folder.path().join("node_modules/wrote"), &libraries("debug"))?;
@@ -178,16 +180,16 @@ fn node() -> Result<(), Failure> {
     try_recipes(folder.path(), ["js", "recipes.mjs", calls], &mut Command::new("node"))
 }
 
-/// Runs the example of the npm package's README in `folder`, where the package is installed.
+/// Runs the example in the npm package's README in `folder`, where the package is installed.
 pub fn run_node_example(folder: &Path) -> Result<(), Failure> {
     NODE.run(folder, &mut Command::new("node"))
 }
 
-/// Files of the npm package, but for the built library.
+/// The files of the npm package, except the built library.
 const NPM: [&str; 7] =
     ["package.json", "index.js", "index.d.ts", "lib", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Makes the npm package in the absolute path `folder` from its sources and the library in
+/// Builds the npm package in the absolute path `folder` from its sources and the library in
 /// `libraries`.
 pub fn npm_package(folder: &Path, libraries: &Path) -> Result<(), Failure> {
     require(&["node"], Failure::Skipped)?;
@@ -236,7 +238,7 @@ pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the tasks of `wrote langs` by the packages in `folder`.
+/// Runs the tasks of `wrote langs` with the packages in `folder`.
 fn languages(folder: &Path) -> Result<Outcome, Failure> {
     let langs = root().join("bindings/langs");
     let folders = ["python-wrote", "node-wrote", "c-wrote"].map(|id| langs.join(id));
@@ -246,8 +248,8 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
     check_added(&folders, LANGUAGES, &environment)
 }
 
-/// The rows of `wrote langs` by the packages: a folder each, and records of tasks compared with
-/// records that are written by hand.
+/// The rows of `wrote langs` for the packages: one for each package's folder, and records of tasks,
+/// with the package and written by hand.
 const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
     node-log-by-hand c-wrote";
 
@@ -269,16 +271,16 @@ fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
 /// Allows a Java program to call libwrote.
 const NATIVE_ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 
-/// Runs an example of libwrote's README by `command`, in a new folder.
+/// Runs an example in libwrote's README with `command`, in a new folder.
 fn example_over_c(folder: &Path, example: &Example, command: &mut Command) -> Result<(), Failure> {
     command.envs(libwrote(folder)?);
     let folder = folder.join(example.language);
     std::fs::create_dir(&folder).tried(folder.display())?;
-    // Its standard library is compiled once, next to the programs of `wrote langs`.
+    // Its standard library is compiled only once, next to the programs of `wrote langs`.
     example.run(&folder, command.env("XDG_CACHE_HOME", target().join("langs")))
 }
 
-/// Skips the step unless this machine's Java has the functions of `java.lang.foreign`.
+/// Skips the step unless the installed Java has the functions of `java.lang.foreign`.
 fn require_java() -> Result<(), Failure> {
     require(&["java"], Failure::Skipped)?;
     let version = output(Command::new("java").arg("--version"), "java --version")?;
@@ -287,7 +289,7 @@ fn require_java() -> Result<(), Failure> {
     number.filter(|number| *number >= 22).map(drop).ok_or_else(old)
 }
 
-/// Programs that build, run and examine the bindings.
+/// The programs that build, run and examine the bindings.
 const PROGRAMS: &[&str] = &["cc", "c++", "pkg-config", "valgrind", "python3", "node"];
 
 /// Copies a test next to the installed npm package, and returns its path.
@@ -313,7 +315,7 @@ fn types(folder: &Path, install: bool) -> Result<(), Failure> {
     }
 }
 
-/// Returns the folder into which cargo builds the bindings of a profile.
+/// Returns the folder into which cargo builds the bindings with a profile.
 pub fn libraries(profile: &str) -> PathBuf {
     let own = || root().join(Path::new(MANIFEST).with_file_name("target"));
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, |_| target()).join(profile)

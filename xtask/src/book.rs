@@ -1,6 +1,6 @@
-//! `cargo xtask book`: the documents as a book of HTML pages, made by mdBook. Each linked
-//! file stands in the book where it stands in the repository, so `cargo xtask check`, which checks
-//! the links of the documents, has checked the book's.
+//! `cargo xtask book`: the documents as a book of HTML pages, built by mdBook. Each linked file has
+//! the same path in the book as in the repository, so `cargo xtask check`, which checks the links
+//! of the documents, has checked the book's, too.
 
 use crate::check::links::{from_root, links, relative_path};
 use crate::tools::{self, MDBOOK};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The pages in order, from the repository's root, with links relative to it.
+/// The list of pages in order, with links relative to its own folder.
 const SUMMARY: &str = "docs/SUMMARY.md";
 const CONFIG: &str = "docs/book.toml";
 
@@ -24,14 +24,14 @@ pub struct Arguments {
     no_install: bool,
 }
 
-/// Makes the book, and prints its first page.
+/// Builds the book, and prints the path of its first page.
 pub fn book(arguments: &Arguments) -> Result<(), Failure> {
     let html = make(!arguments.no_install)?;
     println!("{}", html.join("index.html").display());
     Ok(())
 }
 
-/// Runs the campaign: makes the book.
+/// Runs the campaign: builds the book.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("book", || make(install).map(drop))
 }
@@ -44,7 +44,7 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
     let mut command = Command::new(mdbook);
     command.arg("build").arg(&folder).arg("--dest-dir").arg(&html);
     let made = run(&mut command, HANG, Show::Errors)?.success("mdbook build")?;
-    // They do not prevent the book.
+    // Warnings and errors do not make mdBook fail.
     if let Some(line) =
         made.stderr.lines().find(|line| ["WARN", "ERROR"].iter().any(|word| line.contains(word)))
     {
@@ -54,7 +54,7 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
 }
 
 /// Lays out the pages in `folder/src` as in the repository, with every linked file, so that links
-/// work there too.
+/// work there, too.
 fn lay_out(folder: &Path) -> Result<(), Failure> {
     let source = folder.join("src");
     let pages = pages()?;
@@ -79,14 +79,15 @@ fn lay_out(folder: &Path) -> Result<(), Failure> {
     std::fs::write(source.join("SUMMARY.md"), moved(&read(SUMMARY)?)).tried(SUMMARY)
 }
 
-/// Returns the pages that the summary lists, from the repository's root.
+/// Returns the paths of the pages that the summary lists, relative to the repository's root.
 fn pages() -> Result<Vec<String>, Failure> {
     let text = read(SUMMARY)?;
     let paths = links(&text);
     Ok(paths.iter().map(|link| from_root(SUMMARY, link)).collect())
 }
 
-/// Returns the `summary` of `docs`, rewritten for the root. Each line has at most one link.
+/// Returns the `summary` with its links, which are relative to `docs`, rewritten relative to the
+/// root. Each line has at most one link.
 fn moved(summary: &str) -> String {
     let line = |line: &str| match line.split_once("](") {
         None => format!("{line}\n"),

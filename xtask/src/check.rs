@@ -1,5 +1,5 @@
-//! `cargo xtask check`: format, lints, documents, prose and the trees of dependencies; no test of
-//! the product.
+//! `cargo xtask check`: checks the format, lints, documents, prose and dependency trees. It does
+//! not test the product.
 
 pub mod circles;
 pub mod lines;
@@ -15,10 +15,10 @@ use lab::tools::report::Report;
 use lab::tools::repository::cargo;
 use lab::tools::run::{HANG, Show, run};
 
-/// Makes warnings errors.
+/// The arguments that make clippy's warnings errors.
 pub const STRICT: [&str; 3] = ["--", "-D", "warnings"];
 
-/// The most crates that the library with default features may add to a program.
+/// The maximum number of crates that the library with default features may add to a program.
 const DEPENDENCIES_MAX: usize = 15;
 
 /// Check format, lints, documents, links, prose and dependencies, and test the tools.
@@ -31,7 +31,7 @@ pub struct Arguments {
     no_install: bool,
 }
 
-/// Runs every check; a failed one does not end the run.
+/// Runs every check. After a failed one, the run continues.
 pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     formats(&mut report)?;
@@ -46,7 +46,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     report.step("Debian packages", || packages::provide(MPI, !arguments.no_install))?;
     let clippy = ["clippy", "--workspace", "--all-targets", programs::features()];
     step(&mut report, "clippy", &[&clippy[..], &STRICT].concat())?;
-    // As the README's first command builds it.
+    // The README's first command builds without features.
     step(&mut report, "clippy without features", &[&["clippy"][..], &STRICT].concat())?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.arg(programs::features()).env("RUSTDOCFLAGS", "-D warnings");
@@ -73,8 +73,8 @@ pub fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failu
     report.step(name, || run(&mut cargo(words), HANG, Show::Live)?.success(name).map(drop))
 }
 
-/// Fails if `wrote` depends on two versions of a crate: it would be built twice, with incompatible
-/// types.
+/// Fails if `wrote` depends on two versions of a crate, which would then be built twice, with
+/// incompatible types.
 fn no_duplicates() -> Result<(), Failure> {
     let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
     let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
@@ -94,7 +94,8 @@ fn few_dependencies() -> Result<(), Failure> {
     }
 }
 
-/// Returns the crates below the first in the output of `cargo tree --prefix none`, each once.
+/// Returns the names of the crates below the first one in the output of `cargo tree --prefix none`,
+/// each once.
 fn dependencies(tree: &str) -> Vec<&str> {
     let mut names: Vec<&str> =
         tree.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
@@ -103,8 +104,8 @@ fn dependencies(tree: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the crates with two versions in the output of `cargo tree -d`. A crate that a macro and
-/// the program use with other features is listed twice with one version.
+/// Returns the crates with two versions in the output of `cargo tree -d`. That output also lists a
+/// crate twice with a single version, if a macro and the program use it with different features.
 fn two_versions(tree: &str) -> Vec<&str> {
     let begins = tree.lines().filter_map(|line| line.split_once(" v"));
     let mut crates: Vec<(&str, &str)> = begins

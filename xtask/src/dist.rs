@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the program `wrote` packed for machines without a compiler.
+//! `cargo xtask dist`: packs the program `wrote` for machines without a compiler.
 
 mod bindings;
 mod crates;
@@ -15,7 +15,7 @@ use lab::tools::run::output;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The list of checksums, next to the files that it lists.
+/// The file with the checksums of the packed files, next to them.
 const SUMS: &str = "SHA256SUMS";
 /// The version of every crate of this workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -33,7 +33,7 @@ pub struct Arguments {
 
 /// The packed files.
 struct Packed {
-    /// Only the program.
+    /// The program on its own.
     program: PathBuf,
     archive: PathBuf,
     debian: PathBuf,
@@ -41,7 +41,7 @@ struct Packed {
     bindings: Bindings,
 }
 
-/// Makes the packed files, and prints the size of each.
+/// Builds the packed files, and prints the size of each.
 pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     let packed = pack(!arguments.no_install)?;
     let program = [&packed.program, &packed.archive, &packed.debian, &packed.image];
@@ -57,15 +57,15 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     let Some(packed) = report.make("dist: archive, Debian package and image", || pack(install))?
     else {
-        // The report has the reason.
+        // The report already has the reason.
         return Ok(());
     };
     report.step("dist: examples of the bindings", || bindings::check(&packed.bindings))?;
     roots::check(report, &packed, install)
 }
 
-/// Runs the campaign of the crates: each is packaged and built from its package, and the command is
-/// installed by cargo.
+/// Runs the campaign of the crates: packages each crate, builds the command from the packages, and
+/// installs it with cargo.
 pub fn check_crates(report: &mut Report) -> Result<(), Failure> {
     report.step("crates: packages", crates::package)?;
     report.step("crates: cargo install", crates::install)
@@ -88,7 +88,7 @@ fn pack(install: bool) -> Result<Packed, Failure> {
     Ok(Packed { program, archive, debian, image, bindings })
 }
 
-/// Returns the SHA-256 of a file in hexadecimal digits.
+/// Returns the SHA-256 of a file, in hexadecimal digits.
 fn hashed(file: &Path) -> Result<String, Failure> {
     let sum = output(Command::new("sha256sum").arg(file), "sha256sum")?;
     Ok(sum.split(' ').next().unwrap_or_default().to_owned())
@@ -102,8 +102,8 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the time of the commit in seconds since 1970. Every packed file gets this time, so that
-/// a commit always gives the same bytes.
+/// Returns the time of the commit, in seconds since 1970. It becomes the modification time of every
+/// packed file, so that a commit always yields the same bytes.
 fn date_s() -> Result<String, Failure> {
     let mut git = Command::new("git");
     git.current_dir(root()).args(["log", "-1", "--format=%ct"]);

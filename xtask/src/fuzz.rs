@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: lets the parsers of the server read a fuzzer's streams.
+//! `cargo xtask fuzz`: has the parsers of the server read a fuzzer's streams.
 
 use clap::ValueEnum;
 use lab::tools::failure::{Failure, Tried};
@@ -14,13 +14,13 @@ pub const SECONDS: u32 = 30;
 /// The fuzzer's crate.
 pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Flags that count each edge, so that the fuzzer recognizes a new path.
+/// The flags that count each edge, so that the fuzzer recognizes a new path.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table \
      -Zsanitizer=address";
-/// The longest input: dozens of messages.
+/// The maximum length of an input, in bytes, sufficient for dozens of messages.
 const INPUT_BYTES_MAX: usize = 1024;
 
 /// The code under the fuzzer.
@@ -35,7 +35,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns its name on the command line, which is its program's.
+    /// Returns the subject's name on the command line, which is also that of its program.
     fn word(self) -> String {
         let value = self.to_possible_value().expect("no subject is hidden");
         value.get_name().to_owned()
@@ -75,7 +75,7 @@ pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Builds the fuzzer and runs it for `seconds`.
 ///
-/// Its inputs stay in `target/fuzz` for the next run.
+/// The inputs are kept in `target/fuzz` for the next run.
 pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Failure::Skipped("the fuzzer was tried on x86_64 alone".to_owned()));
@@ -87,7 +87,7 @@ pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .args([&format!("-max_len={INPUT_BYTES_MAX}"), "-len_control=0"])
-        // A stream has a KiB; an allocation of 64 MiB is a defect.
+        // A stream has at most a KiB, so an allocation of 64 MiB is a defect.
         .args(["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=20"])
         .arg(format!("-artifact_prefix={}/", found.display()))
         .args(["-print_final_stats=1", "-use_cmp=0"])
@@ -103,7 +103,7 @@ fn again(subject: Subject, input: &Path) -> Result<(), Failure> {
     judge(subject, &run(&mut command, HANG, Show::Live)?)
 }
 
-/// Builds the fuzzer with the stable compiler, like the tests with AddressSanitizer.
+/// Builds the fuzzer with the stable compiler, as the tests with AddressSanitizer are built.
 fn build(subject: Subject) -> Result<PathBuf, Failure> {
     let arguments = ["build", "--release", "--manifest-path", MANIFEST, "--target", TARGET];
     let mut command = cargo(&arguments);
@@ -122,7 +122,7 @@ fn folder(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Reads the number of inputs that the fuzzer tried, or the input that failed.
+/// Returns the number of inputs that the fuzzer tried, or fails with the input that failed.
 fn judge(subject: Subject, finished: &Finished) -> Result<(), Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();

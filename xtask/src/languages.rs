@@ -1,4 +1,4 @@
-//! Runs every language by `wrote langs`, and checks that each has its row in every table.
+//! Runs every language with `wrote langs`, and checks that each has its row in every table.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::programs::debug;
@@ -9,37 +9,37 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Languages with a row in every table. Others do less: the second row of C++ writes and reads only
-/// bytes.
+/// The languages with a row in every table. Others do less: the second row of C++ only writes and
+/// reads bytes.
 const COMPLETE: [&str; 11] =
     ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
 /// The tables of a run without cold reads.
 const TABLES: &str = "bytes-write bytes-read save-500 save-1000 save-2000 save-10000 \
     save-sync-500 save-sync-1000 save-sync-2000 save-sync-10000 lines";
-/// Options of a small run: correctness matters, not speed.
+/// The options of a small run, which tests correctness, not speed.
 const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
-/// The time limit that detects a hang.
+/// The time limit after which a program is considered to hang.
 const PROGRAM_LIMIT: &str = "10min";
 
-/// The effect of a missing language.
+/// What a missing language means.
 #[derive(Clone, Copy)]
 pub enum Missing {
-    /// The campaign `languages` installs and runs it.
+    /// Left out: the campaign `languages` installs and runs it.
     Left,
-    /// Nothing may be installed.
+    /// Skipped, because nothing may be installed.
     Skipped,
-    /// Its toolchain was installed, but it is still missing.
+    /// Failed: its toolchain was to be installed, but is still missing.
     Failed,
 }
 
-/// Runs every language whose toolchain is here.
+/// Runs every language whose toolchain is installed.
 pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     let document = measured(|command| command)?;
     Ok(Outcome::Tests(judge(&document, missing)))
 }
 
-/// Runs only the languages `ids`, which blanks separate, in `folders`. They must work in this
-/// environment.
+/// Runs only the languages `ids`, which are separated by blanks, from `folders`. They must work in
+/// the given environment.
 pub fn check_added(
     folders: &[PathBuf],
     ids: &str,
@@ -56,20 +56,20 @@ pub fn check_added(
     Ok(Outcome::Tests(counts))
 }
 
-/// Returns the result of a small run with more words.
+/// Returns the result of a small run with additional arguments.
 fn measured(more: impl FnOnce(&mut Command) -> &mut Command) -> Result<Value, Failure> {
     let wrote = debug("wrote")?;
     let folder = tempfile::tempdir_in(target()).tried(target().display())?;
     let mut command = Command::new(wrote);
     command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
     command.args(["--format", "json"]);
-    // Built programs stay for the next run, separate from the user's cache.
+    // Built programs are kept for the next run, separate from the user's cache.
     command.env("XDG_CACHE_HOME", target().join("langs"));
     let text = run(more(&mut command), HANG, Show::Errors)?.success("wrote langs")?.stdout;
     serde_json::from_str(&text).tried("the result of wrote langs")
 }
 
-/// Counts each language as a test.
+/// Counts each language as a test, and returns the counts.
 fn judge(document: &Value, missing: Missing) -> Counts {
     let mut counts = Counts::default();
     let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -93,7 +93,7 @@ fn judge(document: &Value, missing: Missing) -> Counts {
     counts
 }
 
-/// Counts a language as passed, or as failed by its trouble.
+/// Counts a language as passed or, if it has a defect, as failed.
 fn count(counts: &mut Counts, id: &str, trouble: Option<String>) {
     match trouble {
         None => counts.passed += 1,
@@ -101,7 +101,7 @@ fn count(counts: &mut Counts, id: &str, trouble: Option<String>) {
     }
 }
 
-/// Returns the defect in the rows of a language that ran.
+/// Returns the defect in the rows of a language that ran, if there is one.
 fn trouble(document: &Value, id: &str) -> Option<String> {
     let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
     let language = languages.iter().find(|language| language["id"] == id);

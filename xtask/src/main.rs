@@ -59,7 +59,7 @@ enum Verb {
     Book(book::Arguments),
 }
 
-/// The words of a verb of `peers/`.
+/// The arguments of a verb of `peers/`.
 #[derive(clap::Args)]
 struct Words {
     /// Its arguments; `--help` lists them
@@ -67,7 +67,7 @@ struct Words {
     words: Vec<OsString>,
 }
 
-/// Replaces this process by the verb's program, in the caller's folder.
+/// Replaces this process with the verb's program, run in the caller's folder.
 fn peers(verb: &str, Words { words }: &Words) -> Result<(), Failure> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["run", "--quiet", "--manifest-path"]).arg(root().join(PEERS));

@@ -1,8 +1,8 @@
-//! The campaigns `miri` and `threads`: small runs of the library are interpreted, which finds
-//! undefined behaviour, and threads that share data without a lock are tried in every order of
+//! The campaigns `miri` and `threads`. The first interprets small runs of the library, which finds
+//! undefined behaviour. The second tries threads that share data without a lock in every order of
 //! their steps.
 //!
-//! The room is short: rustup, Miri and loom do the work.
+//! The file is short because rustup, Miri and loom do the work.
 
 use lab::tools::failure::Failure;
 use lab::tools::programs::cargo_tests;
@@ -11,14 +11,15 @@ use lab::tools::repository::{cargo, root, target};
 use lab::tools::run::{HANG, Show, run};
 use std::process::Command;
 
-/// The tested models of references, and Miri's flag for each.
+/// The models of references that are tested, and Miri's flag for each.
 const MODELS: [(&str, &str); 2] =
     [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
-/// The log passes buffers to producers as numbers with exposed provenance. Clocks are real.
+/// Miri's flags. The log passes buffers to producers as numbers with exposed provenance, and the
+/// clocks are real.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
-/// Interprets the tests made for Miri with each model. Miri is a part of the nightly compiler,
-/// which rustup installs.
+/// Interprets the tests that are meant for Miri, with each model. Miri is part of the nightly
+/// compiler, which rustup installs.
 pub fn steps(report: &mut Report) -> Result<(), Failure> {
     let mut rustup = Command::new("rustup");
     let words = ["toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal"];
@@ -52,11 +53,11 @@ fn miri_command() -> Command {
     command
 }
 
-/// The most preemptions in each order. Most mistakes need one or two; with three the run takes many
-/// minutes.
+/// The maximum number of preemptions in each order. Most bugs need one or two; with three, the run
+/// takes many minutes.
 const PREEMPTIONS: &str = "2";
 
-/// Tries every order. Everything is built again for it, in a separate folder.
+/// Tries every order. For this, everything is rebuilt in a separate folder.
 pub fn model(report: &mut Report) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command

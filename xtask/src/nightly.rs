@@ -1,5 +1,5 @@
 //! `cargo xtask nightly`: the campaigns, which `cargo xtask test` leaves out. They run once each,
-//! or repeatedly with other random seeds. The first ones protect data.
+//! or repeatedly with different random seeds. The first ones protect data.
 
 use crate::check::{STRICT, step};
 use crate::fuzz::{self, Subject};
@@ -19,7 +19,7 @@ use lab::tools::repository::{cargo, target};
 use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
-/// How long a campaign may continue after the time of `--within`.
+/// How long a campaign may continue beyond the time limit of `--within`.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.
@@ -68,7 +68,7 @@ pub fn nightly(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Names every campaign as left out.
+/// Reports every campaign as left out.
 pub fn list(report: &mut Report) {
     for Campaign { name, what, .. } in CAMPAIGNS {
         report.leave(what, &format!("cargo xtask nightly {name}"));
@@ -92,33 +92,33 @@ fn repeat(report: &mut Report, campaign: &Campaign, arguments: &Arguments) -> Re
     }
 }
 
-/// A long run. Most draw random seeds, so that rounds add up.
+/// A long run. Most campaigns draw random seeds, so that repeated rounds add up.
 #[derive(Clone, Copy)]
 struct Campaign {
-    /// Its name for `cargo xtask nightly`.
+    /// The campaign's name for `cargo xtask nightly`.
     name: &'static str,
-    /// Its rounds, in a few words.
+    /// A short description of its rounds.
     what: &'static str,
-    /// How many seeds, moments or calls a round of some minutes has, if it counts any.
+    /// The number of seeds, moments or calls in a round that takes a few minutes, if it counts any.
     count: u32,
-    /// How many a run for every commit has; `None` if it leaves the campaign out.
+    /// The number in the run for every commit; `None` if that leaves the campaign out.
     short: Option<u32>,
     round: Round,
 }
 
-/// How a round is run.
+/// The parameters of a round.
 #[derive(Clone, Copy)]
 struct Call {
     count: u32,
-    /// Whether it may install what it needs.
+    /// Whether the round may install what it needs.
     install: bool,
     is_short: bool,
 }
 
-/// Adds the steps of a round to a report.
+/// A function that adds the steps of a round to a report.
 type Round = fn(&mut Report, Call) -> Result<(), Failure>;
 
-/// Returns a campaign of `counts` in a round and in the run for every commit.
+/// Returns a campaign with the given `counts` for a round and for the run for every commit.
 const fn each(
     name: &'static str,
     what: &'static str,
@@ -133,7 +133,7 @@ const fn long(name: &'static str, what: &'static str, round: Round) -> Campaign 
     Campaign { name, what, count: 0, short: None, round }
 }
 
-/// Every campaign, in order.
+/// All campaigns, in order.
 const CAMPAIGNS: [Campaign; 30] = [
     each("seeds", "lab sim: 100,000 seeds", (100_000, 5_000), |report, call| {
         seeds::sim(report, SimArguments::of(call.count, false))
@@ -177,7 +177,7 @@ const CAMPAIGNS: [Campaign; 30] = [
     }),
     long("miri", "Miri", |report, _| miri::steps(report)),
     long("threads", "every order of threads", |report, _| miri::model(report)),
-    // The tests of these five, and of six others, are marked `#[ignore = "nightly"]`.
+    // The tests of these five campaigns, and of six others, are marked `#[ignore = "nightly"]`.
     long("soak", "a log in use for 2 minutes", |report, _| {
         tests(report, "tests of a log in use", &["--ignored", "log_soak::"])
     }),
@@ -244,17 +244,17 @@ fn confined(report: &mut Report, call: Call) -> Result<(), Failure> {
 }
 
 /// How long the fuzzer runs on each of the server's parsers, which receive arbitrary bytes from the
-/// network. All of them together must leave time for the later campaigns.
+/// network, in seconds. All of them together must leave time for the later campaigns.
 const PARSER_SECONDS: u32 = 180;
-/// The modules of the library's tests `it` that also run with AddressSanitizer.
+/// The modules of the library's test program `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_waiting::", "writer::"];
 
-/// Runs the tests that pass buffers between owners, with every memory access checked.
+/// Runs the tests that pass buffers between owners, and checks every memory access.
 ///
-/// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only with
-/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. If the target is named, cargo builds macros
-/// and build scripts without the flag, which would keep the compiler from loading them. Its own
-/// target folder keeps the other builds.
+/// The stable compiler includes the sanitizer, but accepts `-Zsanitizer=address` only with
+/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. Because the target is named, cargo builds
+/// macros and build scripts without the flag; the compiler could not load them otherwise. A
+/// separate target folder preserves the other builds.
 fn sanitized() -> Result<Outcome, Failure> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Failure::Skipped("AddressSanitizer was tried on x86_64 alone".to_owned()));

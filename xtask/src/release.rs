@@ -1,5 +1,5 @@
-//! The promises of a release: the size and features of the program that the README's first command
-//! builds.
+//! Checks the promises of a release: the size and features of the program that the README's first
+//! command builds.
 
 use lab::runs::rows;
 use lab::tools::failure::{Failure, Tried};
@@ -8,17 +8,17 @@ use lab::tools::repository::{release, target};
 use lab::tools::run::{HANG, Show, output, run};
 use std::process::Command;
 
-/// The largest program that `cargo run --release` may build.
+/// The maximum size of the program that `cargo run --release` builds.
 const BYTES_MAX: u64 = 25_000_000;
 
-/// Command lines that need a feature, and the end of the sentence about it.
+/// The command lines that need a missing feature, and the end of the message about it.
 const LACKING: [(&[&str], &str); 3] = [
     (&["serve", "events", "--listen", "tcp://127.0.0.1:0"], "--features serve"),
     (&["log", "cat", "s3://bucket/events"], "--features store"),
     (&["log", "ship", "events", "file:///store"], "--features store"),
 ];
 
-/// Builds the program with the labs, and measures with it.
+/// Builds the program with the labs, checks its size, and measures with it.
 pub fn check(report: &mut Report) -> Result<(), Failure> {
     report.step("build of the release", || release("wrote").map(drop))?;
     report.step("size of the release", || {
@@ -41,7 +41,7 @@ pub fn check(report: &mut Report) -> Result<(), Failure> {
     })
 }
 
-/// Fails unless the program answers in one line that names the feature.
+/// Fails unless the program refuses with a single line that names the feature.
 fn refuses(words: &[&str], feature: &str) -> Result<(), Failure> {
     let mut command = Command::new(release("wrote")?);
     let finished = run(command.args(words), HANG, Show::Quiet)?;

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: runs the product's tests; a failed step does not end the run.
+//! `cargo xtask test`: runs the product's tests. After a failed step, the run continues.
 //!
-//! The room is short: the tests are programs that cargo builds.
+//! The file is short because the tests are programs that cargo builds.
 
 use crate::{bindings, nightly};
 use lab::tools::clients;
@@ -39,7 +39,8 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Runs every test program with `arguments` as one step, and adds the time of each.
+/// Runs every test program with `arguments` as one step, and adds each program's time to the
+/// report.
 pub fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Failure> {
     let mut ran = Vec::new();
     report.step(name, || {

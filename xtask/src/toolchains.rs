@@ -1,5 +1,5 @@
-//! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs, by
-//! the registries' ordinary clients and this machine's settings.
+//! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs,
+//! using the registries' ordinary clients and the user's settings.
 
 use lab::tools::clients;
 use lab::tools::failure::{Failure, Tried};
@@ -25,27 +25,27 @@ pub struct Arguments {
     no_install: bool,
 }
 
-/// Debian's toolchains. Rust's compiler is installed: it built this program.
+/// Debian's toolchains. Rust's compiler is not listed, because it built this program.
 const DEBIAN: &[&str] = &["cc", "c++", "go", "java", "javac", "python3", "ruby", "node"];
 
-/// Other toolchains, a line each.
+/// The other toolchains, one per line.
 const FETCHED: &str = include_str!("toolchains.txt");
 
-/// A toolchain from a registry, and its launcher: a short script, and the link that leads to it.
+/// A toolchain from a registry, and its launcher: a short script, and a link to it.
 ///
-/// The script is in the toolchain's folder, in `bin` next to `lib`, as in the toolchain's own
-/// distribution: a program that follows the link finds the library. The link's target identifies it
-/// as ours; other programs are never overwritten.
+/// The script is in `bin` in the toolchain's folder, next to `lib`, as in the toolchain's own
+/// distribution, so that a program that follows the link finds the library. The link's target
+/// identifies it as ours; other programs are never overwritten.
 struct Toolchain {
     name: &'static str,
     version: &'static str,
     /// The registry's client: `mvn` or `pip3`.
     client: &'static str,
-    /// An artifact of Maven Central with its dependencies, or a package of Python alone.
+    /// An artifact of Maven Central, fetched with its dependencies, or a Python package.
     package: &'static str,
-    /// The name of the program that the launcher replaces.
+    /// The name of the program for which the launcher stands.
     program: &'static str,
-    /// A shell command; `{folder}` is the toolchain's folder, and the arguments come after.
+    /// A shell command, in which `{folder}` is the toolchain's folder. The arguments are appended.
     command: &'static str,
 }
 
@@ -66,7 +66,7 @@ impl Toolchain {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Returns whether the user has such a program, or ours is made in this version.
+    /// Returns whether the user has such a program, or our launcher exists in this version.
     fn is_there(&self, places: &Places) -> bool {
         let script = self.script(places);
         places.programs(self.program).any(|file| !places.is_ours(&file))
@@ -74,7 +74,7 @@ impl Toolchain {
                 && fs::read_to_string(script).is_ok_and(|text| text == self.text(places))
     }
 
-    /// Fetches it unless installed, and replaces our older launcher.
+    /// Fetches the toolchain unless it is installed, and replaces an older launcher of ours.
     fn install(&self, places: &Places) -> Result<(), Failure> {
         let (folder, script, link) = (self.folder(places), self.script(places), self.link(places));
         if !folder.is_dir() {
@@ -92,7 +92,7 @@ impl Toolchain {
         places.lead(&link, &script).tried(link.display())
     }
 
-    /// Fetches it into the new `folder`; a failure leaves no folder.
+    /// Fetches the toolchain into the new `folder`. After a failure, no folder is left.
     fn fetch(&self, folder: &Path) -> Result<(), Failure> {
         let Toolchain { client, package, version, .. } = self;
         clients::installed(folder, true, Path::is_dir, |whole| {
@@ -127,18 +127,18 @@ impl Toolchain {
     }
 
     fn text(&self, places: &Places) -> String {
-        // A quote in the folder's name would end the command's quotes.
+        // A quote in the folder's name would end the quoted string in the command.
         let folder = self.folder(places).display().to_string().replace('\'', r"'\''");
         format!("#!/bin/sh\nexec {} \"$@\"\n", self.command.replace("{folder}", &folder))
     }
 }
 
-/// Folders of programs.
+/// The folders that contain programs.
 struct Places {
     path: Vec<PathBuf>,
-    /// `~/.local/bin`: holds the launchers; `wrote langs` searches it after `PATH`.
+    /// `~/.local/bin`, which contains the launchers. `wrote langs` searches it after `PATH`.
     launchers: PathBuf,
-    /// Holds a folder for each toolchain.
+    /// The folder that contains a folder for each toolchain.
     toolchains: PathBuf,
 }
 
@@ -157,7 +157,7 @@ impl Places {
         })
     }
 
-    /// Lists every executable file of the name `program`, in the shell's order.
+    /// Returns all executable files with the name `program`, in the shell's order.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let folders = self.path.iter().chain([&self.launchers]);
         let is_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
@@ -168,7 +168,8 @@ impl Places {
         fs::read_link(file).is_ok_and(|target| target.starts_with(&self.toolchains))
     }
 
-    /// Replaces an old link atomically, because another process may be calling it.
+    /// Creates the link. An old one is replaced atomically, because another process may be using
+    /// it.
     fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
         fs::create_dir_all(&self.launchers)?;
         let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(&self.launchers)?;
@@ -185,7 +186,7 @@ pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Adds the steps to `report`. A missing toolchain is skipped unless `install` is set.
+/// Adds the steps to `report`. Without `install`, a missing toolchain is skipped.
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("toolchains of Debian", || packages::provide(DEBIAN, install))?;
     for toolchain in fetched() {
@@ -203,11 +204,11 @@ pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Maven's plugin, in a fixed version.
+/// Maven's plugin, with a fixed version.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Copies the dependencies of `project` into `folder`. The jars lose their versions: kotlinc
-/// searches its own parts as `lib/kotlin-stdlib.jar`.
+/// Returns the command that copies the dependencies of `project` into `folder`. The jars lose their
+/// versions, because kotlinc looks for its own parts as `lib/kotlin-stdlib.jar`.
 fn maven(project: &Path, folder: &Path) -> Command {
     let mut command = Command::new("mvn");
     command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
@@ -222,7 +223,7 @@ fn pom(group: &str, artifact: &str, version: &str) -> String {
     project.replace("{artifact}", artifact).replace("{version}", version)
 }
 
-/// Returns the first error. The last lines of Maven and pip only name their documentation.
+/// Returns the first error. The last lines of Maven and pip only refer to their documentation.
 fn first_error(finished: &Finished) -> Option<String> {
     let lines = finished.stdout.lines().chain(finished.stderr.lines());
     let mut errors = lines.filter(|line| line.starts_with("[ERROR]") || line.starts_with("ERROR:"));
@@ -243,7 +244,7 @@ mod tests {
         command: "echo '{folder}/zig'",
     };
 
-    /// Makes a home with the fetched toolchain of [`ZIG`], with or without launchers.
+    /// Creates a home folder with the fetched toolchain of [`ZIG`], with or without launchers.
     fn home(launchers: bool) -> (TempDir, Places) {
         let home = tempfile::tempdir().expect("a folder");
         let places = Places {
@@ -377,7 +378,8 @@ mod tests {
     fn a_client_that_fails_leaves_no_folder() {
         let here = tempfile::tempdir().expect("a folder");
         let folder = here.path().join("nothing-1");
-        // pip3 refuses this version before it asks a registry; a missing pip3 is a failure too.
+        // pip3 refuses this version before it contacts a registry. A missing pip3 is a failure,
+        // too.
         let wrong = Toolchain { version: "not a version", ..ZIG };
         assert!(wrong.fetch(&folder).is_err());
         assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);

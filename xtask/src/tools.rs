@@ -1,6 +1,6 @@
-//! Tools that cargo installs into `target/tools`, each in a fixed version.
+//! Tools that cargo installs into `target/tools`, each with a fixed version.
 //!
-//! The room is short: cargo does the work.
+//! The file is short because cargo does the work.
 
 use lab::tools::failure::Failure;
 use lab::tools::repository::{cargo, target};
@@ -10,21 +10,21 @@ use std::process::Command;
 
 /// A program from crates.io.
 pub struct Tool {
-    /// The crate, and its program.
+    /// The name of the crate and of its program.
     name: &'static str,
     version: &'static str,
-    /// Its features, without the default ones.
+    /// The features to enable instead of the default ones.
     features: &'static str,
 }
 
-/// Makes a book of Markdown pages. Its server and its watch for changes are left out.
+/// The tool that builds a book of Markdown pages, without its server and its watcher.
 pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "search" };
 
-/// Builds Debian packages, compressing with the `xz` program instead of the library.
+/// The tool that builds Debian packages. It compresses with the program `xz` instead of a library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
-/// Returns the path of `tool`, building it if it is missing, which takes some minutes. Without
-/// `install` the step is then skipped.
+/// Returns the path of `tool`. If it is missing, builds it, which takes some minutes, or without
+/// `install` skips the step.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
     let folder = target().join("tools");
     let program = folder.join("bin").join(tool.name);
@@ -42,7 +42,7 @@ pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
         command.env("CARGO_TARGET_DIR", &build);
         run(&mut command, HANG, Show::Live)?.success("cargo install")
     });
-    // It is many times larger than the program.
+    // The build folder is many times larger than the program.
     let _ = std::fs::remove_dir_all(&build);
     fetched.map(|_| program)
 }

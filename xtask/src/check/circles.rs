@@ -1,8 +1,9 @@
-//! Checks that imports across folders form no circle, and that a package reaches every Rust file.
+//! Checks that imports across folders form no circle, and that every Rust file belongs to a
+//! package.
 //!
-//! A folder is a module with its rooms (`x.rs` and `x/*.rs`). The entries of one folder are
-//! compared: one imports another if a path in it leads there, also through the door's re-exports. A
-//! door and its own rooms may use each other.
+//! A folder is a module with its submodules (`x.rs` and `x/*.rs`). The entries of the same folder
+//! are compared. One imports another if a path in it leads there, even through re-exports. A module
+//! and its own submodules may use each other.
 
 use super::lines::{self, Source, folder_of_modules};
 use super::links::from_root;
@@ -11,10 +12,10 @@ use lab::tools::failure::Failure;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most re-exports that one path leads through.
+/// The maximum number of re-exports through which a path is followed.
 const HOPS_MAX: usize = 8;
 
-/// Fails on a circle.
+/// Fails if there is a circle.
 pub fn check() -> Result<(), Failure> {
     let circles = circles(&sources::modules()?);
     for Circle { name, imports } in &circles {
@@ -26,15 +27,15 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Modules at the same level that all import each other, if only through others.
+/// Modules at the same level that all import each other, directly or through others.
 struct Circle {
-    /// Their folder and their names: `wrote-cli: commands, output`.
+    /// The folder and the names of the modules: `wrote-cli: commands, output`.
     name: String,
     /// An example of each import between two of them: `file:line: from -> to`.
     imports: Vec<String>,
 }
 
-/// The modules in one folder that import each other, with an example.
+/// The imports between the modules of a folder, each with an example.
 type Graph = BTreeMap<(String, String), String>;
 
 /// Finds the circles in each crate.
@@ -69,7 +70,7 @@ fn circles(modules: &[Module]) -> Vec<Circle> {
     circles.collect()
 }
 
-/// Returns the sets of names that lead to each other in `graph`.
+/// Returns the largest sets of names that all lead to each other in `graph`.
 fn knots(graph: &Graph) -> BTreeSet<BTreeSet<String>> {
     let names: BTreeSet<&str> = graph.keys().map(|(from, _)| from.as_str()).collect();
     let reached: BTreeMap<&str, BTreeSet<&str>> =
@@ -81,7 +82,7 @@ fn knots(graph: &Graph) -> BTreeSet<BTreeSet<String>> {
     names.iter().map(knot).filter(|knot| !knot.is_empty()).collect()
 }
 
-/// Returns the names that `begin` leads to in `graph`.
+/// Returns the names that can be reached from `begin` in `graph`.
 fn reach<'a>(graph: &'a Graph, begin: &'a str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut next = vec![begin];
@@ -95,7 +96,7 @@ fn reach<'a>(graph: &'a Graph, begin: &'a str) -> BTreeSet<&'a str> {
 /// The modules of a crate, and the names that they import.
 struct Names<'a> {
     modules: BTreeSet<&'a [String]>,
-    /// The path that a name in a module stands for.
+    /// The path that a name in a module refers to.
     imported: BTreeMap<(&'a [String], String), Vec<String>>,
 }
 
@@ -117,8 +118,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns `path` of the module `here` from its crate on; `None` if it leads to another
-    /// crate.
+    /// Returns the `path`, as used in the module `here`, from the crate's root; `None` if it leads
+    /// to another crate.
     fn base(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
         let mut base = here.to_vec();
         let mut rest = path;
@@ -142,7 +143,7 @@ impl<'a> Names<'a> {
         Some(base)
     }
 
-    /// Returns the module that the `path` from its crate on leads into.
+    /// Returns the module to which `path`, given from the crate's root, leads.
     fn module(&self, mut path: Vec<String>) -> Vec<String> {
         for _ in 0..HOPS_MAX {
             let depth = (0..=path.len()).rev().find(|end| self.modules.contains(&path[..*end]));
@@ -157,12 +158,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A path in the source.
+/// A path in a source file.
 #[derive(Debug, PartialEq)]
 struct Path {
     line: usize,
     segments: Vec<String>,
-    /// The name that a `use` gives to it.
+    /// The name under which a `use` imports the path.
     name: Option<String>,
 }
 
@@ -213,7 +214,7 @@ fn imports(prefix: &[String], tree: &[TokenTree], paths: &mut Vec<Path>) {
                 TokenTree::Ident(word) if word == "as" => {
                     name = tokens.next().map(ToString::to_string);
                 }
-                // `a::{self}` is `a`.
+                // `a::{self}` means `a`.
                 TokenTree::Ident(word) if word == "self" && !prefix.is_empty() => {}
                 TokenTree::Ident(word) => segments.push(word.to_string()),
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
@@ -231,10 +232,10 @@ fn imports(prefix: &[String], tree: &[TokenTree], paths: &mut Vec<Path>) {
     }
 }
 
-/// Programs that need nothing but a compiler, and belong to no package.
+/// The programs that need only a compiler, and belong to no package.
 const ALONE: [&str; 2] = ["langs/rust/main.rs", "langs/wrote/program.rs"];
 
-/// Fails on a Rust file that no package reaches: neither cargo by itself nor a `mod`.
+/// Fails if a Rust file belongs to no package: neither cargo finds it nor a `mod` declares it.
 pub fn check_reached() -> Result<(), Failure> {
     let begins = |file: &str| begins_a_target(file) || ALONE.contains(&file);
     let sources = lines::sources(&["*.rs"])?;
@@ -258,12 +259,12 @@ pub fn check_reached() -> Result<(), Failure> {
     }
 }
 
-/// Returns the path of a module without the ending of its file.
+/// Returns the path of a module without the suffix of its file.
 fn without_ending(file: &str) -> &str {
     file.trim_end_matches(".rs").trim_end_matches("/mod")
 }
 
-/// Returns whether cargo finds a program, a library or a test in this file by itself.
+/// Returns whether cargo automatically finds a program, a library or a test in this file.
 fn begins_a_target(file: &str) -> bool {
     let is_in_src = file.contains("/src/");
     match file.split('/').collect::<Vec<_>>()[..] {

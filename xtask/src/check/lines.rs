@@ -1,15 +1,17 @@
-//! `cargo xtask lines`: lines of code and of tests by crate, and the most that `lines.txt` allows.
+//! `cargo xtask lines`: counts the lines of code and of tests by crate, and compares them with the
+//! maximum in `lines.txt`.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
 use std::collections::BTreeMap;
 
-/// The maximum number of lines of code of all crates: the sum of its lines, each with its reason.
+/// The list whose sum is the maximum number of lines of code in all crates. Each line has a number
+/// and a reason.
 const ALLOWED: &str = include_str!("lines.txt");
-/// Folders of code. The subfolders of the first are crates.
+/// The folders of code. In the first one, each subfolder is a crate.
 const FOLDERS: [&str; 6] = ["crates", "xtask", "lab", "fuzz", "peers", "bindings"];
 
-/// Lines of code, lines of tests, and files with code.
+/// The number of lines of code, of lines of tests, and of files with code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     code: u32,
@@ -25,7 +27,7 @@ pub fn check() -> Result<(), Failure> {
     crates.values().for_each(|count| sum.add(*count));
     crates.insert("sum".to_owned(), sum);
     println!("{:<14} {:>8} {:>8} {:>8}", "crate", "code", "tests", "files");
-    // The sum comes last.
+    // The sum is printed last.
     let rows = crates.iter().filter(|row| row.0 != "sum").chain(crates.get_key_value("sum"));
     for (name, Count { code, tests, files }) in rows {
         println!("{name:<14} {code:>8} {tests:>8} {files:>8}");
@@ -48,7 +50,7 @@ impl Count {
     }
 }
 
-/// Returns the sum of a list of lines "number reason".
+/// Returns the sum of a list with lines of the form "number reason".
 fn allowed(list: &str) -> Result<u32, Failure> {
     let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let number = |line: &str| {
@@ -64,10 +66,10 @@ fn allowed(list: &str) -> Result<u32, Failure> {
 
 /// A Rust file of the repository.
 pub struct Source {
-    /// Its path from the repository's root.
+    /// The file's path, relative to the repository's root.
     pub file: String,
     pub text: String,
-    /// Whether only tests are built with it.
+    /// Whether the file is built only for tests.
     pub is_test: bool,
 }
 
@@ -89,7 +91,7 @@ pub fn sources(folders: &[&str]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-/// Counts each crate, without blank lines and comments.
+/// Counts the lines of each crate, except blank lines and comments.
 fn count() -> Result<BTreeMap<String, Count>, Failure> {
     let mut crates = BTreeMap::<String, Count>::new();
     for Source { file, text, is_test } in sources(&FOLDERS)? {
@@ -105,7 +107,7 @@ fn count() -> Result<BTreeMap<String, Count>, Failure> {
     Ok(crates)
 }
 
-/// Returns the path, without its ending, from which the names of a file's modules continue.
+/// Returns the folder, as a path without suffix, that contains the modules declared in `file`.
 pub fn folder_of_modules(file: &str) -> &str {
     let stem = file.trim_end_matches(".rs");
     match stem.rsplit_once('/') {
@@ -114,7 +116,7 @@ pub fn folder_of_modules(file: &str) -> &str {
     }
 }
 
-/// Returns the paths, without endings, of the modules that a file declares for tests alone.
+/// Returns the paths, without suffixes, of the modules that a file declares only for tests.
 fn modules_of_tests(Source { file, text, .. }: &Source) -> Vec<String> {
     let folder = folder_of_modules(file);
     let declared = text.split("#[cfg(test)]\n").skip(1);
@@ -126,7 +128,7 @@ fn modules_of_tests(Source { file, text, .. }: &Source) -> Vec<String> {
     names.collect()
 }
 
-/// Counts the lines of code in a formatted source, and the lines of its tests.
+/// Returns the numbers of lines of code and of tests in a formatted source.
 fn count_of(text: &str) -> (u32, u32) {
     let count = |text: &str| {
         let lines = text.lines().map(str::trim_start);
@@ -136,8 +138,8 @@ fn count_of(text: &str) -> (u32, u32) {
     (code, count(text) - code)
 }
 
-/// Returns a formatted source with blank lines in place of what only tests are built with. An item
-/// after the attribute ends with its closing line in the column of the attribute.
+/// Returns a formatted source in which test-only items are replaced with blank lines. An item after
+/// the attribute ends with its closing line, in the same column as the attribute.
 pub fn without_tests(text: &str) -> String {
     let mut code = String::new();
     let mut test = None;

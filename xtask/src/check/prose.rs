@@ -1,5 +1,5 @@
-//! `cargo xtask prose`: the rules of prose that a program can check, in comments, in documents and
-//! in what the program prints. The phrases are in `phrases.txt`.
+//! `cargo xtask prose`: checks those rules of prose that a program can check, in comments, in
+//! documents and in what the program prints. The phrases are in `phrases.txt`.
 
 use super::links::{self, events};
 use super::sources::{self, Text};
@@ -8,9 +8,9 @@ use lab::tools::repository::{files, root};
 use pulldown_cmark::{Event, Tag, TagEnd};
 use std::sync::LazyLock;
 
-/// The longest line of a source.
+/// The maximum width of a line of source.
 const COLUMNS_MAX: usize = 100;
-/// How much of a text is shown.
+/// The maximum number of characters of a text that is shown.
 const SHOWN_MAX: usize = 100;
 
 /// Check comments, documents and printed texts against the rules of prose.
@@ -50,8 +50,8 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Returns the sign before comments in this kind of file: empty if every line is prose, `None`
-/// where no line is.
+/// Returns the sign before comments in this kind of file. It is empty if every line is prose, and
+/// `None` if no line is.
 fn sign(file: &str) -> Option<&'static str> {
     match file.rsplit(['.', '/']).next() {
         Some("rs") => Some("//"),
@@ -92,7 +92,7 @@ fn paragraphs(text: &str) -> Vec<Text> {
     text.split("\n\n").map(paragraph).collect()
 }
 
-/// Returns each fault of `text`: "line: reason: the line".
+/// Returns the faults of `text`, each as "line: reason: the line".
 fn faults(sign: &str, text: &str) -> Vec<String> {
     use Where::{Beginning, Comment, Everywhere};
     let of = |text: &Text, is_doc: bool| match sign {
@@ -109,7 +109,7 @@ fn faults(sign: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Returns the lines with comments that are too wide; rustfmt keeps code narrow.
+/// Returns the lines with comments that are too wide. rustfmt limits the width of code.
 fn too_wide(sign: &str, text: &str) -> Vec<String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| {
         line.chars().count() > COLUMNS_MAX && !sign.is_empty() && comment(line, sign).is_some()
@@ -120,7 +120,8 @@ fn too_wide(sign: &str, text: &str) -> Vec<String> {
     lines.map(fault).collect()
 }
 
-/// Returns the comments of a source, those in adjacent lines as one; with `true` for doc comments.
+/// Returns the comments of a source, joined if they are on adjacent lines. The flag marks doc
+/// comments.
 fn comments(sign: &str, text: &str) -> Vec<(Text, bool)> {
     let mut comments: Vec<(Text, bool)> = Vec::new();
     let mut goes_on = false;
@@ -143,19 +144,19 @@ fn comments(sign: &str, text: &str) -> Vec<(Text, bool)> {
     comments
 }
 
-/// Returns the comment that is the whole line or its end.
+/// Returns the comment that makes up the line or ends it.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     if line.trim_start().starts_with(sign) {
         return Some(line);
     }
     let (code, comment) = line.rsplit_once(&format!(" {sign} "))?;
-    // Between quotation marks it is part of a string.
+    // Within quotation marks, it would be part of a string.
     let quotes = code.matches('"').count() - code.matches("\\\"").count();
     (quotes % 2 == 0).then_some(comment)
 }
 
-/// Returns the text of each heading, paragraph, list item and cell of a Markdown document, with
-/// code in backticks.
+/// Returns the text of each heading, paragraph, list item and table cell of a Markdown document,
+/// with code in backticks.
 fn blocks(text: &str) -> Vec<Text> {
     let (mut blocks, mut block, mut is_code) = (Vec::new(), String::new(), false);
     for (event, range) in events(text).into_offset_iter() {
@@ -178,12 +179,13 @@ fn blocks(text: &str) -> Vec<Text> {
     blocks
 }
 
-/// Where a phrase is a fault.
+/// The texts in which a phrase is a fault.
 #[derive(Clone, Copy, PartialEq)]
 enum Where {
     Everywhere,
     Comment,
-    /// The first words of a doc comment, which would hide its subject in a clause.
+    /// The first words of a doc comment. At that point, the phrase would hide the subject in a
+    /// clause.
     Beginning,
 }
 
@@ -192,7 +194,7 @@ struct Phrase {
     place: Where,
     words: &'static str,
     better: &'static str,
-    /// Words before which it is fine.
+    /// The words after which the phrase is fine.
     unless_after: Vec<&'static str>,
 }
 
@@ -213,8 +215,8 @@ static PHRASES: LazyLock<Vec<Phrase>> = LazyLock::new(|| {
     phrases
 });
 
-/// Returns the first fault of a text: "line: `phrase` (better): the text". Text in backticks is
-/// code.
+/// Returns the first fault of a text, as "line: `phrase` (better): the text". Text in backticks is
+/// treated as code.
 fn fault(Text { line, value }: &Text, places: &[Where]) -> Option<String> {
     let prose = value.split('`').step_by(2).flat_map(str::split_whitespace);
     let prose = prose.collect::<Vec<_>>().join(" ").to_lowercase().replace("no longer", "not");
@@ -228,7 +230,7 @@ fn fault(Text { line, value }: &Text, places: &[Where]) -> Option<String> {
 }
 
 impl Phrase {
-    /// Returns whether `prose` has the phrase as whole words.
+    /// Returns whether `prose` contains the phrase as whole words.
     fn is_in(&self, prose: &str) -> bool {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
         prose.match_indices(self.words).any(|(begin, _)| {

@@ -1,15 +1,16 @@
-//! The Rust sources of the crates as tokens: their paths, and their string literals. It is a
-//! separate file because the checks of prose and of circles read them.
+//! The Rust sources of the crates as tokens, with their paths and string literals. It is a separate
+//! file because the checks of prose and of circles both use it.
 
 use super::lines::{self, folder_of_modules, without_tests};
 use lab::tools::failure::{Failure, Tried};
 use proc_macro2::{Literal, TokenStream, TokenTree};
 
-/// A file of a crate that is not for tests alone.
+/// A file of a crate that is not only for tests.
 pub struct Module {
-    /// The file, from the repository's root.
+    /// The file's path, relative to the repository's root.
     pub file: String,
-    /// The crate's name, and names from its root on: `["wrote-cli", "commands", "log"]`.
+    /// The crate's name, followed by the names from its root on: `["wrote-cli", "commands",
+    /// "log"]`.
     pub path: Vec<String>,
     /// The items, without test-only ones.
     pub tokens: TokenStream,
@@ -17,7 +18,7 @@ pub struct Module {
 
 /// A string literal.
 pub struct Text {
-    /// The line of its start.
+    /// The line in which the literal begins.
     pub line: usize,
     pub value: String,
 }
@@ -40,7 +41,7 @@ pub fn modules() -> Result<Vec<Module>, Failure> {
     Ok(modules)
 }
 
-/// Returns whether a token is this sign.
+/// Returns whether the token is this punctuation sign.
 pub fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
@@ -66,7 +67,7 @@ pub fn texts(tokens: TokenStream) -> Vec<Text> {
 }
 
 /// Returns the value of a string literal; `None` for other literals, including byte strings.
-/// Escapes become blanks, which are enough to tell words apart.
+/// Escapes become blanks, which suffices to keep words apart.
 fn value(literal: &Literal) -> Option<String> {
     let source = literal.to_string();
     let is_raw = source.starts_with('r');

@@ -1,5 +1,5 @@
-//! Packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, a wheel for Python, and an
-//! archive for npm.
+//! The packages of the bindings: `libwrote0` and `libwrote-dev` for Debian, a wheel for Python, and
+//! an archive for npm.
 
 use super::program::{PROFILE, copy, give_times, renamed_rust, take_out};
 use super::{VERSION, name};
@@ -21,14 +21,15 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Returns every file.
+    /// Returns the paths of all files.
     pub fn files(&self) -> [&PathBuf; 4] {
         let Bindings { library, development, wheel, npm } = self;
         [library, development, wheel, npm]
     }
 }
 
-/// Makes the packages in `folder`. Every file gets the time `date_s`.
+/// Builds the packages in `folder`. The modification time of their files is `date_s`, except in the
+/// npm archive.
 pub fn make(folder: &Path, date_s: &str, install: bool) -> Result<Bindings, Failure> {
     let flags = renamed_rust()?;
     let words = ["build", "--locked", "--profile", PROFILE, "-p", "wrote-c", "-p", "wrote-node"];
@@ -70,7 +71,7 @@ fn development(folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     debian(tree.path(), "libwrote-dev", &control, folder, date_s)
 }
 
-/// Packs a tree, with its licences and README, as the Debian package `package`.
+/// Packs a tree, together with the licences and the README, as the Debian package `package`.
 fn debian(
     tree: &Path,
     package: &str,
@@ -98,7 +99,8 @@ fn debian(
     Ok(packed)
 }
 
-/// Builds the wheel by maturin, which also checks for which Linux it may be named.
+/// Builds the wheel with maturin, which also checks which Linux distributions its name may claim to
+/// support.
 fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<PathBuf, Failure> {
     clients::maturin(install)?;
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
@@ -110,7 +112,7 @@ fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<Path
     take_out(into.path(), folder)
 }
 
-/// Packs the npm package, which gives every file the same time, whatever the machine.
+/// Packs the npm package. npm gives every file the same fixed time.
 fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
     packages::provide(&["node", "npm"], install)?;
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
@@ -122,7 +124,7 @@ fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
 }
 
 /// Installs the wheel and the npm archive into temporary folders, and runs each README's example
-/// with it alone. The clean root of Debian tries the others.
+/// with only that package. The clean root of Debian tests the other packages.
 pub fn check(packed: &Bindings) -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = folder.path();
@@ -132,7 +134,7 @@ pub fn check(packed: &Bindings) -> Result<(), Failure> {
     pip.env("PIP_ROOT_USER_ACTION", "ignore").arg("--target").arg(&site);
     output(pip.arg(&packed.wheel), &format!("pip3 install {}", name(&packed.wheel)))?;
     run_python_example(folder, &site)?;
-    // The other example has its log in this folder.
+    // The other example left its log in this folder.
     let folder = folder.join("node");
     std::fs::create_dir(&folder).tried("a temporary folder")?;
     let mut npm = Command::new("npm");
@@ -145,7 +147,7 @@ fn built(file: &str) -> PathBuf {
     crate::bindings::libraries(PROFILE).join(file)
 }
 
-/// Returns Debian's folder of libraries on this processor.
+/// Returns Debian's folder for libraries on this processor.
 pub fn libraries() -> String {
     format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
 }

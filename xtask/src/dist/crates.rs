@@ -7,14 +7,15 @@ use std::process::Command;
 
 use super::VERSION;
 
-/// Files that every package holds in addition to its sources.
+/// The files that every package contains in addition to its sources.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages every crate, checks for its licences, and builds the command only from the packages, as
-/// a user of crates.io would. Nothing is published.
+/// Packages every crate, checks that it contains the licences, and builds the command from nothing
+/// but the packages, as a user of crates.io would. Nothing is published.
 pub fn package() -> Result<(), Failure> {
     let names = names()?;
-    // Building each package with its own dependencies would take several times as long.
+    // Building each package separately, with its own dependencies, would take several times as
+    // long.
     let mut command = cargo(&["package", "--locked", "--allow-dirty", "--no-verify"]);
     command.args(names.iter().flat_map(|name| ["-p", name]));
     run(&mut command, HANG, Show::Live)?.success("cargo package")?;
@@ -34,13 +35,13 @@ pub fn package() -> Result<(), Failure> {
     std::fs::write(folder.join("Cargo.toml"), workspace(&names)).tried("the workspace")?;
     std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).tried("Cargo.lock")?;
     let mut command = cargo(&["build", "-p", "wrote-cli"]);
-    // Most dependencies are built there.
+    // Most dependencies have already been built in that folder.
     command.env("CARGO_TARGET_DIR", target());
     command.current_dir(folder);
     run(&mut command, HANG, Show::Live)?.success("the build from the packages").map(drop)
 }
 
-/// Returns the manifest of a workspace of unpacked packages, which replace the ones on crates.io.
+/// Returns the manifest of a workspace of unpacked packages, which override those on crates.io.
 fn workspace(names: &[String]) -> String {
     let folders = names.iter().map(|name| format!("\"{name}-{VERSION}\""));
     let members = folders.collect::<Vec<_>>().join(", ");
@@ -50,7 +51,7 @@ fn workspace(names: &[String]) -> String {
     format!("{resolver}members = [{members}]\n\n[patch.crates-io]\n{patches}")
 }
 
-/// Installs the command into a temporary root by the README's command, and runs it.
+/// Installs the command into a temporary root, by the command in the README, and runs it.
 pub fn install() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = folder.path();

@@ -1,5 +1,5 @@
-//! The program: linked statically, stripped, without the paths of this machine, with the files that
-//! it prints itself; packed as an archive, as a Debian package and as an OCI image.
+//! The program: linked statically, stripped, without the build machine's paths, and with the files
+//! that it prints itself. It is packed as an archive, as a Debian package and as an OCI image.
 
 use super::{VERSION, hashed};
 use lab::tools::failure::{Failure, Tried};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The profile in `Cargo.toml`.
+/// The name of the profile in `Cargo.toml`.
 pub const PROFILE: &str = "dist";
-/// How long the build may take: all code is optimized together, at the end by one thread.
+/// The time limit for the build. All code is optimized together, in the end by a single thread.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Returns the build target. If the target is named, cargo builds macros and build scripts without
-/// the program's flags, which do not suit them.
+/// Returns the build target. Because the target is named, cargo builds macros and build scripts
+/// without the program's flags, which do not suit them.
 fn triple() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
@@ -37,7 +37,7 @@ pub fn build() -> Result<PathBuf, Failure> {
     let folders = folders()?;
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     command.env(variable, format!("-Ctarget-feature=+crt-static {}", renamed(&folders, RUST)));
-    // From the C code of aws-lc, which is not in this repository.
+    // Paths in the C code of aws-lc, which is not in this repository.
     let foreign = folders.into_iter().filter(|(_, name)| *name != ROOT).collect::<Vec<_>>();
     let own = std::env::var("CFLAGS").unwrap_or_default();
     command.env("CFLAGS", format!("{own} {}", renamed(&foreign, C)).trim());
@@ -45,19 +45,19 @@ pub fn build() -> Result<PathBuf, Failure> {
     Ok(folder().join("wrote"))
 }
 
-/// Returns the flags of rustc that keep the paths of this machine out of a library.
+/// Returns the flags of rustc that keep the build machine's paths out of a library.
 pub fn renamed_rust() -> Result<String, Failure> {
     Ok(renamed(&folders()?, RUST))
 }
 
-/// Compiler flags that replace paths in the program.
+/// The compiler flags that replace paths in the program.
 const RUST: &str = "--remap-path-prefix";
 const C: &str = "-ffile-prefix-map";
-/// The name of the repository's root.
+/// The name that replaces the repository's root.
 const ROOT: &str = "/wrote";
 
-/// Returns the folders whose paths would appear in the program's messages, with a name for each. Of
-/// nested folders the last one wins, so each follows its parent.
+/// Returns the folders whose paths would appear in the program's messages, with a replacement for
+/// each. Of nested folders, the last match wins, so each folder follows its parent.
 fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -75,8 +75,8 @@ fn renamed(folders: &[(PathBuf, &str)], flag: &str) -> String {
     flags.collect::<Vec<_>>().join(" ")
 }
 
-/// The arguments that print each file, and its path below `/usr` or `/usr/local`. The Debian
-/// package lists the same paths, in `crates/wrote-cli/Cargo.toml`.
+/// For each file that the program prints, the arguments for that, and the file's path below `/usr`
+/// or `/usr/local`. `crates/wrote-cli/Cargo.toml` lists the same paths for the Debian package.
 pub const FILES: [(&[&str], &str); 4] = [
     (&["man"], "share/man/man1/wrote.1"),
     (&["completions", "bash"], "share/bash-completion/completions/wrote"),
@@ -84,7 +84,8 @@ pub const FILES: [(&[&str], &str); 4] = [
     (&["completions", "fish"], "share/fish/vendor_completions.d/wrote.fish"),
 ];
 
-/// Makes the files that go with `program`. Debian wants the manual page compressed too.
+/// Creates the files that go with `program`. The manual page is also compressed, as Debian
+/// requires.
 pub fn make_files(program: &Path) -> Result<(), Failure> {
     let folder = folder();
     for (words, path) in FILES {
@@ -99,12 +100,12 @@ pub fn make_files(program: &Path) -> Result<(), Failure> {
     output(&mut gzip, "gzip").map(drop)
 }
 
-/// The unit for systemd as the Debian package installs it, from the repository's root.
+/// The unit for systemd that the Debian package installs, relative to the repository's root.
 const UNIT: &str = "crates/wrote-cli/debian/wrote.service";
-/// Files of the repository in `share/doc/wrote`.
+/// The files of the repository that are installed in `share/doc/wrote`.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Makes the archive of `program` in `folder`. Every file gets the time `date_s`.
+/// Builds the archive of `program` in `folder`. The modification time of its files is `date_s`.
 pub fn make_archive(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let stem = format!("wrote-{VERSION}-{}-linux", std::env::consts::ARCH);
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
@@ -126,8 +127,9 @@ pub fn make_archive(program: &Path, folder: &Path, date_s: &str) -> Result<PathB
     Ok(archive)
 }
 
-/// Packs `names` of `folder` into `archive`, compressed where that is a `.gz`. It contains nothing
-/// of this machine: no users, times or folder order. Not every machine can unpack xz.
+/// Packs `names` of `folder` into `archive`, compressed if that is a `.gz`. The archive reveals
+/// nothing about the build machine: no users, times or folder order. It is not compressed as xz,
+/// which not every machine can unpack.
 fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Result<(), Failure> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
@@ -138,14 +140,14 @@ fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Result<()
     output(tar.arg("-cf").arg(archive).arg("-C").arg(folder).args(names), "tar").map(drop)
 }
 
-/// Gives every file of a tree the time `date_s`.
+/// Sets the modification time of every file in a tree to `date_s`.
 pub fn give_times(tree: &Path, date_s: &str) -> Result<(), Failure> {
     let mut touch = Command::new("find");
     touch.arg(tree).args(["-exec", "touch", "--no-dereference", "--date"]);
     output(touch.arg(format!("@{date_s}")).args(["{}", "+"]), "touch").map(drop)
 }
 
-/// Copies a file, creating its folder.
+/// Copies a file, and creates its folder if necessary.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     repository::copy(from, to)?;
     std::fs::set_permissions(to, Permissions::from_mode(mode)).tried(to.display())
@@ -160,10 +162,11 @@ pub fn take_out(from: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// Makes the package of the built program in `folder`. Every file gets the time `date_s`.
+/// Builds the package of the built program in `folder`. The modification time of its files is
+/// `date_s`.
 pub fn make_debian(cargo_deb: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
-    // cargo finds the subcommand by `PATH`.
+    // cargo looks up the subcommand in `PATH`.
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let tools = cargo_deb.parent().unwrap_or(cargo_deb).to_owned();
     let paths = [tools].into_iter().chain(std::env::split_paths(&paths));
@@ -175,10 +178,10 @@ pub fn make_debian(cargo_deb: &Path, folder: &Path, date_s: &str) -> Result<Path
     take_out(into.path(), folder)
 }
 
-/// The folder in which the program runs: a volume is mounted there.
+/// The folder in which the program runs, and on which a volume is mounted.
 const DATA: &str = "data";
 
-/// Makes the image of `program` in `folder`. Every file gets the time `date_s`.
+/// Builds the image of `program` in `folder`. The modification time of its files is `date_s`.
 pub fn make_image(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let tree = tempfile::tempdir_in(folder).tried(folder.display())?;
     let (tree_root, layout) = (tree.path().join("root"), Layout(tree.path().join("layout")));
@@ -191,7 +194,7 @@ pub fn make_image(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf
         "architecture": architecture(),
         "os": "linux",
         "config": { "Entrypoint": ["/usr/bin/wrote"], "WorkingDir": format!("/{DATA}") },
-        // The layer is not compressed: its digest is its files' digest.
+        // The layer is not compressed, so its digest is that of its content.
         "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
     });
     let config = layout.json("config.v1+json", &config)?;
@@ -206,7 +209,7 @@ pub fn make_image(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf
     Ok(image)
 }
 
-/// Returns this machine's architecture by the names of Go, which the specification prescribes.
+/// Returns the build machine's architecture by its name in Go, which the specification prescribes.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -215,11 +218,11 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The folder of a layout.
+/// The folder of an image layout.
 struct Layout(PathBuf);
 
 impl Layout {
-    /// Copies a file to the place of its digest, and returns its descriptor.
+    /// Copies a file to the path that its digest determines, and returns its descriptor.
     fn blob(&self, kind: &str, file: &Path) -> Result<Value, Failure> {
         let digest = hashed(file)?;
         copy(file, &self.0.join("blobs/sha256").join(&digest), 0o644)?;

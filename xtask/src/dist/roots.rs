@@ -15,13 +15,13 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Programs that make a root and run commands in it.
+/// The programs that create a root and run commands in it.
 const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
-/// The release of Debian in the root. Its systemd checks the unit, its Python runs the package.
+/// The release of Debian in the root. Its systemd checks the unit, and its Python runs the package.
 const SUITE: &str = "bookworm";
 const INCLUDED: &str = "systemd,python3";
-/// The greatest exposure of the unit by `systemd-analyze security`, in tenths: 0 is a service that
-/// may do nothing, 100 one without any restriction.
+/// The maximum exposure of the unit according to `systemd-analyze security`, in tenths: 0 is a
+/// service that may do nothing, and 100 one without any restriction.
 const EXPOSURE_MAX: &str = "20";
 
 /// Installs and runs each of `packed` in a clean root.
@@ -65,7 +65,7 @@ impl Root {
         self.run(&["/bin/sh", "-e", "-u", "-c", script])
     }
 
-    /// Measures a disk and a log with `program`, and checks that it has a server.
+    /// Measures a disk and a log with `program`, and checks that it includes the server.
     fn try_out(&self, program: &str) -> Result<(), Failure> {
         let version = self.run(&[program, "--version"])?;
         if !version.starts_with(&format!("wrote {VERSION}")) {
@@ -89,7 +89,8 @@ impl Root {
     }
 }
 
-/// Runs the program in a root that holds nothing else but `/dev/null`, so it needs no library.
+/// Runs the program in a root that contains nothing else except `/dev/null`, which proves that it
+/// needs no library.
 fn alone(program: &Path) -> Result<(), Failure> {
     let root = Root::new()?;
     for folder in ["data", "dev", "proc"] {
@@ -101,9 +102,9 @@ fn alone(program: &Path) -> Result<(), Failure> {
     root.try_out("/wrote")
 }
 
-/// Unpacks the image as an ordinary user, and runs its program with its root, by the arguments of
-/// the Kubernetes Job of the documents. No daemon is needed, and no runner, which asks for control
-/// groups.
+/// Unpacks the image as an ordinary user, and runs its program in the image's root, with the
+/// arguments of the Kubernetes Job in the documents. That needs no daemon, and no container
+/// runtime, which would require control groups.
 fn image(image: &Path, install: bool) -> Result<(), Failure> {
     packages::provide(&["umoci", "setpriv", "unshare"], install)?;
     let root = Root::new()?;
@@ -132,8 +133,8 @@ fn image(image: &Path, install: bool) -> Result<(), Failure> {
 /// The page with the Kubernetes Job.
 const JOB: &str = "docs/fit.md";
 
-/// Returns the arguments of the page's Job, for a program without published rules: its exit code
-/// does not depend on the disk.
+/// Returns the arguments of the page's Job, changed to a program without published rules, whose
+/// exit code does not depend on the disk.
 fn job_words(page: &str) -> Result<String, Failure> {
     let (_, job) = page.split_once(&format!("/wrote:{VERSION}\n")).unwrap_or_default();
     let words =
@@ -142,10 +143,11 @@ fn job_words(page: &str) -> Result<String, Failure> {
     words.map(|(words, _)| format!("fit sqlite {}", words.replace(',', ""))).ok_or_else(none)
 }
 
-/// The number of an ordinary user without files.
+/// The ID of an ordinary user that owns no files.
 const USER: &str = "65534";
 
-/// Makes a root of Debian with its essential packages, once, and returns the archive that holds it.
+/// Creates a root of Debian with its essential packages, unless it exists, and returns the path of
+/// the archive that contains it.
 fn debian(install: bool) -> Result<PathBuf, Failure> {
     packages::provide(PROGRAMS, install)?;
     let folder = target().join("roots");
@@ -166,7 +168,7 @@ fn debian(install: bool) -> Result<PathBuf, Failure> {
     Ok(whole)
 }
 
-/// Unpacks the root of Debian, with an empty folder for data.
+/// Unpacks the root of Debian, and adds an empty folder for data.
 fn unpacked(debian: &Path) -> Result<Root, Failure> {
     let root = Root::new()?;
     output(Command::new("tar").arg("-xf").arg(debian).arg("-C").arg(root.path()), "tar")?;
@@ -185,16 +187,16 @@ fn archive(archive: &Path, debian: &Path) -> Result<(), Failure> {
     for (_, path) in FILES {
         root.shell(&format!("test -s /usr/local/{path}"))?;
     }
-    // A statically linked program resolves names by the root's own settings.
+    // A statically linked program resolves names according to the root's settings.
     root.shell(NAMED)?;
     root.shell(&judged("/usr/local/lib/systemd/system/wrote.service")).map(drop)
 }
 
-/// Serves a log at a name.
+/// A script that serves a log at a host name.
 const NAMED: &str = include_str!("roots/named.sh");
 
-/// Returns a script that fails if systemd finds a fault in `unit` or insufficient confinement of
-/// the service.
+/// Returns a script that fails if systemd finds a fault in `unit`, or if the service is not
+/// confined enough.
 fn judged(unit: &str) -> String {
     format!(
         "systemd-analyze --man=no --recursive-errors=no verify {unit} 2>/tmp/faults ||
@@ -219,7 +221,7 @@ fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
     root.try_out("wrote")?;
     root.shell(NAMED)?;
     root.shell(&judged("/lib/systemd/system/wrote.service"))?;
-    // The administrator starts it.
+    // Installing the package does not start the service; the administrator does.
     root.shell("test ! -e /etc/systemd/system/multi-user.target.wants/wrote.service")?;
     root.shell(
         "dpkg --listfiles wrote | while read -r path; do test -d \"$path\" || echo \"$path\"; done \
@@ -232,7 +234,7 @@ fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
 }
 
 /// Installs the library and the wheel in a root without a compiler, and runs the examples there.
-/// Debian's Node.js is older than the npm package needs.
+/// Debian's Node.js is too old for the npm package.
 fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
     let root = installed(&packed.library, debian)?;
     let data = root.path().join("data");
@@ -253,19 +255,19 @@ fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
     PYTHON.judge(&data, &root.shell(site)?)
 }
 
-/// How long the root may run: it takes seconds.
+/// The time limit for the root, which normally takes seconds.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// A log for the service.
+/// The service's configuration, with one log.
 const CONFIG: &str = include_str!("roots/wrote.toml");
 
-/// Tries the service, and its confinement.
+/// The script that tests the service and its confinement.
 const PROBE: &str = include_str!("roots/probe.sh");
 
-/// The unit that runs the script and then ends the root.
+/// The unit that runs the script and then shuts down the root.
 const PROBE_UNIT: &str = include_str!("roots/probe.service");
 
-/// Boots a root with the package by systemd, and tries its service there.
+/// Boots a root with the package under systemd, and tests its service there.
 fn service(package: &Path, debian: &Path) -> Result<(), Failure> {
     let root = installed(package, debian)?;
     for (file, text) in [
@@ -280,7 +282,7 @@ fn service(package: &Path, debian: &Path) -> Result<(), Failure> {
     // systemd-nspawn needs a /run in memory, which not every machine has.
     command.args(["mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"", "sh"]);
     command.args(["--quiet", "--register=no", "--keep-unit", "--machine=wrote"]);
-    // It sees no network but its own loopback.
+    // The root has no network except its own loopback interface.
     command.args(["--private-network", "--console=read-only", "--directory"]).arg(root.path());
     command.args(["/lib/systemd/systemd", "--unit=probe.service"]);
     let booted = run(&mut command, LIMIT, Show::Quiet)?;
