@@ -1,4 +1,4 @@
-/* One run of a workload by libwrote or by hand: prints the outcome.
+/* Runs a workload once, using libwrote or by hand, and prints the outcome.
 
    bindings WORK BY, in the folder to write to, where WORK is `save` or `append`, and BY is `wrote`
    or `hand`. */
@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
             save();
     } else {
         by_threads(by_hand ? append_by_hand : append_by_wrote);
-        /* All records survive a crash of the process now. */
+        /* After this, all records survive a crash of the process. */
         if (by_hand)
             check(fflush(file), "fflush");
         else

@@ -9,10 +9,10 @@ import contextlib, glob, http.client, json, os, re, shutil, subprocess, sys, tem
 
 SECONDS = 3
 START_SECONDS = 120
-# Transactions of two runs; their difference is without the program's start and end.
+# The numbers of transactions in two runs. Their difference excludes the program's start and end.
 TRACED = 200, 1200
 COMMITS = None
-# The files of servers whose calls are compared: by the program, and by its pattern.
+# The files of servers whose calls are compared: those of the program, and those of its pattern.
 FILES = {"etcd": ("/member/wal/", "fit-(wal|next)-"), "mysql": ("/ib_logfile0$", "fit-redo-"),
          "postgresql": ("/pg_wal/", "fit-wal-"), "redis": ("/appendonly", "fit-aof-"),
          "sqlite": ("", "")}
@@ -54,7 +54,7 @@ def server(words, answers):
     """Runs a server, once it answers, until the end of the block."""
     with open("said", "w") as said, subprocess.Popen(words, stdout=said, stderr=said) as process:
         try:
-            # A hard disk takes long to write the first files of a server.
+            # A hard disk takes a long time to write a server's first files.
             until = time.monotonic() + START_SECONDS
             while True:
                 time.sleep(0.2)
@@ -97,11 +97,11 @@ def predicted(program, pattern):
     with open("one.toml", "w") as file:
         file.write(f"{head}[[pattern]]{one.split('[[rule]]')[0]}")
     words = "fit ./one.toml . --quiet --format json --runs 3 --time"
-    # It ends with 4: the file has no rule.
+    # The exit code is 4, because the file has no rule.
     fit = subprocess.run(["wrote", *words.split(), f"{SECONDS}s"], capture_output=True, text=True)
     row = json.loads(fit.stdout)["scenarios"][0]["rows"][0]
     operations = round(sum(run["iops"] * run["elapsed_s"] for run in row["runs"]))
-    # The program's own clock is that of its flushes.
+    # The program's own figures time only its flushes.
     of = row["flush_latency_ns" if program == "etcd" else "latency_ns"]
     p50 = of["mean" if program == "etcd" else "p50"]
     printed(operations, sum(run["elapsed_s"] for run in row["runs"]), p50 / 1e9, of["p99"] / 1e9)
@@ -137,7 +137,8 @@ def postgresql(folder, _pattern, clients):
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c autovacuum=off"
     words = [*user, programs + "postgres", "-D", "data", *options.split()]
     with server(words, lambda: ask("CREATE TABLE t(a bigint, b bigint)")):
-        # Segments of the WAL that were written before. Their writes vary in number.
+        # Makes the WAL use segments that were written before, unless calls are counted: the number
+        # of writes to such segments varies.
         full = "INSERT INTO t SELECT g, g FROM generate_series(1, 400000) g"
         fill = [full, "CHECKPOINT", "TRUNCATE t", "SELECT pg_switch_wal()", "CHECKPOINT"]
         for words in fill if COMMITS is None else []:
@@ -158,7 +159,7 @@ def mysql(folder, _pattern, clients):
     ask = lambda words: run("mariadb", "--no-defaults", "-uroot", f"-S{folder}/s", "-e", words)
     words = ["mariadbd", *options, f"--socket={folder}/s", "--skip-networking"]
     with server(words, lambda: ask("CREATE DATABASE sbtest")):
-        # Writes the whole log of 96 MiB first: flushes of a new log also write metadata.
+        # Writes the whole log of 96 MiB first, because flushes of a new log also write metadata.
         full = "CREATE TABLE f AS SELECT REPEAT('x', 60000) FROM seq_1_to_1800; DROP TABLE f"
         dirty = "SET GLOBAL innodb_max_dirty_pages_pct ="
         fill = f"USE sbtest; {full}; {dirty} 0; DO SLEEP(2); {dirty} DEFAULT"
@@ -209,7 +210,7 @@ def etcd(folder, _pattern, _clients):
         puts = len(repeated(put))
         of = lambda key: float(re.search(f"etcd_disk_wal_fsync_duration_seconds_{key} (.*)",
                                          ask("GET", "/metrics"))[1])
-        # The mean: the first bucket of its histogram ends at 1 ms.
+        # The mean is used because the first bucket of the histogram ends at 1 ms.
         printed(puts, SECONDS, of("sum") / of("count"), 0)
 
 

@@ -1,4 +1,5 @@
-//! `cargo xtask peers`: wrote beside programs that do the same work, in turn, in one folder.
+//! `cargo xtask peers`: measures wrote against programs that do the same work, in turn, in one
+//! folder.
 
 mod contender;
 mod contest;
@@ -48,7 +49,7 @@ pub struct Arguments {
     disk: Vec<DiskKind>,
 }
 
-/// Measures row by row, and prints the section of each for `peers/results/contests.md`.
+/// Measures row by row, and prints each row's section for `peers/results/contests.md`.
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     packages::install(PEERS)?;
     let is_named = |row: &Row| arguments.only.iter().any(|only| only.name == row.name);
@@ -61,7 +62,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
         let (_folder, site) = folder_and_site(arguments, kind, place, &programs)?;
         let circumstances = page::circumstances(&site)?;
         for &row in &rows {
-            // Each row has its own folder, without the files of another row.
+            // Each row has its own folder, without the files of other rows.
             let (_folder, site) = folder_and_site(arguments, kind, place, &programs)?;
             match measure(row, &site) {
                 Err(Failure::Skipped(because)) => println!("{}\n", page::not_run(row, &because)),
@@ -76,7 +77,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a new folder, removed when dropped, and the site in it.
+/// Creates a new folder, which is removed when it is dropped, and the site in it.
 fn folder_and_site(
     arguments: &Arguments,
     disk: DiskKind,
@@ -107,7 +108,7 @@ fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
     measured
 }
 
-/// Returns the names of the rows, each with its line of help.
+/// Returns a parser of row names, which knows each row's line of help.
 fn row_parser() -> impl TypedValueParser<Value = &'static Row> {
     let value = |row: &'static Row| PossibleValue::new(row.name.as_str()).help(row.help.as_str());
     PossibleValuesParser::new(rows::all().iter().map(value))

@@ -1,7 +1,7 @@
-//! `cargo xtask peers` and `picture`: measures the command and others.
+//! `cargo xtask peers` and `picture`: measure the command and other programs.
 //!
-//! It runs the built command and reads its results, and does not use its crates. Only `trial` uses
-//! the library: it does one piece of work, as a program would.
+//! This program runs the built command and reads its results, but does not use its crates. Only
+//! `trial` uses the library: it does one piece of work, as a program would.
 
 mod contests;
 mod pictures;

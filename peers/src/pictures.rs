@@ -1,5 +1,5 @@
-//! `cargo xtask picture`: the pictures of the documents, a benchmark's page next to its text and
-//! the charts of results.
+//! `cargo xtask picture`: takes the pictures for the documents: a benchmark's page next to its
+//! text, and the charts of results.
 
 use crate::contests::site::release_wrote;
 use lab::tools::clients;
@@ -11,20 +11,20 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// The folder of results whose charts are shown, and of the program that takes pictures.
+/// The folder with the results whose charts are shown, and with the program that takes pictures.
 const RESULTS: &str = "crates/wrote-cli/tests/pages";
 const PICTURES: &str = "docs/pictures";
-/// The name of the measured folder in the picture.
+/// The name shown for the measured folder.
 const PATH_SHOWN: &str = "/data";
 
-/// Charts of the benchmark measured now: the picture's name, and the chart's question.
+/// The charts of the benchmark that is measured now: the picture's name, and the chart's question.
 const OF_NOW: [(&str, &str); 3] = [
     ("ladder", "How fast is each way, and what does an acknowledged write survive?"),
     ("percentiles", "How long do the slowest operations take?"),
     ("histogram", "Latency distribution"),
 ];
 
-/// Charts of results that are kept for tests: the result's name, and the chart's question.
+/// The charts of results that are kept for tests: the result's name, and the chart's question.
 const KEPT: [(&str, &str); 8] = [
     ("peak", "Which size and which way are fastest?"),
     ("rand", "How fast is each way?"),
@@ -36,7 +36,7 @@ const KEPT: [(&str, &str); 8] = [
     ("trace", "When was each file written, flushed and named?"),
 ];
 
-/// Measures the disk under the build, makes pages, and takes their pictures.
+/// Measures the disk that contains the build, creates pages, and takes their pictures.
 pub fn make() -> Result<(), Failure> {
     packages::install(&["chromium", "node"])?;
     clients::pages(true)?;

@@ -1,5 +1,5 @@
-/* A file written one byte at a time with C's own buffered I/O: `putc FILE BYTES`. Says what it came
-   to in one line of JSON, as the other trials do. */
+/* A file written one byte at a time with C's own buffered I/O: `putc FILE BYTES`. Prints its
+   figures as one line of JSON, as the other trials do. */
 
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
@@ -28,7 +28,7 @@ static double cpu_seconds(const struct rusage *usage) {
            (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
 }
 
-/* The values 0 to 255 in turn; 0 where all went well. */
+/* Writes the values 0 to 255 in turn. Returns 0 on success. */
 static int write_bytes(const char *path, long long bytes) {
     FILE *file = fopen(path, "wx");
     if (file == NULL)

@@ -1,5 +1,5 @@
-//! The program `rivals`: messages appended without wrote. It prints its figures as one line of
-//! JSON, as `trial` does for `wrote::Log`.
+//! The program `rivals`: appends messages without wrote. It prints its figures as one line of JSON,
+//! as `trial` does for `wrote::Log`.
 
 mod raft_engine;
 

@@ -1,4 +1,4 @@
-//! raft-engine: one log of many raft groups. Writers that wait share a flush.
+//! raft-engine: one log for many raft groups. Writers that wait at the same time share a flush.
 
 use protobuf::descriptor::UninterpretedOption;
 use raft_engine::{Config, Engine, LogBatch, MessageExt};
@@ -9,8 +9,8 @@ use trial::append::crew::{self, Timing};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
-/// The entries. raft-engine requires a protobuf message with an index; this one of protobuf's own
-/// has a number and bytes.
+/// The type of entries. raft-engine requires a protobuf message with an index; this one, from
+/// protobuf itself, has a number and bytes.
 struct Numbered;
 
 impl MessageExt for Numbered {
@@ -21,7 +21,7 @@ impl MessageExt for Numbered {
     }
 }
 
-/// Writes a batch of one entry for each message, with `sync`. Each producer is a raft group.
+/// Writes a batch with a single entry for each message, with `sync`. Each producer is a raft group.
 pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
     let dir = folder.path().display().to_string();

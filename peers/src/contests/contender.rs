@@ -11,7 +11,7 @@ use lab::tools::failure::{Failure, Tried};
 
 const COPY: &str = "copy";
 
-/// Makes a contender from its words.
+/// Creates a contender from its entry.
 pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
     let word = |key: &str| entry.get(key).map(String::as_str).unwrap_or_default();
     let (name, line, prepare) = (word("name"), word("run").to_owned(), word("prepare"));
@@ -40,7 +40,7 @@ pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
             served::contender(name, server(word("server"))?, line, load, in_memory)
         }
         _ => Contender::new(name, line, move |site, line| {
-            // `trial`, `putc` and `rivals` print their own outcome.
+            // `trial`, `putc` and `rivals` print their outcome themselves.
             let outcome = Outcome::of_line(&site.run(line)?.stdout, line)?;
             Ok(Outcome { operations: operations.unwrap_or(outcome.operations), ..outcome })
         }),
@@ -48,7 +48,7 @@ pub fn contender(entry: &Words, site: &Site) -> Result<Contender, Failure> {
     Ok(Contender { prepare: prepare.to_owned(), ..made })
 }
 
-/// Copies the file `source` by `line`.
+/// Copies the file `source` with the shell line `line`, and returns the outcome.
 fn copy(site: &Site, line: &str, source: &str) -> Result<Outcome, Failure> {
     let length = |name: &str| {
         let path = site.folder.join(name);

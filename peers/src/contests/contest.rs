@@ -1,4 +1,4 @@
-//! One piece of work by several contenders in turn, and the table that compares them.
+//! One piece of work, done by several contenders in turn, and the table that compares them.
 
 use super::figures::{Condition, Figures, three_digits};
 use super::job::Job;
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use std::thread;
 use std::time::Duration;
 
-/// A pause before each run, so that the device finishes earlier work.
+/// The pause before each run, in which the device finishes earlier work.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// One run of a contender's command.
 pub type Run = Box<dyn Fn(&Site, &str) -> Result<Outcome, Failure>>;
 
-/// A program that does the work one way.
+/// A program that does the work by one method.
 pub struct Contender {
-    /// Its name in the table.
+    /// The program's name in the table.
     pub name: String,
     /// The shell line that does the work.
     pub command: String,
-    /// The shell line before each run, outside its clock; may be empty.
+    /// The shell line that runs before each run, while its clock is not running; may be empty.
     pub prepare: String,
     /// The job file that the command runs, if any.
     pub job: Option<Job>,
@@ -39,50 +39,50 @@ pub enum Comparison {
     Rate,
     /// wrote's CPU time divided by the peer's.
     Cpu,
-    /// The 99th percentile of wrote's latency divided by the peer's.
+    /// The 99th percentile of wrote's latency, divided by the peer's.
     P99,
     /// The contender's own rate.
     Own,
-    /// The contender's own bytes for the device, for each byte of the work.
+    /// The bytes that the contender wrote to the device, for each byte of the work.
     Device,
 }
 
-/// A comparison and the condition on it.
+/// A comparison, and the condition on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
     /// The compared figure.
     pub of: Comparison,
     /// The condition.
     pub asked: Condition,
-    /// The number of the contender; without one, the peer with the best median rate.
+    /// The index of the contender; `None` for the peer with the best median rate.
     pub contender: Option<usize>,
 }
 
 /// One piece of work.
 pub struct Contest {
-    /// The work, in words.
+    /// A description of the work.
     pub what: String,
     /// The unit of the rates.
     pub unit: Unit,
-    /// wrote's contender first, then its peers.
+    /// wrote's contender, followed by its peers.
     pub contenders: Vec<Contender>,
-    /// The requirements.
+    /// The conditions that the figures must meet.
     pub requirements: Vec<Requirement>,
 }
 
-/// Results of a contest.
+/// The results of a contest.
 #[derive(Debug)]
 pub struct ContestResult {
-    /// The table, in Markdown.
+    /// The table in Markdown.
     pub table: String,
     /// The contenders' commands.
     pub commands: Vec<String>,
-    /// The job files that some of them run.
+    /// The job files that some of the commands run.
     pub jobs: Vec<Job>,
 }
 
 impl Contender {
-    /// Makes a contender without a job file.
+    /// Creates a contender without a job file.
     pub fn new(
         name: &str,
         command: String,
@@ -103,7 +103,7 @@ impl Contender {
 
 impl Contest {
     /// Runs every contender once in each round. Every second round runs backwards, because a later
-    /// run finds the device in another state.
+    /// run finds the device in a different state.
     pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
         let mut runs = vec![Vec::new(); self.contenders.len()];
         for round in 0..site.rounds {
@@ -130,8 +130,8 @@ impl Contest {
         })
     }
 
-    /// Makes a line for each contender, with medians and ranges of its `runs`. Columns without
-    /// figures are left out.
+    /// Returns a table with a line for each contender, with medians and ranges of its `runs`. Omits
+    /// columns without figures.
     fn table(&self, runs: &[Vec<Outcome>]) -> String {
         let column = |head: &str, cell: &dyn Fn(usize) -> String| -> Vec<String> {
             std::iter::once(head.to_owned()).chain((0..runs.len()).map(cell)).collect()
@@ -187,7 +187,7 @@ impl Contest {
         [line(0), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
     }
 
-    /// Compares a contender with wrote's in each round where both have the figures.
+    /// Compares a contender with wrote's, in each round in which both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
         let compare = |(ours, peer): (&Outcome, &Outcome)| match of {
@@ -200,7 +200,7 @@ impl Contest {
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
     }
 
-    /// Writes "≥ 1.50, met" for each condition on the contender.
+    /// Returns a text such as "≥ 1.50, met" for each condition on the contender.
     fn verdict(&self, contender: usize, runs: &[Vec<Outcome>]) -> String {
         let verdict = |one: &Requirement| {
             let verdict = one.asked.verdict(&self.compare(one.of, contender, runs));
@@ -210,7 +210,7 @@ impl Contest {
         verdicts.collect::<Vec<_>>().join("; ")
     }
 
-    /// Returns the requirements of the contender: its own, and the best peer's if it is that.
+    /// Returns the requirements on the contender, including those on the best peer if it is that.
     fn requirements_of(
         &self,
         contender: usize,
@@ -221,7 +221,7 @@ impl Contest {
         self.requirements.iter().filter(move |one| one.contender.or(best) == Some(contender))
     }
 
-    /// Returns the name of a comparison's figure.
+    /// Returns the name of the compared figure.
     fn figure(&self, of: Comparison) -> String {
         match of {
             Comparison::Rate => String::new(),
@@ -242,12 +242,12 @@ mod tests {
     use std::rc::Rc;
 
     impl Requirement {
-        /// Requires the condition `asked` of the rate, compared with the best peer.
+        /// Returns a requirement: the condition `asked` on the rate, compared with the best peer.
         fn of_best(asked: Condition) -> Vec<Requirement> {
             vec![Requirement { of: Comparison::Rate, asked, contender: None }]
         }
 
-        /// Requires a condition of the comparison with each peer, in their order.
+        /// Returns requirements on a comparison, one condition for each peer, in their order.
         fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
             let require = |(peer, &asked)| Requirement { of, asked, contender: Some(peer) };
             (1..).zip(asked).map(require).collect()
@@ -271,7 +271,7 @@ mod tests {
         Contest { what, unit: Unit::Stream, contenders, requirements }
     }
 
-    /// Makes the table of two contenders.
+    /// Returns the result of a contest of two contenders.
     fn table(
         unit: Unit,
         requirements: Vec<Requirement>,
@@ -281,7 +281,7 @@ mod tests {
         Contest { unit, ..contest("work", &["ours", "peer"], requirements) }.table(&[ours, peer])
     }
 
-    /// Makes the table of contenders that take a number of seconds, in 3 rounds.
+    /// Returns the result of a contest of four contenders with fixed times, in 3 rounds.
     fn of_four(requirements: Vec<Requirement>) -> ContestResult {
         let elapsed = [("Writer", 0.5), ("slow", 2.0), ("fast", 1.0), ("mid", 1.5)];
         let contenders = elapsed.map(|(name, elapsed_s)| {
@@ -316,7 +316,7 @@ mod tests {
         assert!(lines[5].ends_with("| ≤ 9.00, met |"), "{lines:?}");
     }
 
-    /// Returns the order in which contenders run, and their table.
+    /// Returns the order in which the contenders ran, and their table.
     fn order(names: &'static [&'static str], rounds: u32) -> (Vec<&'static str>, String) {
         let order = Rc::new(RefCell::new(Vec::new()));
         let contenders = names.iter().zip([1.0, 2.0, 4.0]).map(|(name, elapsed_s)| {

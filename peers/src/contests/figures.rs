@@ -1,22 +1,22 @@
 //! Medians and ranges of the figures of all rounds, and conditions on them. It is a separate file
-//! because it knows only numbers.
+//! because it deals only with numbers.
 
 use std::fmt::{self, Display};
 
-/// Figures in order. A ratio is taken within one round, so that a disturbance of the round cancels
-/// out.
+/// Figures in ascending order. A ratio is calculated within one round, so that a disturbance of the
+/// round cancels out.
 #[derive(Debug)]
 pub struct Figures(Vec<f64>);
 
 impl Figures {
-    /// Sorts `figures`.
+    /// Creates figures from numbers in any order.
     pub fn new(figures: impl IntoIterator<Item = f64>) -> Figures {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
         Figures(figures)
     }
 
-    /// Returns the median; not a number without figures.
+    /// Returns the median; NaN if there are no figures.
     pub fn median(&self) -> f64 {
         match self.0.len() {
             0 => f64::NAN,
@@ -30,13 +30,13 @@ impl Figures {
         [self.0.first(), self.0.last()].map(|figure| figure.copied().unwrap_or(f64::NAN))
     }
 
-    /// Returns whether there is no figure.
+    /// Returns whether there are no figures.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Median and range: "**1.00** (0.90–1.20)".
+/// Formats the median and the range: "**1.00** (0.90–1.20)".
 impl Display for Figures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [low, high] = self.range();
@@ -44,7 +44,7 @@ impl Display for Figures {
     }
 }
 
-/// Formats figures of 1 and more with three significant digits, and others with two decimals.
+/// Formats a figure with three significant digits, or with two decimals if it is below 1.
 pub fn three_digits(figure: f64) -> String {
     match figure {
         figure if figure < 10.0 => format!("{figure:.2}"),
@@ -57,12 +57,13 @@ pub fn three_digits(figure: f64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
     AtLeast(f64),
-    /// The median is at most this.
+    /// The median is at most this value.
     AtMost(f64),
 }
 
 impl Condition {
-    /// Writes "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
+    /// Returns a text such as "≥ 1.00, met" or "≥ 1.00, not met". The median is rounded to two
+    /// decimals, as in the table.
     pub fn verdict(self, figures: &Figures) -> String {
         let shown = |figure: f64| (figure * 100.0).round() / 100.0;
         let median = shown(figures.median());

@@ -8,29 +8,29 @@ use super::wrote;
 use lab::tools::failure::Failure;
 use std::str::FromStr;
 
-/// The number of runs that measure the CPU time of the start-up.
+/// The number of runs that measure the CPU time of starting up.
 const START_UPS: usize = 5;
 
-/// A size is a multiple of this, so that the streams' operations are whole.
+/// The unit of sizes, which makes the number of a stream's operations whole.
 const UNIT_BYTES: u64 = 512 << 10;
 
 /// A size such as `2g`: a number and k, m or g (powers of 1024).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The caller's text.
+    /// The text that the caller gave.
     pub text: String,
-    /// The bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Size {
-    /// Makes a size of a number of GiB: "2g".
+    /// Returns a size of a whole number of GiB, such as "2g".
     pub fn gib(number: u64) -> Size {
         Size { text: format!("{number}g"), bytes: number << 30 }
     }
 }
 
-/// Reads the bytes of "4k", "512K", "2g" or "4096".
+/// Parses a number of bytes such as "4k", "512K", "2g" or "4096".
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -55,10 +55,10 @@ impl FromStr for Size {
     }
 }
 
-/// A job file with one job, which both sides run.
+/// A job file with a single job, which both sides run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The file's name without its ending.
+    /// The file's name without its suffix.
     pub name: String,
     /// Lines such as "bs=4k".
     keys: Vec<String>,
@@ -74,13 +74,13 @@ pub enum Runner {
 }
 
 impl Job {
-    /// Makes a job with `keys` such as "bs=4k rw=read".
+    /// Creates a job with keys such as "bs=4k rw=read".
     pub fn new(name: &str, keys: &str, filename: &str) -> Job {
         let keys = keys.split_whitespace().map(str::to_owned).collect();
         Job { name: name.to_owned(), keys, filename: filename.to_owned() }
     }
 
-    /// Returns this job by another name.
+    /// Returns this job under another name.
     pub fn named(&self, name: &str) -> Job {
         Job { name: name.to_owned(), ..self.clone() }
     }
@@ -99,12 +99,12 @@ impl Job {
         job
     }
 
-    /// Returns the name of its file.
+    /// Returns the name of the job's file.
     pub fn file_name(&self) -> String {
         format!("{}.fio", self.name)
     }
 
-    /// Returns the content of its file.
+    /// Returns the content of the job's file.
     pub fn text(&self) -> String {
         format!("[global]\n{}\n\n[job0]\nfilename={}\n", self.keys.join("\n"), self.filename)
     }
@@ -113,7 +113,7 @@ impl Job {
         self.key_bytes("bs=").unwrap_or_default()
     }
 
-    /// Bytes of all operations; `None` if time limits the job.
+    /// Returns the total bytes of all operations; `None` if time limits the job.
     fn total_bytes(&self) -> Option<u64> {
         let is_timed = self.keys.iter().any(|key| key == "time_based=1");
         let bytes = self.key_bytes("io_size=").or_else(|| self.key_bytes("size="));
@@ -124,8 +124,8 @@ impl Job {
         self.keys.iter().find_map(|line| bytes(line.strip_prefix(key)?))
     }
 
-    /// Reads the output of `runner` in fio's layout. Fails unless all bytes of the job were
-    /// transferred, in operations of its size.
+    /// Parses the output of `runner` in fio's layout. Fails unless all bytes of the job were
+    /// transferred, in operations of the job's size.
     pub fn outcome(&self, runner: Runner, stdout: &str) -> Result<Outcome, Failure> {
         let name = runner.name();
         let outcome = Outcome::of_fio(stdout, name)?;
@@ -150,7 +150,8 @@ impl Runner {
         if self == Runner::Wrote { "wrote" } else { "fio" }
     }
 
-    /// Returns the line that runs `job` after the words `under`. A peer's file is overwritten.
+    /// Returns the shell line that runs `job`, prefixed with `under`. wrote overwrites a file that
+    /// a peer left.
     pub fn command(self, under: &str, job: &Job) -> String {
         let file = job.file_name();
         match self {
@@ -159,9 +160,9 @@ impl Runner {
         }
     }
 
-    /// Makes a contender that runs `job` after the words `under`, and `prepare` before each run.
-    /// Its CPU time covers the process and the kernel's threads, without the start-up. fio itself
-    /// counts only one thread (`RUSAGE_THREAD`).
+    /// Creates a contender that runs `job`, prefixed with `under`, and runs `prepare` before each
+    /// run. Its CPU time covers the process and the kernel's threads, except for starting up. fio
+    /// itself counts only a single thread (`RUSAGE_THREAD`).
     pub fn contender(
         self,
         name: &str,
@@ -198,8 +199,8 @@ impl Runner {
     }
 }
 
-/// Fails if wrote falls back from the settings of `job`, because it then does other work than fio.
-/// fio's layout has no place for fallbacks, so wrote's own result shows them.
+/// Fails if wrote falls back from the settings of `job`, because it would then do different work
+/// than fio. fio's layout has no field for fallbacks, so they are read from wrote's own format.
 fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failure> {
     site.write(job)?;
     let file = job.file_name();
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_start_up_does_not_count_as_work() {
-        // The script reports half a second of CPU time for the start-up and for the work.
+        // The script reports half a second of CPU time both for starting up and for the work.
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 8, 512 << 10);
         let job = Job::new("peak-write", "bs=512K rw=write size=4m", "testfile");

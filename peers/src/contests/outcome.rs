@@ -1,29 +1,29 @@
-//! Figures of one run of one program, the readers of its output, and the units of figures.
+//! The figures of one run of a program, the parsers of its output, and the units of figures.
 
 use lab::tools::failure::{Failure, Tried};
 use serde::Deserialize;
 
-/// Figures of one run of one program. `trial`, `putc` and `rivals` print them as a line of JSON.
+/// The figures of one run of a program. `trial`, `putc` and `rivals` print them as a line of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Outcome {
-    /// Bytes of files or messages.
+    /// The number of bytes of the files or messages.
     pub bytes: u64,
-    /// Reads, writes, saves or messages; 0 if the program does not count them.
+    /// The number of reads, writes, saves or messages; 0 if the program does not count them.
     #[serde(default)]
     pub operations: u64,
-    /// From the first operation to the last acknowledgement, in seconds.
+    /// The time from the first operation to the last acknowledgement, in seconds.
     pub elapsed_s: f64,
-    /// CPU seconds, user and kernel.
+    /// The CPU time, user and kernel, in seconds.
     pub cpu_s: f64,
-    /// Peak resident memory, minus the memory before the clock started.
+    /// The peak resident memory, minus the memory before the clock started, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Bytes that the kernel took for the device.
+    /// The number of bytes that the kernel counted as written to the device.
     pub device_bytes: Option<u64>,
-    /// From the start of an append until its message was durable, in nanoseconds.
+    /// The time from the start of an append until its message was durable, in nanoseconds.
     pub latency_ns: Option<Percentiles>,
 }
 
-/// Median and 99th percentile.
+/// The median and the 99th percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Percentiles {
     /// The median.
@@ -38,7 +38,7 @@ struct FioResult {
     jobs: [FioJob; 1],
 }
 
-/// The layout has the clock in milliseconds, and CPU time in percent of it.
+/// A job in this layout, which has the time in milliseconds and CPU time in percent of it.
 #[derive(Deserialize)]
 struct FioJob {
     error: i32,
@@ -57,14 +57,14 @@ struct FioDirection {
 }
 
 impl Outcome {
-    /// Reads the last line of `stdout`; `what` names the program in errors.
+    /// Parses the last line of `stdout`; `what` names the program in errors.
     pub fn of_line(stdout: &str, what: &str) -> Result<Outcome, Failure> {
         let line = stdout.trim_end().lines().last().unwrap_or_default();
         serde_json::from_str(line).tried(format!("the outcome of {what}"))
     }
 
-    /// Reads the only job of a result in fio's layout, printed by `program`. The CPU time is the
-    /// job's own thread's.
+    /// Parses the only job of a result in fio's layout, printed by `program`. The CPU time is that
+    /// of the job's own thread.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
         // Notes may precede the document, and the line of `trial` follows it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);
@@ -91,29 +91,29 @@ impl Outcome {
     }
 }
 
-/// A unit of rates, with the unit of the CPU time.
+/// A unit of rates, together with the unit of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// MB/s, and CPU seconds per GB.
     Stream,
-    /// Thousands of reads per second, and CPU microseconds each.
+    /// Thousands of reads per second, and CPU microseconds per read.
     Reads,
-    /// Saves per second, and CPU microseconds each.
+    /// Saves per second, and CPU microseconds per save.
     Saves,
-    /// Files per second, and CPU microseconds each.
+    /// Files per second, and CPU microseconds per file.
     Files,
-    /// Thousands of messages per second, and CPU microseconds each.
+    /// Thousands of messages per second, and CPU microseconds per message.
     Messages,
-    /// Milliseconds of one opening or search.
+    /// Milliseconds per opening or search.
     Time,
 }
 
-/// Bytes of a MiB.
+/// The number of bytes in a MiB.
 pub const MIB: f64 = (1 << 20) as f64;
 
 impl Unit {
-    /// Returns the heads of the columns of rates and CPU time.
+    /// Returns the titles of the columns for the rate and the CPU time.
     pub fn heads(self) -> [&'static str; 2] {
         match self {
             Unit::Stream => ["MB/s", "CPU s/GB"],
@@ -125,7 +125,7 @@ impl Unit {
         }
     }
 
-    /// Returns the rate.
+    /// Returns the rate of a run.
     pub fn rate(self, run: &Outcome) -> f64 {
         match self {
             Unit::Stream => run.bytes as f64 / run.elapsed_s / 1e6,
@@ -135,7 +135,7 @@ impl Unit {
         }
     }
 
-    /// Returns the CPU time; `None` where the unit has none.
+    /// Returns the CPU time of a run; `None` if the unit has none.
     pub fn cpu(self, run: &Outcome) -> Option<f64> {
         match self {
             Unit::Stream => Some(run.cpu_s / (run.bytes as f64 / 1e9)),

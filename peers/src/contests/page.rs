@@ -1,5 +1,5 @@
 //! The rows' sections in `peers/results/contests.md`, with tables, commands and circumstances. It
-//! is a separate file because measuring knows no page.
+//! is a separate file because measuring does not depend on the page.
 
 use super::contest::ContestResult;
 use super::rows::Row;
@@ -11,14 +11,15 @@ use lab::tools::failure::Failure;
 /// The start of a section, before its name.
 const HEADING: &str = "### `";
 
-/// Reads the machine with its file system from a small run of wrote, and the version of fio.
+/// Returns a description of the machine and its file system, from a small run of wrote, and the
+/// version of fio.
 pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {
     let small = "wrote bench . --only stream/cached --size 16M --runs 1 --format json";
     let place = wrote::place(&site.run(small)?.stdout)?;
     Ok([place, site.run("fio --version")?.stdout.trim().to_owned()])
 }
 
-/// Writes the section of a row in Markdown.
+/// Returns the section of a row, in Markdown.
 pub fn section(
     row: &Row,
     disk: DiskKind,
@@ -50,7 +51,8 @@ pub fn section(
     )
 }
 
-/// Writes the section of a row that cannot be measured here, only for the terminal.
+/// Returns the section of a row that cannot be measured on this machine. It is only for the
+/// terminal.
 pub fn not_run(row: &Row, because: &str) -> String {
     format!("{HEADING}{}`\n\nnot run: {because}", row.name)
 }

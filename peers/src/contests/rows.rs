@@ -12,21 +12,21 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Words by name; `{name}` stands for the word.
+/// Texts by name, which replace `{name}` in the lines of a row.
 pub type Words = BTreeMap<String, String>;
 
-/// The length of the streams by default.
+/// The default length of the streams, in GiB.
 const GIB: u64 = 4;
 
-/// A need of a row besides the command and `trial`.
+/// What a row needs in addition to the command and `trial`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
     /// The program `rivals`.
     Rivals,
-    /// Servers unpacked next to the build.
+    /// The servers that are unpacked next to the build.
     Servers,
-    /// Debian's versions of the programs that `wrote fit` knows.
+    /// Debian's versions of the programs that `wrote fit` supports.
     Programs,
 }
 
@@ -34,32 +34,33 @@ pub enum Need {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Its name.
+    /// The row's name.
     pub name: String,
-    /// One line of `--help`.
+    /// The row's line in `--help`.
     pub help: String,
     #[serde(default)]
     needs: Vec<Need>,
     gib: Option<u64>,
-    /// Shell lines to run once, before everything.
+    /// The shell lines to run once before everything else.
     #[serde(default)]
     setup: Vec<String>,
-    /// A shell line to run once, after everything, unless the setup was refused.
+    /// The shell line to run once after everything else, unless the setup was refused.
     #[serde(default)]
     pub cleanup: String,
     contests: Vec<Shape>,
 }
 
-/// A contest with placeholders for the differences.
+/// A contest with placeholders for the parts that differ.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shape {
     what: String,
     unit: Unit,
-    /// The contest is run once for each, or for each whose `disk` is the site's.
+    /// The entries for each of which the contest is run, unless an entry's `disk` is not the
+    /// site's.
     #[serde(default)]
     each: Vec<Words>,
-    /// One contest has the contenders of all of `each`.
+    /// Whether a single contest has the contenders of all entries of `each`.
     #[serde(default)]
     together: bool,
     run: Option<String>,
@@ -103,13 +104,13 @@ pub fn all() -> &'static [Row] {
     &BOOK.row
 }
 
-/// Returns the server of that name.
+/// Returns the server with that name.
 pub fn server(name: &str) -> Result<&'static Server, Failure> {
     let unknown = || Failure::Failed(format!("rows.toml has no server {name}"));
     BOOK.server.iter().find(|server| server.name == name).ok_or_else(unknown)
 }
 
-/// Replaces names by their words.
+/// Replaces names in braces with their texts.
 pub fn filled(text: &str, words: &Words) -> String {
     let put =
         |text: String, (name, word): (&String, &String)| text.replace(&format!("{{{name}}}"), word);
@@ -117,7 +118,7 @@ pub fn filled(text: &str, words: &Words) -> String {
 }
 
 impl Row {
-    /// Returns whether the row needs it.
+    /// Returns whether the row has this need.
     pub fn needs(&self, need: Need) -> bool {
         self.needs.contains(&need)
     }
@@ -129,7 +130,7 @@ impl Row {
         words.extend(site.words(site.size.clone().unwrap_or_else(|| Size::gib(gib))));
         self.needs.iter().try_for_each(|need| site::provide(*need))?;
         for line in &self.setup {
-            // A registry that does not answer leaves the other rows to measure.
+            // If a registry does not answer, the other rows can still be measured.
             site.run(&filled(line, &words)).map_err(|failure| match failure {
                 Failure::Failed(because) => Failure::Skipped(because),
                 other => other,
@@ -190,7 +191,7 @@ impl Ask {
     }
 }
 
-/// Returns the row of that name.
+/// Returns the row with that name.
 #[cfg(test)]
 pub fn named(name: &str) -> &'static Row {
     all().iter().find(|row| row.name == name).expect("a row")
@@ -202,7 +203,7 @@ mod tests {
     use crate::contests::site::fake;
     use lab::tools::disks::DiskKind;
 
-    /// Measures the contests of a row by scripts; returns the tables and the calls.
+    /// Measures the contests of a row with fake programs. Returns the tables and the calls.
     fn measured(name: &str) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 8, 512 << 10);

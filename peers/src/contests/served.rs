@@ -1,4 +1,4 @@
-//! Starts servers in the site's folder, measures and ends them.
+//! Starts servers in the site's folder, measures them, and ends them.
 
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
@@ -19,49 +19,52 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MESSAGE_BYTES: u64 = 500;
-/// How long a server may take to listen, and to end.
+/// The time limit for a server to listen, and to end.
 const HANG: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(2);
-/// A file that has not grown for this long is complete.
+/// The time without growth after which a file is considered complete.
 const WHOLE: Duration = Duration::from_millis(500);
-/// The file that a peer writes.
+/// The name of the file that a peer writes.
 const OUTPUT: &str = "messages";
-/// A tmpfs of every Linux (`shm_overview(7)`).
+/// A folder that is a tmpfs on every Linux (`shm_overview(7)`).
 const MEMORY: &str = "/dev/shm";
-/// The file of a server's standard error.
+/// The name of the file with a server's standard error.
 const SAID: &str = "stderr";
 
-/// A program that serves.
+/// A server program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// The shell line that starts it, with `PORT` for its port.
+    /// The shell line that starts the server, with `PORT` for its port.
     line: String,
-    /// A program next to the build, and the folder of its `MODULES`.
+    /// A program unpacked next to the build, and the folder that replaces `MODULES`.
     unpacked: Option<(String, String)>,
-    /// Its configuration file, with `PORT` and `FOLDER` in `text`.
+    /// The name of the server's configuration file; its content is `text`, with `PORT` and
+    /// `FOLDER`.
     file: Option<String>,
     #[serde(default)]
     text: String,
-    /// Whether it has written everything when a signal ends it. Otherwise the file is watched.
+    /// Whether the server has written everything by the time a signal has ended it. If not, its
+    /// file is watched until that is complete.
     #[serde(default)]
     ends: bool,
 }
 
-/// The load of a server, and the reader of its figures.
+/// The kind of load on a server, which determines how its figures are read.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// A program that prints its outcome; timed until everything is in the server's file.
+    /// A program that prints its outcome. The time includes the wait until everything is in the
+    /// server's file.
     Filed,
-    /// The same, timed by itself.
+    /// A program that prints its outcome, including the time.
     Line,
-    /// redis-benchmark of a number of messages.
+    /// redis-benchmark with this number of messages.
     Redis(u64),
 }
 
-/// Creates the contender for a server under the load of `load`.
+/// Creates the contender for a server under the load that the shell line `load` generates.
 pub fn contender(
     name: &str,
     server: &'static Server,
@@ -81,15 +84,16 @@ pub fn contender(
         (outcome.cpu_s, outcome.memory_bytes) = served.used()?;
         let took = served.finish()?;
         if matches!(reads, Load::Filed) {
-            // Its queues still held messages.
+            // The server's queues still held messages.
             outcome.elapsed_s += took.as_secs_f64();
         }
         Ok(outcome)
     })
 }
 
-/// Reads the last line of `redis-benchmark --csv`: the command, requests per second, and latencies
-/// in milliseconds, the average, least, 50th, 95th and 99th percentile and the most.
+/// Parses the last line of `redis-benchmark --csv`: the command, the requests per second, and
+/// latencies in milliseconds, namely the average, the minimum, the 50th, 95th and 99th percentile
+/// and the maximum.
 fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
     let line = stdout.trim_end().lines().last().unwrap_or_default();
     let figures: Vec<&str> = line.rsplit(',').map(|field| field.trim_matches('"')).collect();
@@ -107,18 +111,18 @@ fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
     })
 }
 
-/// A running server. It ends when this is dropped.
+/// A running server. Dropping it ends the server.
 pub struct Served {
     server: &'static Server,
     process: Process,
     folder: PathBuf,
     port: u16,
-    /// Removes the server's files in memory after its end.
+    /// The folder of the server's files in memory, which is removed after the server has ended.
     _memory: Option<TempDir>,
 }
 
 impl Served {
-    /// Starts a server in a new folder of the site or of tmpfs, and waits until it listens.
+    /// Starts a server in a new folder, on the site or in tmpfs, and waits until it listens.
     pub fn start(in_memory: bool, site: &Site, server: &'static Server) -> Result<Served, Failure> {
         let memory = in_memory.then(|| tempfile::tempdir_in(MEMORY).tried(MEMORY)).transpose()?;
         let folder = fresh(memory.as_ref().map_or(&*site.folder, TempDir::path).join("served"))?;
@@ -152,12 +156,12 @@ impl Served {
         Ok(served)
     }
 
-    /// Replaces the placeholder of the port in a line of a shell.
+    /// Replaces the placeholder for the port in a shell line.
     pub fn told(&self, line: &str) -> String {
         line.replace("PORT", &self.port.to_string())
     }
 
-    /// Returns the CPU seconds so far and the peak memory (`proc(5)`).
+    /// Returns the CPU time so far, in seconds, and the peak memory (`proc(5)`).
     fn used(&self) -> Result<(f64, Option<u64>), Failure> {
         let path = PathBuf::from(format!("/proc/{}", self.process.id()));
         let status = std::fs::read_to_string(path.join("status")).tried(path.display())?;
@@ -169,8 +173,8 @@ impl Served {
         Ok(((user + kernel) as f64 / ticks_per_s, Some(peak_kib << 10)))
     }
 
-    /// Waits until everything that it received is in its file, ends it, and returns how long the
-    /// wait took.
+    /// Waits until everything that the server has received is in its file, and ends the server.
+    /// Returns how long the wait took.
     pub fn finish(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
         if !self.server.ends {
@@ -181,7 +185,7 @@ impl Served {
         Ok(began.elapsed())
     }
 
-    /// Returns how long the file still grew.
+    /// Returns how long the file kept growing.
     fn until_whole(&self, began: Instant) -> Result<Duration, Failure> {
         let path = self.folder.join(OUTPUT);
         let len = || std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -218,10 +222,10 @@ impl Served {
     }
 }
 
-/// Raises the limit of open files as far as allowed, for the servers.
+/// Raises the limit on open files as far as allowed, for the servers.
 fn raise_files_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // If this fails, a connection without a descriptor reports it.
+    // If this fails, a connection that gets no descriptor will report it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 

@@ -21,17 +21,17 @@ const MANIFEST: &str = "peers/Cargo.toml";
 /// The folder, the programs and the settings of a row.
 #[derive(Debug)]
 pub struct Site {
-    /// The folder to write in; every command runs in it.
+    /// The folder to write in, in which every command runs.
     pub folder: PathBuf,
-    /// `PATH` of the commands.
+    /// The `PATH` of the commands.
     pub path: OsString,
     /// The number of rounds.
     pub rounds: u32,
     /// The length of the streams, if the caller chose one.
     pub size: Option<Size>,
-    /// The kind of the disk under the folder.
+    /// The kind of the disk that contains the folder.
     pub disk: DiskKind,
-    /// Whether the device under the folder has poll queues.
+    /// Whether the device that contains the folder has poll queues.
     pub has_poll_queues: bool,
 }
 
@@ -41,10 +41,11 @@ impl Site {
         self.command(&["sh", "-c", line])?.success(line)
     }
 
-    /// Runs a shell line, and measures its time, CPU time and memory by `trial run`.
+    /// Runs a shell line, and measures its time, CPU time and memory with `trial run`.
     pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
         let mut finished = self.command(&["trial", "run", "--", "sh", "-c", line])?;
-        // The command's own message explains a failure better than the line of `trial` after it.
+        // The command's own message explains a failure better than the line of `trial` that follows
+        // it.
         if let Some((words, _)) = finished.stderr.split_once("trial: sh: ") {
             finished.stderr.truncate(words.len());
         }
@@ -59,7 +60,7 @@ impl Site {
         std::fs::write(&path, job.text()).tried(path.display())
     }
 
-    /// Returns the words that every row may use, with the length of its streams.
+    /// Returns the texts that every row may use, including the length of its streams.
     pub fn words(&self, size: Size) -> Words {
         let is_polled = self.has_poll_queues;
         let pin = pin().unwrap_or_default();
@@ -77,25 +78,27 @@ impl Site {
     fn command(&self, words: &[&str]) -> Result<Finished, Failure> {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.folder);
-        // The words of dd's output depend on the locale.
+        // The wording of dd's output depends on the locale.
         command.env("PATH", &self.path).env("LC_ALL", "C");
         run(&mut command, LIMIT, Show::Quiet)
     }
 }
 
-/// Returns the words that pin a program to one processor.
+/// Returns the command prefix that pins a program to one processor.
 pub fn pin() -> Result<String, Failure> {
     let allowed = sched_getaffinity(None).tried("sched_getaffinity")?;
     Ok(format!("taskset -c {} ", choice(&allowed)))
 }
 
-/// Returns the second processor if the process may use it, because most interrupts go to the first.
+/// Returns the number of the first allowed processor except 0, which handles most interrupts; 0 if
+/// no other is allowed.
 fn choice(allowed: &CpuSet) -> usize {
     let all = || (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
 }
 
-/// Provides what a row needs on the machine. Other needs are provided before all rows.
+/// Provides what a row needs on the machine. Needs that can be met once are provided before all
+/// rows.
 pub fn provide(need: Need) -> Result<(), Failure> {
     match need {
         Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),
@@ -103,7 +106,7 @@ pub fn provide(need: Need) -> Result<(), Failure> {
     }
 }
 
-/// Builds the programs that `rows` need, and returns the `PATH` that finds them first.
+/// Builds the programs that `rows` need, and returns a `PATH` that finds them first.
 pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
     let needed = |need| rows.iter().any(|row| row.needs(need));
     if needed(Need::Servers) {
@@ -123,21 +126,22 @@ pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path))).tried("PATH")
 }
 
-/// Builds the command with its server in release; returns its path.
+/// Builds the command with its server as a release, and returns its path.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
     let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "--features", "serve"]);
-    // The `lto` that cargo chooses for programs which use the library.
+    // This is the `lto` that cargo chooses for programs that use the library.
     command.args(["--config", "profile.release.lto=false"]);
     run(&mut command, HANG, Show::Live)?.success("the build of the release")?;
     Ok(target().join("release/wrote"))
 }
 
-/// This workspace's target folder, also where the caller chose another one for the rest.
+/// Returns this workspace's target folder, even if the caller chose another one for everything
+/// else.
 fn own_target() -> PathBuf {
     root().join("peers/target")
 }
 
-/// Builds a package of this workspace in release.
+/// Builds a package of this workspace as a release.
 fn build_own(package: &str) -> Result<(), Failure> {
     let words = ["build", "--release", "--locked", "--manifest-path", MANIFEST, "-p", package];
     let mut command = cargo(&words);
@@ -147,7 +151,8 @@ fn build_own(package: &str) -> Result<(), Failure> {
 }
 
 /// Returns whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is
-/// 1 (`Documentation/ABI/stable/sysfs-block`). A file system without its own device cannot.
+/// 1 (`Documentation/ABI/stable/sysfs-block`). A file system without its own device can't be
+/// polled.
 pub fn has_poll_queues(folder: &Path) -> bool {
     let Ok(metadata) = folder.metadata() else { return false };
     let device = metadata.dev();
@@ -155,22 +160,22 @@ pub fn has_poll_queues(folder: &Path) -> bool {
     polls(&Path::new("/sys/dev/block").join(number))
 }
 
-/// Reads an entry of `/sys/dev/block`, or for a partition the whole device's.
+/// Returns the setting of an entry of `/sys/dev/block` or, for a partition, of the whole device.
 fn polls(device: &Path) -> bool {
     let read = |queue| std::fs::read_to_string(device.join(queue).join("io_poll"));
     read("queue").or_else(|_| read("../queue")).is_ok_and(|text| text.trim() == "1")
 }
 
-/// Scripts that stand in for all programs, for tests of the rows.
+/// Scripts that take the place of all programs, for tests of the rows.
 #[cfg(test)]
 pub mod fake {
     use super::{DiskKind, Site};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// Each script adds its name and arguments to the file `calls`. wrote takes half a second, a
-    /// peer one second. A job has `operations` operations of `operation_bytes` each. `wrote copy`
-    /// and its peers leave a file `copy`.
+    /// Creates a site with fake programs. Each script appends its name and arguments to the file
+    /// `calls`. wrote takes half a second, and a peer one second. A job has `operations` operations
+    /// of `operation_bytes` each. `wrote copy` and its peers leave a file `copy`.
     pub fn site(folder: &Path, operations: u64, operation_bytes: u64) -> Site {
         let bytes = operations * operation_bytes;
         let job = |runtime_ms: u32| {
@@ -221,7 +226,7 @@ pub mod fake {
         }
     }
 
-    /// Returns the commands that called the scripts.
+    /// Returns the command lines with which the scripts were called.
     pub fn calls(site: &Site) -> Vec<String> {
         let calls = std::fs::read_to_string(site.folder.join("calls")).expect("called");
         calls.lines().map(str::to_owned).collect()

@@ -1,5 +1,5 @@
-//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. It is a separate file
-//! because every other peer prints something else.
+//! Parsers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. It is a separate file
+//! because every peer prints a different format.
 
 pub use lab::runs::result_rows as rows;
 
@@ -8,8 +8,8 @@ use lab::tools::failure::{Failure, Tried};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Reads the only row of a result, with its latency and the memory of the whole process; `name`
-/// stands in the failure.
+/// Parses the only row of a result, with its latency and the memory of the whole process. `name`
+/// identifies the row in errors.
 pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     check_fallbacks(stdout, name)?;
     let document = parse(stdout)?;
@@ -28,8 +28,8 @@ pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
     })
 }
 
-/// Fails if any row of a result fell back from its settings, because it then did other work than
-/// its peer.
+/// Fails if any row of a result fell back from its settings, because it would then have done
+/// different work than its peer.
 pub fn check_fallbacks(stdout: &str, name: &str) -> Result<(), Failure> {
     let document = parse(stdout)?;
     let mut rows = rows(&document).peekable();
@@ -46,12 +46,13 @@ pub fn check_fallbacks(stdout: &str, name: &str) -> Result<(), Failure> {
     })
 }
 
-/// Reads a result of the command `wrote`.
+/// Parses a result of the command `wrote`.
 fn parse(stdout: &str) -> Result<Value, Failure> {
     serde_json::from_str(stdout).tried("the result of wrote")
 }
 
-/// Reads where a result was measured: "Linux 6.18.0, 2 x Some CPU, ext4 on vda1 (Disk)".
+/// Returns a description of where a result was measured: "Linux 6.18.0, 2 x Some CPU, ext4 on vda1
+/// (Disk)".
 pub fn place(stdout: &str) -> Result<String, Failure> {
     let document = parse(stdout)?;
     let (host, target) = (&document["host"], &document["target"]);

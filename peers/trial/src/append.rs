@@ -1,4 +1,4 @@
-//! Messages that several producers append at once: to `wrote::Log`, and to a file by hand.
+//! Messages that several producers append concurrently: to `wrote::Log`, and to a file by hand.
 
 mod buffered;
 pub mod crew;
@@ -61,10 +61,10 @@ pub enum By {
     GatheredLines,
 }
 
-/// The segment length of a log that has been in use.
+/// The segment length, and the retained length, of a log that has been in use.
 const USED_SEGMENT_BYTES: u64 = 32 << 20;
 const USED_RETAIN_BYTES: u64 = 128 << 20;
-/// The first segments of a log, which are shorter.
+/// The number of segments at the start of a log that are shorter.
 const RAMP_SEGMENTS: u64 = 7;
 
 /// Appends the messages to `place`, and removes it.
@@ -84,7 +84,7 @@ pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     }
 }
 
-/// Appends without waiting, with one `sync` at the end.
+/// Appends without waiting, with a single `sync` at the end.
 fn log_synced_at_end(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Place::folder(path)?;
     let log = Log::options().sync(SyncPolicy::No).open(path)?;
@@ -105,7 +105,7 @@ fn log_durable_each(messages: &Messages, path: &Path, open: Open) -> Result<Outc
     finish_log(&log, first, crew::append_each(messages, step)?, &folder)
 }
 
-/// Awaits after each append that the message is durable.
+/// Awaits each append until the message is durable, in tasks.
 fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Outcome> {
     let folder = Place::folder(path)?;
     let (log, first) = open(path)?;
@@ -124,7 +124,8 @@ fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Out
     finish_log(&log, first, appended, &folder)
 }
 
-/// Appends lines, each durable before the next of its producer, or all by a flush at the end.
+/// Appends lines. With [`SyncPolicy::Always`], each is durable before its producer's next one;
+/// otherwise, all are made durable by a flush at the end.
 fn lines(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> {
     let (place, messages) = (Place::take(path)?, messages.lines());
     let file = Lines::options().sync(sync).open(path)?;
@@ -143,14 +144,15 @@ fn lines(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> 
     Ok(appended)
 }
 
-/// Opens a log, and returns the sequence of its next record.
+/// A function that opens a log, and returns it with the sequence of its next record.
 type Open = fn(&Path) -> Result<(Log, u64)>;
 
 fn open_new(path: &Path) -> Result<(Log, u64)> {
     Ok((Log::options().sync(SyncPolicy::Always).open(path)?, 0))
 }
 
-/// Opens a log and fills it until retention has removed full segments and a file was recycled.
+/// Opens a log, and fills it until retention has removed full segments and a file has been
+/// recycled.
 fn open_used(path: &Path) -> Result<(Log, u64)> {
     const FILLING_BYTES: usize = 256 << 10;
     let options = Log::options().sync(SyncPolicy::Always).segment_bytes(USED_SEGMENT_BYTES);
@@ -169,7 +171,7 @@ fn open_used(path: &Path) -> Result<(Log, u64)> {
     Ok((log, first))
 }
 
-/// Closes the log, and fails unless all messages are in it, from the record `first` on.
+/// Closes the log. Fails unless it contains all messages, from record `first` on.
 fn finish_log(log: &Log, first: u64, appended: Outcome, folder: &Place) -> Result<Outcome> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), first)?;

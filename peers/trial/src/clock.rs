@@ -1,4 +1,4 @@
-//! A clock around a piece of work: time, CPU time, memory.
+//! A clock for a piece of work: its time, CPU time and memory.
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Instant;
 
-/// A clock of usage (`getrusage(2)`) that runs from its start.
+/// A clock that measures resource usage (`getrusage(2)`) from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     whose: UsageWho,
@@ -19,13 +19,15 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts it for this process with all its threads, including the kernel's threads of a ring.
+    /// Starts a clock for this process with all its threads, including the kernel's threads of a
+    /// ring.
     pub fn start() -> Result<Clock> {
         let before = getrusage(UsageWho::RUSAGE_SELF)?;
         Clock::new(UsageWho::RUSAGE_SELF, rss_bytes(&before))
     }
 
-    /// Starts it for children that end, and their children. Their memory is counted from zero.
+    /// Starts a clock for children that end while it runs, and their children. Their memory is
+    /// counted from zero.
     pub fn of_children() -> Result<Clock> {
         Clock::new(UsageWho::RUSAGE_CHILDREN, 0)
     }
@@ -37,7 +39,7 @@ impl Clock {
         Ok(Clock { whose, begin, cpu_before_s, rss_before_bytes, device_before_bytes })
     }
 
-    /// Stops it after `bytes` were written in `operations`.
+    /// Stops the clock, and returns the figures for `bytes` written in `operations`.
     pub fn stop(self, bytes: u64, operations: u64) -> Result<Outcome> {
         let elapsed_s = self.begin.elapsed().as_secs_f64();
         let after = getrusage(self.whose)?;
@@ -53,7 +55,7 @@ impl Clock {
     }
 }
 
-/// Linux counts in sectors of 512 bytes.
+/// Returns the bytes written to the device. Linux counts them in sectors of 512 bytes.
 fn device_bytes(usage: &Usage) -> u64 {
     u64::try_from(usage.block_writes()).unwrap_or(0) << 9
 }
@@ -64,12 +66,12 @@ fn cpu_s(usage: &Usage) -> f64 {
     microseconds as f64 / 1e6
 }
 
-/// Linux counts `ru_maxrss` in KiB.
+/// Returns the peak resident memory, in bytes. Linux counts `ru_maxrss` in KiB.
 fn rss_bytes(usage: &Usage) -> u64 {
     u64::try_from(usage.max_rss()).unwrap_or(0) << 10
 }
 
-/// Measures `command` with all its children from start to end. Fails if it fails.
+/// Measures `command` and all its children, from start to end. Fails if the command fails.
 pub fn run(command: &[OsString]) -> Result<Outcome> {
     let (program, rest) = command.split_first().ok_or("no command")?;
     let name = program.display();
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn memory_that_is_taken_while_the_clock_runs_is_told_from_what_was_there() {
         let clock = Clock::start().expect("getrusage");
-        // More than this process ever used, including other tests.
+        // More memory than this process has ever used, including in other tests.
         let taken = vec![1_u8; clock.rss_before_bytes as usize + (32 << 20)];
         let outcome = clock.stop(std::hint::black_box(&taken).len() as u64, 0).expect("getrusage");
         assert!(outcome.memory_bytes >= 32 << 20, "{outcome:?}");

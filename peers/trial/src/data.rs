@@ -1,27 +1,27 @@
 //! Random data, in memory before a clock starts. It is a separate file because several kinds of
-//! work write it.
+//! work write such data.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// One seed, so that every way writes one content.
+/// The fixed seed, so that every method writes the same content.
 const SEED: u64 = 0x77_72_6f_74_65;
 
-/// Random bytes in memory, used in pieces. The first piece follows the last.
+/// Random bytes in memory, used in pieces. The last piece is followed by the first.
 #[derive(Debug)]
 pub struct Ring {
     bytes: Vec<u8>,
 }
 
 impl Ring {
-    /// Makes `size_bytes` of them.
+    /// Generates a ring of `size_bytes`.
     pub fn new(size_bytes: usize) -> Ring {
         let mut bytes = vec![0; size_bytes];
         Xoshiro256PlusPlus::seed_from_u64(SEED).fill_bytes(&mut bytes);
         Ring { bytes }
     }
 
-    /// Returns the piece `number` of `piece_bytes` bytes, at most the ring's length.
+    /// Returns piece `number`, of `piece_bytes` bytes, which is at most the ring's length.
     pub fn piece(&self, number: u64, piece_bytes: usize) -> &[u8] {
         let pieces = self.bytes.len() / piece_bytes;
         let begin = (number % pieces as u64) as usize * piece_bytes;

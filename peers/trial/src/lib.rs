@@ -1,4 +1,4 @@
-//! Pieces of work on files and logs, each done one way with a clock around it.
+//! Pieces of work on files and logs, each done by one method and timed.
 
 #![forbid(unsafe_code)]
 
@@ -18,5 +18,5 @@ pub mod stream;
 
 use std::error::Error;
 
-/// A result whose error is one line.
+/// A result whose error is a single line.
 pub type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! A burst of lines to a server that doesn't answer, by connections that end their stream and wait
+//! A burst of lines to a server that does not answer. Each connection ends its stream, and waits
 //! until the server has ended its own.
 
 use crate::Result;
@@ -8,12 +8,12 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
 
-/// Bytes of a line with its end.
+/// The length of a line with its end, in bytes.
 const LINE_BYTES: u64 = 500;
-/// Lines of one write of a connection.
+/// The number of lines in one write of a connection.
 const LINES: u64 = 128;
 
-/// Sends lines of `bytes` in all by `connections` at once to the server of this port.
+/// Sends lines, `bytes` in total, over concurrent `connections` to the server at this port.
 pub fn lines(connections: u64, bytes: u64, port: u16) -> Result<Outcome> {
     let mut block = vec![b'x'; (LINE_BYTES * LINES) as usize];
     for end in block.chunks_exact_mut(LINE_BYTES as usize) {
@@ -33,7 +33,7 @@ pub fn lines(connections: u64, bytes: u64, port: u16) -> Result<Outcome> {
     clock.stop(lines * LINE_BYTES, lines)
 }
 
-/// Sends the block this many times, and waits until the server ends the connection.
+/// Sends the block `blocks` times, and waits until the server ends the connection.
 fn send(mut stream: &TcpStream, block: &[u8], blocks: u64) -> std::io::Result<()> {
     (0..blocks).try_for_each(|_| stream.write_all(block))?;
     stream.shutdown(Shutdown::Write)?;

@@ -1,5 +1,5 @@
-//! A server under load: one thread keeps every connection busy with lines for a time, and then
-//! waits until the server has read each connection to its end.
+//! A server under load: a single thread keeps every connection busy with lines for some time, and
+//! then waits until the server has read each connection to its end.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Bytes of a message, with the line feed that ends it.
+/// The length of a message, including the line feed at its end, in bytes.
 const MESSAGE_BYTES: usize = 500;
-/// Messages of random bytes, sent over and over: more than the window of a compressor.
+/// The number of random messages, which are sent repeatedly. Together they are longer than a
+/// compressor's window.
 const MESSAGES: usize = 8192;
-/// The most messages of one write of a connection.
+/// The maximum number of messages in one write of a connection.
 const BATCH: usize = 131;
 
 /// The load.
@@ -31,7 +32,7 @@ pub struct Work {
     pub port: u16,
 }
 
-/// Sends messages for the time asked, and returns when all have arrived.
+/// Sends messages for the requested time, and returns when all have arrived.
 pub fn load(work: &Work) -> Result<Outcome> {
     let text: Arc<[u8]> = text().into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -44,7 +45,7 @@ pub fn load(work: &Work) -> Result<Outcome> {
         }
         let clock = Clock::start()?;
         let until = Instant::now() + Duration::from_secs_f64(work.seconds);
-        // Connections start at other messages.
+        // Each connection starts with a different message.
         let senders = streams.into_iter().zip((0..MESSAGES).step_by(BATCH).cycle());
         let senders =
             senders.map(|(stream, first)| tokio::spawn(send(stream, text.clone(), first, until)));
@@ -56,7 +57,7 @@ pub fn load(work: &Work) -> Result<Outcome> {
     })
 }
 
-/// Returns lines of random bytes without control characters, which would end a line.
+/// Returns lines of random bytes. They contain no control characters, because one would end a line.
 fn text() -> Vec<u8> {
     let mut text = vec![0; MESSAGES * MESSAGE_BYTES];
     Xoshiro256PlusPlus::seed_from_u64(1).fill_bytes(&mut text);
@@ -65,7 +66,7 @@ fn text() -> Vec<u8> {
     text
 }
 
-/// Sends messages until the time is over, and returns their number when all have arrived.
+/// Sends messages until `until`. Returns their number when all have arrived.
 async fn send(
     mut stream: TcpStream,
     text: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! Logs that are opened and read.
+//! Opening and reading of logs.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ pub struct Shape {
     pub cached: bool,
 }
 
-/// Makes a log at `place`, which stays.
+/// Creates a log at `place`, which is not removed.
 pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
     let clock = Clock::start()?;
     let options = Log::options().sync(SyncPolicy::No).segment_bytes(shape.segment_bytes);
@@ -49,7 +49,7 @@ pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
     }
     log.sync()?;
     if shape.killed {
-        // Its destructor would write the rest; a killed process runs none.
+        // The destructor would write the rest, but a killed process runs no destructors.
         std::mem::forget(log);
     } else {
         log.close()?;
@@ -62,7 +62,7 @@ pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
     clock.stop(shape.records * u64::from(shape.record_bytes), shape.records)
 }
 
-/// Reads the log at `place`, every record once, without copies.
+/// Reads every record of the log at `place` once, without copying it.
 pub fn read(place: &Path) -> Result<Outcome> {
     let (mut records, mut bytes) = (0_u64, 0_u64);
     let clock = Clock::start()?;
@@ -74,7 +74,7 @@ pub fn read(place: &Path) -> Result<Outcome> {
     clock.stop(bytes, records)
 }
 
-/// Opens the log at `place` `times` times, and times only the openings.
+/// Opens the log at `place` `times` times. Only the openings are timed.
 pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     let mut opened = Histogram::<u64>::new(3)?;
     let clock = Clock::start()?;
@@ -91,7 +91,7 @@ pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     Ok(Outcome { elapsed_s, latency_ns: Percentiles::of(&opened), ..outcome })
 }
 
-/// Returns the segments of a log in order.
+/// Returns the paths of a log's segments, in order.
 fn files(place: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path()));
     let mut paths: Vec<PathBuf> = entries.collect::<std::io::Result<_>>()?;

@@ -1,4 +1,4 @@
-//! The program `trial`: one piece of writing work, done one way, with a clock around it. It prints
+//! The program `trial`: does one piece of writing work by one method, and measures it. It prints
 //! its figures as one line of JSON.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Many small files, durable together.
+//! Many small files that become durable together.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -18,7 +18,8 @@ pub enum By {
     Syncfs,
 }
 
-/// Writes `files` files of `bytes` bytes into the new folder `place`, durable when the clock stops.
+/// Writes `files` files of `bytes` bytes into the new folder `place`. They are durable when the
+/// clock stops.
 pub fn many(by: By, files: u64, bytes: u64, place: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
     std::fs::create_dir(place)?;

@@ -1,34 +1,36 @@
-//! The figures of some work, and their line of JSON. It is a separate file because every kind of
-//! work ends with it.
+//! The figures of a piece of work, and their line of JSON. It is a separate file because every kind
+//! of work ends with it.
 
 use crate::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// Figures of a piece of work. A key that does not apply is left out of the line.
+/// The figures of a piece of work. A key that does not apply is omitted from the line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Bytes of the file or the messages; 0 if the program does not count them.
+    /// The number of bytes of the file or the messages; 0 if the program does not count them.
     pub bytes: u64,
-    /// Saves or messages; 0 if the work has neither.
+    /// The number of saves or messages; 0 if the work has neither.
     pub operations: u64,
-    /// Seconds until the bytes were as safe as asked.
+    /// The time until the bytes were as safe as requested, in seconds.
     pub elapsed_s: f64,
-    /// CPU seconds, user and kernel.
+    /// The CPU time, user and kernel, in seconds.
     pub cpu_s: f64,
-    /// Peak resident memory of the largest process, minus the peak before the clock started (the
-    /// program and the data to write).
+    /// The peak resident memory of the largest process, minus the peak before the clock started
+    /// (the program and the data to write), in bytes.
     pub memory_bytes: u64,
-    /// Bytes that the kernel took for the device while the clock ran (`getrusage(2)`, ru_oublock);
-    /// a write through the page cache counts when it makes pages dirty.
+    /// The number of bytes that the kernel counted as written to the device while the clock ran
+    /// (`getrusage(2)`, ru_oublock). A write through the page cache is counted when it makes pages
+    /// dirty.
     pub device_bytes: u64,
-    /// From the start of an append until its message was durable, where producers wait for that.
+    /// The time from the start of an append until its message was durable, if producers wait for
+    /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Percentiles>,
 }
 
-/// Percentiles of a duration in nanoseconds.
+/// Percentiles of durations, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     /// The number of durations.
@@ -40,7 +42,7 @@ pub struct Percentiles {
 }
 
 impl Outcome {
-    /// Returns the line.
+    /// Returns the figures as a line of JSON.
     pub fn json(&self) -> Result<String> {
         Ok(serde_json::to_string(self)?)
     }
@@ -61,7 +63,7 @@ pub fn print(program: &str, outcome: Result<Outcome>) -> ExitCode {
 }
 
 impl Percentiles {
-    /// Reads a histogram; `None` without durations.
+    /// Returns the percentiles of a histogram; `None` if it is empty.
     pub fn of(histogram: &Histogram<u64>) -> Option<Percentiles> {
         (!histogram.is_empty()).then(|| Percentiles {
             count: histogram.len(),

@@ -1,4 +1,4 @@
-//! The file or folder of a piece of work. No other program uses it, and it is removed.
+//! The file or folder of a piece of work. No other program uses it, and it is removed in the end.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -7,12 +7,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The path of a file or folder, which is removed with its content when this is dropped.
+/// The path of a file or folder. When this is dropped, the file or folder is removed with its
+/// content.
 #[derive(Debug)]
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Uses `path`, which must not exist.
+    /// Uses `path`, at which nothing may exist.
     pub fn take(path: &Path) -> Result<Place> {
         match path.symlink_metadata() {
             Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
@@ -20,7 +21,7 @@ impl Place {
         }
     }
 
-    /// Makes a folder at `path`, where nothing may exist.
+    /// Creates a folder at `path`, at which nothing may exist.
     pub fn folder(path: &Path) -> Result<Place> {
         let place = Place::take(path)?;
         std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -32,7 +33,8 @@ impl Place {
         &self.0
     }
 
-    /// Fails unless the file has `bytes` bytes: other work was measured then.
+    /// Fails unless the file has `bytes` bytes, because different work would then have been
+    /// measured.
     pub fn check_length(&self, bytes: u64) -> Result<()> {
         let path = self.0.display();
         let length = self.0.metadata().map_err(|error| format!("{path}: {error}"))?.len();
@@ -43,7 +45,8 @@ impl Place {
     }
 }
 
-/// Times the `work` that makes a file of `bytes` bytes at `path` in `operations`, and removes it.
+/// Times the `work` that creates a file of `bytes` bytes at `path` in `operations`, and then
+/// removes the file.
 pub fn timed(
     path: &Path,
     bytes: u64,
@@ -60,12 +63,13 @@ pub fn timed(
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Both are missing if the work failed early. The caller's folder shows any leftovers.
+        // If the work failed early, there is nothing to remove. Any leftovers are visible in the
+        // caller's folder.
         let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }
 
-/// Makes a durable file of zeros at `path`.
+/// Creates a durable file of zeros at `path`.
 pub fn zeros(path: &Path, bytes: u64) -> io::Result<File> {
     let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(bytes), &mut file)?;

@@ -1,4 +1,4 @@
-//! A file read from start to end: pieces, lines or single bytes.
+//! A file read from start to end: by pieces, lines or single bytes.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -82,7 +82,7 @@ fn take(mut reader: impl BufRead, takes: Takes) -> Result<u64> {
     }
 }
 
-/// Counts the bytes. Their sum keeps the compiler from leaving them out.
+/// Returns the number of bytes. Their sum keeps the compiler from optimizing the reads away.
 fn count(bytes: impl Iterator<Item = std::io::Result<u8>>) -> Result<u64> {
     let (mut total, mut sum) = (0, 0_u64);
     for byte in bytes {

@@ -1,5 +1,5 @@
-//! A small file replaced repeatedly, atomically and durably each time. It is a separate file, as
-//! each kind of work is.
+//! A small file replaced repeatedly, each time atomically and durably. It is a separate file, like
+//! every kind of work.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -42,7 +42,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Replaces a file by the steps of a careful program.
+/// Replaces a file by the steps that a careful program takes.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("temporary");
     let mut file = File::create(&temporary)?;

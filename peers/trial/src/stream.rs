@@ -1,4 +1,4 @@
-//! A long file in pieces of 64 KiB, durable when the clock stops.
+//! A long file written in pieces of 64 KiB, and durable when the clock stops.
 
 use crate::Result;
 use crate::data::Ring;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Bytes of one call of `write_all`.
+/// The length of one call of `write_all`, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 const RING_BYTES: usize = 64 << 20;
 const MIB: usize = 1 << 20;
@@ -26,7 +26,7 @@ pub enum By {
     File,
 }
 
-/// Writes `bytes` bytes to a file at `path`, and removes it.
+/// Writes `bytes` bytes to a file at `path`, and then removes the file.
 pub fn stream(by: By, bytes: u64, path: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
     timed(path, bytes, 0, || write(by, &ring, bytes, path))

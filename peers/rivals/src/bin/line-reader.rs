@@ -1,7 +1,7 @@
 //! The program `line-reader PORT [FILE [flushed]]`: reads lines from connections as `wrote serve`
-//! does. It discards them: no server that keeps lines can be faster. Or it appends them to a file
-//! through the page cache, as the simplest collector does; `flushed` each second and at its end,
-//! as `wrote serve` does by default.
+//! does. Without a FILE it discards them: no server that keeps lines can be faster. With a FILE it
+//! appends them through the page cache, as the simplest collector does. With `flushed` it flushes
+//! the file every second and at the end, as `wrote serve` does by default.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Bytes of one read at most, as in `wrote serve`.
+/// The maximum number of bytes in one read, as in `wrote serve`.
 const READ_BYTES: usize = 128 << 10;
 
 thread_local! {
-    /// The read buffer of all connections of a thread.
+    /// The read buffer that all connections of a thread share.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -36,7 +36,7 @@ async fn main() -> std::io::Result<()> {
     }
 }
 
-/// Flushes the file each second, and once more before the program ends by SIGTERM.
+/// Flushes the file every second, and once more before SIGTERM ends the program.
 fn flush(file: File) -> std::io::Result<()> {
     let last = file.try_clone()?;
     std::thread::spawn(move || {
@@ -52,7 +52,8 @@ fn flush(file: File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads until the client ends. It keeps the bytes of an unfinished line.
+/// Reads until the client closes the connection. Keeps the bytes of an unfinished line for the next
+/// read.
 async fn read(stream: TcpStream, file: Arc<Option<Mutex<File>>>) {
     let (mut kept, mut lines) = (Vec::new(), 0_u64);
     while stream.readable().await.is_ok() {

@@ -1,5 +1,5 @@
-//! A program without a log that waits for no message: producers copy into a buffer of 1 MiB under a
-//! lock, and a thread writes full ones through the page cache. It has no checksums.
+//! A program without a log that does not wait for messages: producers copy into a buffer of 1 MiB
+//! under a lock, and a thread writes full buffers through the page cache. It has no checksums.
 
 use super::Messages;
 use super::crew::{self, Timing};
@@ -14,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// One is filled, one is written, and two wait between.
+/// The number of buffers: one is being filled, one is being written, and two wait in between.
 const BUFFERS: usize = 4;
 
-/// The buffer that producers fill, and where full and written ones go.
+/// The buffer that producers fill, and the channels for full and for written buffers.
 struct Filling {
     buffer: Vec<u8>,
     full: SyncSender<Vec<u8>>,
@@ -35,7 +35,7 @@ impl Filling {
     }
 }
 
-/// Appends to a file that grows, flushed at the end.
+/// Appends to a growing file, which is flushed at the end.
 pub fn buffered(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
@@ -61,7 +61,7 @@ pub fn buffered(messages: &Messages, path: &Path) -> Result<Outcome> {
             writer.join().map_err(|_| "the writer panicked")??;
             Ok(file.sync_data()?)
         });
-        // Where a producer failed, the thread ends as its channel closes.
+        // If a producer failed, this closes the thread's channel, which ends the thread.
         filling.lock().unwrap_or_else(PoisonError::into_inner).take();
         appended
     })?;
@@ -74,7 +74,7 @@ fn write(mut file: &File, full: Receiver<Vec<u8>>, back: mpsc::Sender<Vec<u8>>) 
     for mut buffer in full {
         file.write_all(&buffer)?;
         buffer.clear();
-        // At the end no producer takes it back.
+        // At the end, no producer receives the buffer.
         let _ = back.send(buffer);
     }
     Ok(())

@@ -9,16 +9,16 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// The messages that are timed.
+/// Which messages are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// Times each message, because its producer waits for it.
+    /// Each message is timed, because its producer waits for it.
     Each,
-    /// Times no message: two reads of the clock would be a large part of the figure.
+    /// No message is timed, because two readings of the clock would be a large part of the figure.
     None,
 }
 
-/// Appends each message by `step`, and times it.
+/// Appends each message with `step`, and times it.
 pub fn append_each<S>(messages: &Messages, step: S) -> Result<Outcome>
 where
     S: FnMut(&[u8]) -> Result<()> + Send + Clone,
@@ -26,7 +26,8 @@ where
     append(messages, vec![step; messages.work.producers as usize], Timing::Each, || Ok(()))
 }
 
-/// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
+/// Calls each producer's step with each of its messages, and then `finish`, all while the clock
+/// runs.
 pub fn append<S>(
     messages: &Messages,
     steps: Vec<S>,

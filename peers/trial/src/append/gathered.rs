@@ -1,5 +1,5 @@
 //! A program without a log: a thread gathers waiting messages, makes them durable together, and
-//! answers each producer.
+//! notifies each producer.
 
 use super::tasks::by_tasks;
 use super::{Messages, crew};
@@ -20,15 +20,15 @@ struct Waiting {
     answer: oneshot::Sender<Result<(), String>>,
 }
 
-/// Makes messages durable together.
+/// A function that makes messages durable together.
 type Commit<'a> = dyn FnMut(&[Vec<u8>]) -> Result<()> + Send + 'a;
 
-/// Appends to a file of zeros; the producers are threads.
+/// Appends to a file of zeros. The producers are threads.
 pub fn threads(messages: &Messages, path: &Path) -> Result<Outcome> {
     over_zeros(messages, path, |commit| by_threads(messages, commit))
 }
 
-/// Appends to a file of zeros; the producers are tasks of tokio.
+/// Appends to a file of zeros. The producers are tasks of tokio.
 pub fn tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
     over_zeros(messages, path, |commit| {
         gathered(commit, |to| {
@@ -45,7 +45,7 @@ pub fn tasks(messages: &Messages, path: &Path) -> Result<Outcome> {
     })
 }
 
-/// Appends lines to a file that grows, through a `BufWriter`; the producers are threads.
+/// Appends lines to a growing file, through a `BufWriter`. The producers are threads.
 pub fn lines(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let mut file = BufWriter::new(File::options().append(true).create_new(true).open(path)?);
@@ -62,7 +62,7 @@ pub fn lines(messages: &Messages, path: &Path) -> Result<Outcome> {
     Ok(appended)
 }
 
-/// Appends by `commit`; the producers are threads. At most one message of each waits.
+/// Appends with `commit`. The producers are threads, each with at most one message waiting.
 fn by_threads(
     messages: &Messages,
     commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
@@ -76,7 +76,8 @@ fn by_threads(
     })
 }
 
-/// Runs `append` with a commit that writes at once over the zeros of a file, and flushes.
+/// Runs `append` with a commit that overwrites the zeros of a file with a single write, and
+/// flushes.
 fn over_zeros(
     messages: &Messages,
     path: &Path,
@@ -109,7 +110,7 @@ fn gathered(
     })
 }
 
-/// Commits messages until all producers are gone.
+/// Commits messages until all producers have ended.
 fn gather(
     mut from: mpsc::UnboundedReceiver<Waiting>,
     mut commit: impl FnMut(&[Vec<u8>]) -> Result<()>,

@@ -1,17 +1,17 @@
-//! The messages: random bytes of random lengths, made before the clock starts. It is a separate
-//! file because each way to append takes them.
+//! The messages: random bytes of random lengths, generated before the clock starts. It is a
+//! separate file because every method of appending uses it.
 
 use super::Work;
 use crate::Result;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// One seed, so that every way appends one sequence of messages.
+/// The fixed seed, so that every method appends the same sequence of messages.
 const SEED: u64 = 0x0061_7070_656e_6400;
-/// Messages are slices of these bytes. They fit a processor's cache, like a message that has just
-/// arrived, and are too long for a drive to find repetitions.
+/// The number of bytes of which the messages are slices. They fit into a processor's cache, like a
+/// message that has just arrived, and are too many for a drive to find repetitions.
 const CONTENT_BYTES: usize = 8 << 20;
-/// The number of random lengths before they repeat.
+/// The number of random lengths, after which they repeat.
 const LENGTHS: usize = 1 << 16;
 
 /// The messages of all producers.
@@ -19,12 +19,12 @@ const LENGTHS: usize = 1 << 16;
 pub struct Messages {
     content: Vec<u8>,
     lengths: Vec<u32>,
-    /// The numbers of messages and producers.
+    /// The number of messages and of producers, and the range of lengths.
     pub work: Work,
 }
 
 impl Messages {
-    /// Makes the messages of `work`.
+    /// Generates the messages of `work`.
     pub fn new(work: &Work) -> Result<Messages> {
         let Work { shortest, longest, .. } = *work;
         let span =
@@ -39,13 +39,13 @@ impl Messages {
         Ok(Messages { content, lengths, work: *work })
     }
 
-    /// Returns messages of the same lengths that are lines: no line feed and no NUL is in them.
+    /// Returns messages of the same lengths that are valid lines, without a line feed or a NUL.
     pub fn lines(&self) -> Messages {
         let content = self.content.iter().map(|byte| b' ' + byte % 64).collect();
         Messages { content, ..self.clone() }
     }
 
-    /// Returns the messages of one producer in their order.
+    /// Returns one producer's messages, in order.
     pub fn share(&self, producer: u32) -> impl Iterator<Item = &[u8]> {
         let part = self.content.len() / self.work.producers as usize;
         let mut offset = producer as usize * part;
@@ -60,7 +60,7 @@ impl Messages {
         })
     }
 
-    /// Returns the bytes of all messages together.
+    /// Returns the total length of all messages, in bytes.
     pub fn total_bytes(&self) -> u64 {
         (0..self.work.messages).map(|number| self.length(number) as u64).sum()
     }

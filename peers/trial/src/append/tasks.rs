@@ -1,5 +1,6 @@
 //! Producers that are tasks of tokio, each with its share of the messages. It is a separate file
-//! because the log and the thread that gathers have both kinds of producers.
+//! because the log and the gathering thread both have producers that are threads and ones that are
+//! tasks.
 
 use super::Messages;
 use crate::Result;
@@ -10,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Appends each message by `step`, in as many tasks as there are producers, and times it.
+/// Appends each message with `step`, in one task per producer, and times it.
 pub fn by_tasks<S, F>(messages: &Messages, step: S) -> Result<Outcome>
 where
     S: Fn(&[u8]) -> F + Send + Sync + 'static,
