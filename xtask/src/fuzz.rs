@@ -35,7 +35,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns the subject's name on the command line, which is also that of its program.
+    /// Returns the subject's name on the command line, which is also its program's name.
     fn word(self) -> String {
         let value = self.to_possible_value().expect("no subject is hidden");
         value.get_name().to_owned()

@@ -21,7 +21,7 @@ const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--l
 /// The time limit after which a program is considered to hang.
 const PROGRAM_LIMIT: &str = "10min";
 
-/// What a missing language means.
+/// The consequence of a missing language.
 #[derive(Clone, Copy)]
 pub enum Missing {
     /// Left out: the campaign `languages` installs and runs it.

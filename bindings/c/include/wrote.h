@@ -109,7 +109,7 @@ typedef struct wrote_reader wrote_reader;
 // The promise for one record, or for a group of records. A ticket does not keep its log open.
 typedef struct wrote_ticket wrote_ticket;
 
-// An eventfd(2), by which a log wakes an event loop. It serves any number of tickets. Any thread
+// An eventfd(2) that a log uses to wake an event loop. It serves any number of tickets. Any thread
 // may use it at any time, except for wrote_wakeup_free().
 typedef struct wrote_wakeup wrote_wakeup;
 

@@ -357,7 +357,7 @@ impl Ticket {
     }
 }
 
-/// An eventfd(2), by which a log wakes an event loop. It serves any number of tickets. Any thread
+/// An eventfd(2) that a log uses to wake an event loop. It serves any number of tickets. Any thread
 /// may use it at any time, except for wrote_wakeup_free().
 pub struct Wakeup(Arc<wrote_bindings::Wakeup<EventFd>>);
 

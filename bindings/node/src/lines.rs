@@ -1,5 +1,5 @@
-//! `Lines`: a plain line file, with a promise for each line. It is a separate file, like those of
-//! the package's other classes.
+//! `Lines`: a plain line file, with a promise for each line. It is a separate file because each
+//! class of the package has its own.
 
 use crate::log::{length, path, policy};
 use crate::{Work, raise, work};

@@ -314,7 +314,7 @@ pub fn policy(sync: Option<Either<String, f64>>) -> napi::Result<Option<SyncPoli
 pub struct WriterOptions {
     /// The permissions of a new file.
     pub mode: Option<u32>,
-    /// The policy by which writes become durable automatically.
+    /// When writes become durable automatically.
     pub sync: Option<Either<String, f64>>,
     /// The expected length, in bytes.
     pub size_hint: Option<f64>,

@@ -119,7 +119,7 @@ pub fn with_bytes<T>(
     act(bytes_of(&buffer)?)
 }
 
-/// Calls `act` with the bytes of an object, or with those of a text in UTF-8.
+/// Calls `act` with the bytes of an object, or with a text in UTF-8.
 pub fn with_text<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,

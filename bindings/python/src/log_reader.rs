@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wrote::Error;
 use wrote_bindings::unix_ns;
 
-/// How long a wait may take before it checks for Python's signals, such as that of Ctrl-C.
+/// How long a wait may take before it checks for Python's signals, such as SIGINT from Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The maximum number of bytes, and of records, that are read at once, while other Python threads
 /// run.

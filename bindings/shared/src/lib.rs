@@ -60,7 +60,7 @@ pub fn log_reader(folder: &Path, from: u64, follows: bool) -> Result<LogReader, 
     }
 }
 
-/// Options of the library, of which a caller may omit some.
+/// Options of the library. A caller may omit some of them.
 pub trait Options: Sized {
     /// Sets an option by its method, if the caller gave it.
     fn set<T>(self, option: fn(Self, T) -> Self, given: Option<T>) -> Self {

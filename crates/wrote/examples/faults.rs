@@ -62,7 +62,7 @@ fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>,
     Ok(None)
 }
 
-/// Returns the number of power losses, and of those that left neither the acknowledged value nor
+/// Returns the number of power losses, and how many of them left neither the acknowledged value nor
 /// the next one.
 fn count_lost(slots: Slots) -> Result<(u64, u64), Error> {
     let (mut moments, mut lost) = (0, 0);

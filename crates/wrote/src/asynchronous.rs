@@ -56,8 +56,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
             let end = end;
             let finished = finished;
             for job in waiting {
-                // If the worker has been dropped, nobody receives the result, but the job is still
-                // done.
+                // If the worker has been dropped, the result is lost, but the job is still done.
                 let _ = finished.send(work(job));
                 wake(&end.0);
             }

@@ -169,7 +169,7 @@ fn is_memory(device: &BlockDevice, below: Option<&Target>, sys: &Path) -> bool {
     block::is_memory(sys, device) || below.is_some_and(|below| below.in_memory)
 }
 
-/// Returns the device to which an overlay writes: that of its upper folder.
+/// Returns the device of an overlay's upper folder, to which the overlay writes.
 fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     let nothing = |because: String| (Err(because), false, None);
     let Some(upper) = mount.upper_folder() else {

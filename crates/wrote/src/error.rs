@@ -26,7 +26,8 @@ pub enum Action {
     Remove,
     /// Changing a file's name: `renameat2(2)`.
     Rename,
-    /// `open(2)` with `O_CREAT`: the path is that of the folder, which does not accept a new name.
+    /// `open(2)` with `O_CREAT`. The path is the folder's, because the folder does not accept a new
+    /// name.
     MakeFile,
     /// `mkdir(2)`.
     MakeFolder,
@@ -321,8 +322,8 @@ impl Error {
         }
     }
 
-    /// Returns the kernel's error number in an [`io::Error`]: its own, or that of the [`Error`]
-    /// inside it. [`io::Error::raw_os_error`] only returns the former.
+    /// Returns the kernel's error number in an [`io::Error`]: its own, or the number of the
+    /// [`Error`] inside it. [`io::Error::raw_os_error`] only returns the former.
     pub fn errno_in(error: &io::Error) -> Option<i32> {
         let inner = || error.get_ref()?.downcast_ref::<Error>().map(Error::errno);
         error.raw_os_error().or_else(inner)

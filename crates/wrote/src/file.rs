@@ -364,7 +364,7 @@ impl DirectFile {
         AtomicWrites::or_refused(&path, units)
     }
 
-    /// Returns the path by which the file was opened.
+    /// Returns the path under which the file was opened.
     pub fn path(&self) -> PathBuf {
         self.disk().look(|schedule| schedule.files[self.place()].path.clone())
     }

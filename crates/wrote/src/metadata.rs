@@ -39,7 +39,7 @@ pub(crate) struct MetadataParts {
 /// The metadata that a new file gets from another one, and the parts to set.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
-/// Returns the permissions that a new file has until it gets those of `old`.
+/// Returns the permissions of a new file until it gets the permissions of `old`.
 pub(crate) fn mode_at_first(old: Option<&Inherited>) -> Option<u32> {
     old.map(|(old, _)| old.mode_at_first())
 }

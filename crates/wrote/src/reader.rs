@@ -23,10 +23,10 @@ const BS_UNIT_BYTES: usize = 4096;
 
 /// Reads a file in order, as a replacement for `BufReader<File>`.
 ///
-/// The first read is 8 KiB, like that of a `BufReader`, and each later one in order is larger, up
-/// to 128 KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a
-/// growing number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of
-/// any size (W8), and about 8 KiB for a short file.
+/// The first read is 8 KiB, as with a `BufReader`, and each later one in order is larger, up to 128
+/// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
+/// number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of any size
+/// (W8), and about 8 KiB for a short file.
 ///
 /// ```
 /// use std::io::BufRead;

@@ -107,8 +107,8 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
     save_by_thread(SyncPolicy::No, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// Creates a new file at `path` with this content, complete and durable like that of [`write()`].
-/// If the name exists, returns an error and leaves that file unchanged.
+/// Creates a new file at `path` with this content, complete and durable as with [`write()`]. If the
+/// name exists, returns an error and leaves that file unchanged.
 ///
 /// The name appears atomically when the content is complete and flushed (`renameat2(2)`,
 /// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes create the

@@ -1,5 +1,5 @@
-//! What an acknowledged write survives, and when writes are synced. All other modules state their
-//! promises in these terms.
+//! The levels that an acknowledged write can survive, and the policies for syncing writes. All
+//! other modules state their promises in these terms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -88,7 +88,7 @@ impl fmt::Display for Survives {
     }
 }
 
-/// When writes are made durable without an explicit call. The names are those of Redis
+/// When writes are made durable without an explicit call. The names come from Redis
 /// (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum SyncPolicy {

@@ -80,7 +80,7 @@ pub struct Writer {
 // none is handed out, so they move together. The engine is created for callers on any thread.
 unsafe impl Send for Writer {}
 
-/// The method by which the bytes of a file were moved.
+/// The method of moving a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
@@ -108,7 +108,7 @@ pub struct Written {
     pub bytes: u64,
     /// The time from the opening of the file to its end.
     pub elapsed: Duration,
-    /// The method by which the bytes were moved.
+    /// The method of moving the bytes.
     pub method: Method,
     /// Whether the file and its name are on stable storage, provided that the file system and the
     /// device keep their promises ([`crate::device::Target::limit`]).

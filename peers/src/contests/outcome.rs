@@ -63,8 +63,8 @@ impl Outcome {
         serde_json::from_str(line).tried(format!("the outcome of {what}"))
     }
 
-    /// Parses the only job of a result in fio's layout, printed by `program`. The CPU time is that
-    /// of the job's own thread.
+    /// Parses the only job of a result in fio's layout, printed by `program`. The CPU time covers
+    /// only the job's own thread.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
         // Notes may precede the document, and the line of `trial` follows it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);

@@ -18,7 +18,7 @@ pub type Words = BTreeMap<String, String>;
 /// The default length of the streams, in GiB.
 const GIB: u64 = 4;
 
-/// What a row needs in addition to the command and `trial`.
+/// A requirement of a row in addition to the command and `trial`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {

@@ -226,7 +226,7 @@ pub mod fake {
         }
     }
 
-    /// Returns the command lines with which the scripts were called.
+    /// Returns the command lines that called the scripts.
     pub fn calls(site: &Site) -> Vec<String> {
         let calls = std::fs::read_to_string(site.folder.join("calls")).expect("called");
         calls.lines().map(str::to_owned).collect()

@@ -194,7 +194,7 @@ pub fn make_image(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf
         "architecture": architecture(),
         "os": "linux",
         "config": { "Entrypoint": ["/usr/bin/wrote"], "WorkingDir": format!("/{DATA}") },
-        // The layer is not compressed, so its digest is that of its content.
+        // The layer is not compressed, so its content has the same digest.
         "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
     });
     let config = layout.json("config.v1+json", &config)?;

@@ -75,7 +75,7 @@ pub(super) fn allocate(
             let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
             engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
             engine.reap_results(engine.is_full().into())?;
-            // A file may have so many extents that allocating them takes longer than a second.
+            // Allocating may take longer than a second if a file has very many extents.
             progress.add(0)?;
         }
         engine.drain()

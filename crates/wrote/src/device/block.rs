@@ -130,7 +130,7 @@ pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     })
 }
 
-/// Returns the file behind a loop device or its partition, by the path with which it was set up.
+/// Returns the file behind a loop device or its partition, under the path used when it was set up.
 pub(super) fn loop_file(sys: &Path, major: u32, minor: u32) -> Option<PathBuf> {
     backing_file(disk_folder(&folder(sys, major, minor)))
 }

@@ -61,8 +61,8 @@ impl Mount {
         }
     }
 
-    /// Returns the options of the mount, followed by those of the file system, without duplicates.
-    /// `rw` is included only if both are writable.
+    /// Returns the options of the mount and then the options of the file system, without
+    /// duplicates. `rw` is included only if both are writable.
     pub fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for option in split(&self.options).chain(split(&self.super_options)) {

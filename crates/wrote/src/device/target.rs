@@ -40,8 +40,8 @@ pub struct Target {
     /// Whether an ext4 has a journal (`journal_task` in `/sys/fs/ext4/DEVICE`). `None` on other
     /// file systems, and if `/sys` does not show it.
     pub has_journal: Option<bool>,
-    /// The file system below, with its path and mount: that of an overlay's upper folder, or of a
-    /// loop device's file. If there are several, the first one that is [limited](Target::limit).
+    /// The file system that contains an overlay's upper folder, or a loop device's file, with its
+    /// path and mount. If there are several, the first one that is [limited](Target::limit).
     pub below: Option<Box<Target>>,
     /// The block device that contains the file system, or the upper folder of an overlay. If there
     /// is none, more than one, or no visible one, the reason for that, ready to be shown.
@@ -122,7 +122,7 @@ impl Target {
             _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
             _ if self.in_memory => None,
             "ext3" | "ext4" | "xfs" | "btrfs" | "none" => self.unseen().or_else(|| {
-                // A file that existed before, like that of a loop device, was never lost.
+                // A file that existed before, as a loop device's file does, was never lost.
                 below.filter(|below| !below.lacks_journal())?.doubt()
             }),
             "" | "unknown" => Some("its mount cannot be seen from here".into()),
@@ -141,8 +141,8 @@ impl Target {
         is_unseen.then(|| format!("whether {} has a journal cannot be seen", self.filesystem))
     }
 
-    /// Returns whether the file system, or that of an overlay's upper folder, is known to have no
-    /// journal and to write in place.
+    /// Returns whether the file system, or the file system of an overlay's upper folder, is known
+    /// to have no journal and to write in place.
     pub fn lacks_journal(&self) -> bool {
         match self.filesystem.as_str() {
             "overlay" => self.below.as_deref().is_some_and(Target::lacks_journal),
@@ -242,8 +242,8 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Returns the alignment that direct I/O requires for an open `file` of `target`: first that of the
-/// offset and length of a transfer, then that of the memory address. `None` if the file system
+/// Returns the two alignments that direct I/O requires for an open `file` of `target`: one for the
+/// offset and length of a transfer, and one for the memory address. `None` if the file system
 /// reports that this file does not support direct I/O.
 ///
 /// It comes from `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices;

@@ -70,7 +70,7 @@ pub(super) trait Queue {
     fn truncated(&mut self, _slot: u32) {}
     /// Called before the file is closed.
     fn closing(&mut self, _slot: u32) {}
-    /// Returns the time on the clock by which callers measure this disk.
+    /// Returns the current time on the disk's clock, which callers use to measure this disk.
     fn now(&mut self) -> Instant {
         Instant::now()
     }

@@ -393,8 +393,8 @@ impl Engine {
 
     /// Waits for everything outstanding, and then flushes the file with `fdatasync(2)`. On success,
     /// all writes queued before are durable (W1); the name of a new file is durable once its folder
-    /// has been synced. Returns the first error of an outstanding operation, or that of the flush,
-    /// which poisons the file (W2).
+    /// has been synced. Returns the first error of an outstanding operation, or the error of the
+    /// flush, which poisons the file (W2).
     pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         self.queue(0, Op::Fdatasync { file });

@@ -82,7 +82,7 @@ impl Folder {
     }
 }
 
-/// Opens a file. A path below that of `within` is resolved relative to that folder.
+/// Opens a file. If its path is below the path of `within`, it is resolved relative to that folder.
 pub(crate) fn open_within(within: Option<&Folder>, path: &Path, flags: OFlags) -> io::Result<File> {
     let place = PlaceOfName::new(within, path);
     place.open(flags, Mode::from_raw_mode(place.mode))
@@ -98,7 +98,8 @@ pub(super) struct PlaceOfName<'a> {
 }
 
 impl<'a> PlaceOfName<'a> {
-    /// Resolves a path below that of `within` relative to that folder, and any other path as usual.
+    /// Resolves a path relative to `within` if it is below that folder's path, and as usual
+    /// otherwise.
     pub(super) fn new(within: Option<&'a Folder>, path: &'a Path) -> PlaceOfName<'a> {
         let below = within.and_then(|within| {
             Some((within.held.as_ref()?, path.strip_prefix(&within.path).ok()?, within.mode))
@@ -118,7 +119,7 @@ impl<'a> PlaceOfName<'a> {
         Ok(retry_on_intr(open)?.into())
     }
 
-    /// Returns the folder itself, if the path is that of a folder held open.
+    /// Returns the folder itself, if this is the path of a folder held open.
     pub(super) fn held(self) -> Option<BorrowedFd<'a>> {
         (self.name == Path::new(".") && self.folder.as_raw_fd() >= 0).then_some(self.folder)
     }
@@ -191,7 +192,7 @@ pub(super) enum NameChange<'a> {
     SyncFolder(&'a Path),
 }
 
-// The functions below resolve paths below that of `within` relative to that folder.
+// The functions below resolve a path relative to `within` if it is below that folder's path.
 
 /// Follows symbolic links in the path's last component, like `open(2)`.
 ///

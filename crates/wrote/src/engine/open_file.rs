@@ -1,4 +1,4 @@
-//! What an engine knows about its open files.
+//! The state of an engine's open files.
 
 use super::op::OpKind;
 use super::{FileId, FileOptions};

@@ -2,7 +2,7 @@
 
 use super::sqpoll::Sqpoll;
 
-/// The method by which operations reach the kernel. The names are those of fio.
+/// The method of passing operations to the kernel. The names come from fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Ioengine {
@@ -31,7 +31,7 @@ impl Ioengine {
     }
 }
 
-/// Which threads may call an engine.
+/// The threads that may call an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callers {
     /// Only the thread that created the engine. Its ring can assume a single caller
@@ -244,7 +244,7 @@ impl Fallback {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Effective {
-    /// The method by which operations reach the kernel.
+    /// The method of passing operations to the kernel.
     pub ioengine: Ioengine,
     /// The maximum number of operations in flight.
     pub iodepth: u32,

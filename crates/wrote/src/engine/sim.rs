@@ -267,7 +267,7 @@ impl SimDisk {
         !self.off && !matches!(errno, Errno::INTR | Errno::AGAIN)
     }
 
-    /// Returns the number of bytes by which files may still grow.
+    /// Returns how many bytes the files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
         let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();

@@ -38,7 +38,7 @@ mod attach {
 
     impl Sqpoll {
         /// Creates a ring served by the thread. `set_up` receives a function that configures the
-        /// ring's builder. The lock is held during that, so that of two engines created
+        /// ring's builder. The lock is held during that, so if two engines are created
         /// concurrently, one attaches to the other.
         pub(in crate::engine) fn ring<T>(
             &self,

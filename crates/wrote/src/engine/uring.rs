@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) struct Uring {
     plain: Ring,
     polled: Option<PolledRing>,
-    /// The options, without those that the kernel refused.
+    /// The options, except for the refused ones.
     options: Options,
     callers: Callers,
     pool: Pool,
@@ -54,7 +54,7 @@ impl Uring {
         polled.ring.opened(file.slot, file.access.raw, effective);
         let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
-            // The late completion of the trial read could be mistaken for that of an operation.
+            // The late completion of the trial read could be mistaken for another operation's.
             self.polled = None;
         }
         taken?;

@@ -40,7 +40,7 @@ const BATCHES: usize = 4;
 pub(crate) struct Shared {
     pub(super) path: PathBuf,
     pub(super) sync: SyncPolicy,
-    /// What a line survives that was written, and one that was flushed.
+    /// The promises for a line that was written, and for one that was flushed.
     promises: [Survives; 2],
     pub(super) process: Process,
     buffer_bytes: usize,

@@ -79,7 +79,7 @@ impl Plain {
         }
     }
 
-    /// Returns a path by which the open file can be reopened, even if it has lost its name.
+    /// Returns a path for reopening the open file, which works even if the file has lost its name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),

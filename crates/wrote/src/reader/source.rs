@@ -9,8 +9,8 @@ use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;
 
-/// The size of the first read, in bytes, like that of a `BufReader`. Each later one in order is
-/// four times as long.
+/// The size of the first read, in bytes, as with a `BufReader`. Each later one in order is four
+/// times as long.
 const FIRST_READ_BYTES: usize = 8 << 10;
 /// The maximum size of a read through the page cache, in bytes. It fits into the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;

@@ -67,7 +67,7 @@ pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     group.save_all(files)
 }
 
-/// The method by which the files of a group become durable.
+/// The method of making a group's files durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flushed {
     /// Each file is flushed, all of them concurrently.

@@ -69,8 +69,8 @@ impl WriterOptions {
 
     /// Sets the maximum number of writes in flight to existing parts of the file; 1 by default.
     /// Writes after the file's end are sequential, so that other programs never see a gap of zeros.
-    /// One more buffer is being filled meanwhile, so memory is `(iodepth + 1) * bs`: 8 MiB by
-    /// default, and 384 KiB through the page cache.
+    /// One more buffer is being filled at the same time, so memory is `(iodepth + 1) * bs`: 8 MiB
+    /// by default, and 384 KiB through the page cache.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }

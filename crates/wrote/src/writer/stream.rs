@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The unit of buffer sizes: whole pages, which every file accepts in a direct transfer.
 pub(super) const BS_UNIT_BYTES: usize = 4096;
-/// The `user_data` of the operation that reserves blocks. That of a write is its offset.
+/// The `user_data` of the operation that reserves blocks. A write's `user_data` is its offset.
 const RESERVATION: u64 = u64::MAX;
 /// The minimum length for which blocks are reserved.
 const RESERVE_FROM_BYTES: u64 = 8 << 20;

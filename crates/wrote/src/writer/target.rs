@@ -40,7 +40,7 @@ impl Target {
         path: &Path,
         options: &FileOptions,
     ) -> Result<Target, Error> {
-        // The sync must reach the folder of the file, not that of a link to it.
+        // The sync must reach the file's own folder, not the folder of a link to it.
         let Located { path, found } = engine.locate(path)?;
         if found == Found::Other {
             return Err(not_ordinary(&path));

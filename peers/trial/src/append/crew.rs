@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Which messages are timed.
+/// The messages to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// Each message is timed, because its producer waits for it.

@@ -8,8 +8,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// The fixed seed, so that every method appends the same sequence of messages.
 const SEED: u64 = 0x0061_7070_656e_6400;
-/// The number of bytes of which the messages are slices. They fit into a processor's cache, like a
-/// message that has just arrived, and are too many for a drive to find repetitions.
+/// The number of bytes from which the messages are taken as slices. They fit into a processor's
+/// cache, like a message that has just arrived, and are too many for a drive to find repetitions.
 const CONTENT_BYTES: usize = 8 << 20;
 /// The number of random lengths, after which they repeat.
 const LENGTHS: usize = 1 << 16;
