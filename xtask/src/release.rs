@@ -11,7 +11,7 @@ use std::process::Command;
 /// The maximum size of the program that `cargo run --release` builds.
 const BYTES_MAX: u64 = 25_000_000;
 
-/// The command lines that need a missing feature, and the end of the message about it.
+/// The command lines that need a missing feature, each with the end of the error message.
 const LACKING: [(&[&str], &str); 3] = [
     (&["serve", "events", "--listen", "tcp://127.0.0.1:0"], "--features serve"),
     (&["log", "cat", "s3://bucket/events"], "--features store"),

@@ -176,8 +176,9 @@ fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
-    // In a container, the path of the upper folder is that on the host. In the container, that path
-    // is missing, or leads back into an overlay, which the kernel never accepts as an upper folder.
+    // In a container, the mount names the upper folder by its path on the host. In the container,
+    // that path is missing, or leads back into an overlay, which the kernel never accepts as an
+    // upper folder.
     let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")

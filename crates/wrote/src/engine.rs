@@ -4,7 +4,7 @@
 //! An [`Engine`] uses the best method that works, and records each fallback, with the kernel's
 //! reason, in [`Effective`] (W6):
 //!
-//! | rung | what it is | when |
+//! | method | description | when |
 //! |---|---|---|
 //! | polled pair | a ring that polls for completions, and a plain ring | requested, and possible |
 //! | sqpoll | a kernel thread takes operations from the rings of several engines | requested |

@@ -6,24 +6,22 @@
 //! |---|---|
 //! | write a file from start to end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
-//! | the same for content that comes in a stream | [`Writer::replace`], [`Writer::finish`] |
-//! | make a new file, whole and durable, and never replace one | [`write_new`] |
-//! | save many files, and wait for the device a few times in all | [`write_many`] |
+//! | replace it like that with a stream of content | [`Writer::replace`], [`Writer::finish`] |
+//! | create a new file, complete and durable, and never replace one | [`write_new`] |
+//! | save many files, and wait for the device only a few times in total | [`write_many`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | read a file from start to end, by bytes or lines: a faster `BufReader<File>` | [`Reader`] |
 //! | read and write files in tasks (with a feature) | `Reader::into_async`, `Writer::into_async` |
 //! | copy files and streams | [`copy`](fn@copy), [`copy_in`], [`copy_out`] |
-//! | read any bytes of a file and write its blocks directly, blocking or awaited |
-//! [`file::DirectFile`] |
-//! | do all of this by another method than io_uring, or on a simulated disk | [`Disk`] |
-//! | make writes durable in the way that is fastest here | [`file::calibrate`] |
-//! | write or read many blocks at the device's speed, with my own loop (with a feature) |
-//! `engine::Engine` |
+//! | read any bytes of a file and write its blocks, directly | [`file::DirectFile`] |
+//! | do all of this by a method other than io_uring, or on a simulated disk | [`Disk`] |
+//! | make writes durable by the fastest method for a folder | [`file::calibrate`] |
+//! | transfer many blocks at full speed in my own loop (with a feature) | `engine::Engine` |
 //! | append records from many threads, and know when each is durable | [`Log`] |
 //! | read the records of a log, and follow it, blocking or awaited | [`LogReader`] |
 //! | know what an acknowledged write survives | [`Survives`], [`device::Target::survives`] |
 //! | know the file system, device and alignment below a path | [`device::examine`] |
-//! | prove that my code stands a failing disk | [`Sim`] |
+//! | test that my code withstands a failing disk | [`Sim`] |
 //!
 //! # What a write survives
 //!
@@ -31,8 +29,8 @@
 //! has the evidence for each file system:
 //!
 //! - a write through the page cache survives a process crash;
-//! - a direct write over blocks that were written and flushed before survives a kernel crash. Into
-//!   new blocks it is as safe as a cached write;
+//! - a direct write over blocks that were written and flushed before survives a kernel crash; into
+//!   new blocks, it is only as safe as a cached write;
 //! - a write covered by `Engine::flush`, or queued as durable, survives power loss.
 //!
 //! # After `fork(2)`
@@ -49,24 +47,22 @@
 //!
 //! The documentation refers to these rules by number:
 //!
-//! | rule | promise |
-//! |---|---|
-//! | W1 | No write is called durable before the flush that covers it returned success |
-//! | W2 | A failed flush poisons its file or log: every later call returns that error. The kernel
-//! may have marked the lost pages clean, so a second flush proves nothing |
-//! | W3 | Two writes are never in flight on one block, and no block that holds acknowledged records
-//! is written again |
-//! | W4 | Short transfers, `EINTR` and `EAGAIN` end inside the engine: an operation is whole or an
-//! error |
-//! | W5 | A buffer in flight belongs to the engine until its completion; dropping a future or a
-//! handle frees nothing that the kernel uses |
-//! | W6 | Requested and effective settings are both kept ([`Effective`]); no fallback is silent,
-//! and none is fatal where a slower way works |
-//! | W7 | Nothing that exists is overwritten unless the caller asks for it; block devices are never
-//! written |
-//! | W8 | Memory is bounded by settings, never by file size, records, producers or operations |
-//! | W9 | One producer's records stay in order, and a durable record means that all records before
-//! it are durable |
+//! - **W1.** No write is called durable before the flush that covers it has returned success.
+//! - **W2.** A failed flush poisons its file or log: every later call returns that error. The
+//!   kernel may have marked the lost pages clean, so a second flush proves nothing.
+//! - **W3.** Two writes are never in flight on the same block, and no block that holds acknowledged
+//!   records is written again.
+//! - **W4.** The engine handles short transfers, `EINTR` and `EAGAIN`: an operation either
+//!   completes in full or fails.
+//! - **W5.** A buffer in flight belongs to the engine until its completion. Dropping a future or a
+//!   handle frees nothing that the kernel uses.
+//! - **W6.** Both the requested and the effective settings are kept ([`Effective`]). No fallback is
+//!   silent, and none is an error if a slower method works.
+//! - **W7.** Nothing that exists is overwritten unless the caller asks for it. Block devices are
+//!   never written.
+//! - **W8.** Memory is bounded by settings, never by file size, records, producers or operations.
+//! - **W9.** Each producer's records stay in order, and if a record is durable, so are all records
+//!   before it.
 
 #![cfg_attr(
     not(all(feature = "copy", feature = "engine", feature = "io-uring", feature = "log")),

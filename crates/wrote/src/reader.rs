@@ -462,7 +462,7 @@ pub struct ReaderOptions {
 }
 
 impl Default for ReaderOptions {
-    /// A few long transfers keep a device busy.
+    /// Returns the default options. A few long transfers keep a device busy.
     fn default() -> ReaderOptions {
         let ioengine = Ioengine::IoUring;
         ReaderOptions { direct: true, bs_bytes: 1 << 20, iodepth: 8, ioengine, disk: None }

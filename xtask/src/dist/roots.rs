@@ -255,7 +255,7 @@ fn bindings(packed: &Bindings, debian: &Path) -> Result<(), Failure> {
     PYTHON.judge(&data, &root.shell(site)?)
 }
 
-/// The time limit for the root, which normally takes seconds.
+/// The time limit for the script in the root, which normally takes seconds.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// The service's configuration, with one log.

@@ -24,7 +24,7 @@ pub(super) struct Source<'a> {
     pub named: &'a Path,
     /// The length of the source when it was opened, in bytes.
     pub len: u64,
-    /// Whether the source is copied in a single transfer, which goes through the page cache.
+    /// Whether the source fits into a single transfer, which goes through the page cache.
     pub small: bool,
     /// Whether the source's length is found only by reading to its end, because the kernel
     /// generates the content (`/proc`, `/sys`).

@@ -77,10 +77,10 @@ impl Target {
                 .is_ok_and(|it| version(it) >= Some((5, 8)))
     }
 
-    /// Returns the worst event that a flushed write survives here, and the reason, ready to be
-    /// shown; `None` if it survives a power loss. A flush does nothing on `tmpfs` and on an
-    /// `overlay` mounted `volatile`. With `nobarrier` (ext4(5), btrfs(5)), it does not flush the
-    /// device's cache.
+    /// Returns the worst event that a flushed write survives on this target, and the reason, ready
+    /// to be shown; `None` if it survives a power loss. A flush does nothing on `tmpfs` and on an
+    /// `overlay` mounted `volatile`. With `nobarrier` (ext4(5), btrfs(5)), a flush does not reach
+    /// the device's cache.
     pub fn limit(&self) -> Option<(Survives, String)> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref().and_then(Target::limit);
@@ -109,8 +109,8 @@ impl Target {
         NO_BARRIER.iter().copied().find(|option| self.mounted_with(option))
     }
 
-    /// Returns the reason why it is not known what a flushed write survives here, ready to be
-    /// shown; `None` if none of the simulated crashes lost one (`docs/durability.md`).
+    /// Returns the reason why it is not known what a flushed write survives on this target, ready
+    /// to be shown; `None` if none of the simulated crashes lost one (`docs/durability.md`).
     pub fn doubt(&self) -> Option<String> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref();
@@ -151,7 +151,8 @@ impl Target {
         }
     }
 
-    /// Returns what a write survives here if it would survive `level` on a disk whose flushes work.
+    /// Returns what a write to this target survives, if it would survive `level` on a disk whose
+    /// flushes work.
     pub fn survives(&self, level: Survives) -> Survives {
         self.limit().map_or(level, |(most, _)| level.min(most))
     }

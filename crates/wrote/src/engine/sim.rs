@@ -387,7 +387,8 @@ impl SimQueue {
 }
 
 impl Queue for SimQueue {
-    /// Time on a simulated disk passes only with each reading of the clock, so that a seed repeats
+    /// Returns the time, which passes only with each reading of the clock, so that a seed repeats a
+    /// run.
     /// a run.
     fn now(&mut self) -> Instant {
         let mut disk = self.view.sim.locked();
@@ -556,7 +557,8 @@ impl Files for SimFiles {
         Ok(Located { path: path.to_owned(), found })
     }
 
-    /// Only counts as an operation. Folders are not stored: a folder exists if it contains a name.
+    /// Counts as an operation, but does nothing. Folders are not stored: a folder exists if it
+    /// contains a name.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
         Ok(self.disk().admit_of(self.0.boot).map(drop)?)
     }

@@ -162,7 +162,7 @@ impl Drop for Leased {
         // SAFETY: the buffer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffer) };
         // This must follow the return: a caller that has started to wait then either finds the
-        // buffer or is noticed here.
+        // buffer or is noticed by this check.
         if self.home.lacks_buffers.load(Ordering::SeqCst) {
             (self.home.on_return)();
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The maximum number of blocks in the measured file. Each method writes to each block in turn.
 const BLOCKS_MAX: u32 = 8;
 
-/// The best way to write durably to the files of a folder.
+/// The best method of writing durably to the files of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibrated {

@@ -41,7 +41,7 @@ pub(super) fn repair(
         if !is_locked(files, input.file, locked) {
             return Ok(None);
         }
-        // Otherwise, a failed write of the previous writer could still remove what is found here
+        // Otherwise, a failed write of the previous writer could still remove the bytes found below
         // (W2).
         files.engine().flush(input.file)?;
         let end = end(&mut input)?;

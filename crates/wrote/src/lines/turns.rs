@@ -191,7 +191,7 @@ impl Shared {
         mut look: impl FnMut(&mut State, u64) -> Option<Result<(), Error>>,
     ) -> Result<(), Error> {
         let mut lacks = None;
-        // None of the lines counted in `reached` are lost, so `look` would return the same.
+        // None of the lines counted in `reached` are lost, so `look` would return success, too.
         while self.reached[usize::from(flush)].load(Ordering::Acquire) < end {
             let mut state = self.lock();
             let lacks = *lacks.get_or_insert(state.lacks);

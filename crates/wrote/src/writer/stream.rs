@@ -595,7 +595,7 @@ impl Stream {
         result
     }
 
-    /// After an error, leaves the bytes written so far, without zeros after them.
+    /// Leaves, after an error, the bytes written so far, without zeros after them.
     fn leave_what_is_whole(&mut self) {
         self.drop_buffer();
         let mut completions = Vec::new();
