@@ -45,6 +45,7 @@ use std::path::Path;
 /// - [`Error::Refused`]: `from` is a folder, a pipe or a character device; `to` is a folder, a
 ///   device or the same file; or [`CopyOptions::reflink`] requires sharing blocks and that is not
 ///   possible;
+/// - [`Error::File`] with the kernel's message: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
 ///   without [`CopyOptions::replace`];
 /// - [`Error::Differs`]: the source was truncated, or the bytes read back differ from it;
 /// - [`Error::Interrupted`]: the watcher of [`CopyOptions::watch`] requested a stop.

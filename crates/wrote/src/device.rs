@@ -118,7 +118,6 @@ fn has_journal(device: Option<&BlockDevice>, sys: &Path) -> Option<bool> {
 
 /// The device below a mount, or the reason why there is none; whether writes to it stay in memory;
 /// and the file system below an overlay or a loop device.
-/// and the file system below, of an overlay or a loop device.
 type Below = (Result<BlockDevice, String>, bool, Option<Target>);
 
 fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below {
