@@ -268,7 +268,7 @@ fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
     ])
 }
 
-/// Allows a Java program to call libwrote.
+/// The option that allows a Java program to call libwrote.
 const NATIVE_ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 
 /// Runs an example in libwrote's README with `command`, in a new folder.

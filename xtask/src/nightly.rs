@@ -19,7 +19,7 @@ use lab::tools::repository::{cargo, target};
 use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
-/// How long a campaign may continue beyond the time limit of `--within`.
+/// The time for which a campaign may continue beyond the limit of `--within`.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.
@@ -243,8 +243,8 @@ fn confined(report: &mut Report, call: Call) -> Result<(), Failure> {
     if call.is_short { Ok(()) } else { confine::lab(report, Share::Rest) }
 }
 
-/// How long the fuzzer runs on each of the server's parsers, which receive arbitrary bytes from the
-/// network, in seconds. All of them together must leave time for the later campaigns.
+/// The time that the fuzzer spends on each of the server's parsers, which receive arbitrary bytes
+/// from the network, in seconds. All of them together must leave time for the later campaigns.
 const PARSER_SECONDS: u32 = 180;
 /// The modules of the library's test program `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_waiting::", "writer::"];

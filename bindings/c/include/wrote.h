@@ -99,11 +99,12 @@ typedef struct wrote_lines wrote_lines;
 // for wrote_log_free().
 typedef struct wrote_log wrote_log;
 
-// Reads the records of a log in order. It takes no lock, and sees the records of every process.
+// A reader of the records of a log, in order. It takes no lock, and sees the records of every
+// process.
 typedef struct wrote_log_reader wrote_log_reader;
 
-// Reads a file from start to end, as a replacement for fopen(3) and fread(3). A long file that is
-// not in the page cache is read bypassing it, with several reads in flight.
+// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). A long file
+// that is not in the page cache is read bypassing it, with several reads in flight.
 typedef struct wrote_reader wrote_reader;
 
 // The promise for one record, or for a group of records. A ticket does not keep its log open.
@@ -113,7 +114,7 @@ typedef struct wrote_ticket wrote_ticket;
 // may use it at any time, except for wrote_wakeup_free().
 typedef struct wrote_wakeup wrote_wakeup;
 
-// Writes a file from start to end, as a replacement for fopen(3), fwrite(3) and fclose(3).
+// A writer of a file from start to end, as a replacement for fopen(3), fwrite(3) and fclose(3).
 //
 // Bytes go into buffers (at most 8 MiB, for a file of any size), and from there to the file in the
 // background. An error in the background is returned by the next call and by every later one.

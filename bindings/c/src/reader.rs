@@ -8,8 +8,8 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
 use wrote_bindings::{from_io, log_reader, unix_ns};
 
-/// Reads a file from start to end, as a replacement for fopen(3) and fread(3). A long file that is
-/// not in the page cache is read bypassing it, with several reads in flight.
+/// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). A long file
+/// that is not in the page cache is read bypassing it, with several reads in flight.
 pub struct Reader {
     reader: library::Reader,
     /// The line that was lent most recently.
@@ -110,7 +110,8 @@ pub unsafe extern "C" fn wrote_reader_free(reader: *mut Reader) {
     unsafe { border::free(reader) };
 }
 
-/// Reads the records of a log in order. It takes no lock, and sees the records of every process.
+/// A reader of the records of a log, in order. It takes no lock, and sees the records of every
+/// process.
 pub struct LogReader {
     reader: library::LogReader,
     follows: bool,

@@ -45,7 +45,7 @@ pub struct WriterOptions {
 // SAFETY: the struct consists of numbers and booleans after a size.
 unsafe impl Sized for WriterOptions {}
 
-/// Writes a file from start to end, as a replacement for fopen(3), fwrite(3) and fclose(3).
+/// A writer of a file from start to end, as a replacement for fopen(3), fwrite(3) and fclose(3).
 ///
 /// Bytes go into buffers (at most 8 MiB, for a file of any size), and from there to the file in the
 /// background. An error in the background is returned by the next call and by every later one.

@@ -221,7 +221,7 @@ pub struct Ticket {
     waits_for_durable: bool,
 }
 
-/// Wakes a thread that waits for a ticket with a time limit.
+/// The waker of a thread that waits for a ticket with a time limit.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wrote::Error;
 use wrote_bindings::unix_ns;
 
-/// How long a wait may take before it checks for Python's signals, such as SIGINT from Ctrl-C.
+/// The interval at which a wait checks for Python's signals, such as SIGINT from Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The maximum number of bytes, and of records, that are read at once, while other Python threads
 /// run.
@@ -41,9 +41,9 @@ impl Record {
     }
 }
 
-/// Reads the records of a log in order. It takes no lock, and sees the records of every process. It
-/// is an iterator of `Record`, and an asynchronous one for tasks. A reader that follows waits for
-/// further records.
+/// A reader of the records of a log, in order. It takes no lock, and sees the records of every
+/// process. It is an iterator of `Record`, and an asynchronous one for tasks. A reader that follows
+/// waits for further records.
 #[pyclass(frozen, module = "wrote")]
 pub struct LogReader(Mutex<State>);
 

@@ -104,7 +104,7 @@ pub trait Signal: Send + Sync + 'static {
     fn take_back(&self) {}
 }
 
-/// Wakes an event loop by its signal. It serves any number of tickets.
+/// A waker of an event loop, which uses the loop's signal. It serves any number of tickets.
 pub struct Wakeup<S> {
     signal: S,
     /// Whether the signal is raised, so that many tickets raise it only once.

@@ -22,8 +22,8 @@ const JOBS_MAX: usize = 2;
 /// A thread that does jobs for a task, one after another. When a `Worker` is dropped, the thread
 /// does its remaining jobs and ends; the drop does not wait for that.
 struct Worker<J, R> {
-    /// Not dropped in a child process: a lock inside may have been held by the thread, which does
-    /// not exist in the child.
+    /// The channels of jobs and results. They are not dropped in a child process: a lock inside may
+    /// have been held by the thread, which does not exist in the child.
     channels: ManuallyDrop<(SyncSender<J>, Receiver<R>)>,
     waker: Slot,
     process: Process,
@@ -40,7 +40,7 @@ fn wake(slot: &Slot) {
 impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     /// Starts the thread, which calls `work` for each job.
     fn start(name: &str, mut work: impl FnMut(J) -> R + Send + 'static) -> io::Result<Self> {
-        /// Wakes the task when the thread ends, even after a panic.
+        /// A guard that wakes the task when the thread ends, even after a panic.
         struct End(Slot);
         impl Drop for End {
             fn drop(&mut self) {

@@ -29,8 +29,8 @@ struct Region {
     count: u32,
     free: Free,
     handles: AtomicUsize,
-    /// Guards `free` if several threads use the region; `None` if only one does, which needs no
-    /// lock.
+    /// The lock of `free` if several threads use the region; `None` if only one does, which needs
+    /// no lock.
     lock: Option<Mutex<()>>,
     process: Process,
 }

@@ -100,7 +100,8 @@ struct OpenedFile {
     dsync: AtomicBool,
     /// Whether durable writes also make all metadata durable.
     sync_metadata: bool,
-    /// Reads through the page cache, for a file that is read directly and never written.
+    /// A second open file for reads through the page cache, if the file is opened only for direct
+    /// reads.
     cached: Option<CachedReads>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) use in_child::in_child;
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static COUNTING: Once = Once::new();
 
-/// Identifies the process in which a handle was opened.
+/// The process in which a handle was opened.
 ///
 /// A child has copies of the handles without what they refer to: it has no threads, no mapped ring,
 /// and locks that no thread will release. It shares a ring's descriptor and file locks with its

@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufRead, AsyncSeek};
 /// The unit of buffer sizes: whole pages, which every file accepts in a direct transfer.
 const BS_UNIT_BYTES: usize = 4096;
 
-/// Reads a file in order, as a replacement for `BufReader<File>`.
+/// A reader of a file in order: a replacement for `BufReader<File>`.
 ///
 /// The first read is 8 KiB, as with a `BufReader`, and each later one in order is larger, up to 128
 /// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
@@ -376,7 +376,8 @@ impl fmt::Debug for Reader {
 struct ReaderBytes {
     next: *const u8,
     end: *const u8,
-    /// Boxed, so that the iterator's address is unknown to the code that fills the buffer.
+    /// The reader, boxed so that the code that fills the buffer does not know the iterator's
+    /// address.
     reader: Box<Reader>,
 }
 

@@ -17,7 +17,7 @@ use stream::Stream;
 #[cfg(feature = "tokio")]
 use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// Writes a file in the background, as a replacement for `BufWriter<File>`.
+/// A writer of a file in the background: a replacement for `BufWriter<File>`.
 ///
 /// Bytes go into a few buffers, and from there to the file in the background: bypassing the page
 /// cache if the file system supports that (`O_DIRECT`), otherwise through it. These buffers are all

@@ -75,8 +75,9 @@ fn renamed(folders: &[(PathBuf, &str)], flag: &str) -> String {
     flags.collect::<Vec<_>>().join(" ")
 }
 
-/// For each file that the program prints, the arguments for that, and the file's path below `/usr`
-/// or `/usr/local`. `crates/wrote-cli/Cargo.toml` lists the same paths for the Debian package.
+/// The files that the program prints: for each, the arguments that print it, and its path below
+/// `/usr` or `/usr/local`. `crates/wrote-cli/Cargo.toml` lists the same paths for the Debian
+/// package.
 pub const FILES: [(&[&str], &str); 4] = [
     (&["man"], "share/man/man1/wrote.1"),
     (&["completions", "bash"], "share/bash-completion/completions/wrote"),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The two parts of a backend, which share only slots and descriptors.
 pub(super) struct Backend {
-    /// Dropped first, because the queue may still refer to the files.
+    /// The queue, which is dropped first because it may still refer to the files.
     pub queue: Box<dyn Queue>,
     pub files: Box<dyn Files>,
 }

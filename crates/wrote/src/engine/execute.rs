@@ -51,8 +51,9 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    /// Dropped before the pool, because a ring must release its registered memory before that is
-    /// unmapped. Not dropped in a child process, which has neither its threads nor its ring.
+    /// The backend. It is dropped before the pool, because a ring must release its registered
+    /// memory before that is unmapped. It is not dropped in a child process, which has neither its
+    /// threads nor its ring.
     backend: ManuallyDrop<Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,

@@ -15,8 +15,8 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 /// The minimum length of a mapping, so that a growing file is not remapped for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
-/// The number of bytes allocated at once. It keeps the calls few, and wastes little in a file with
-/// holes.
+/// The number of bytes allocated at once. This size keeps calls few, and wastes little in a file
+/// with holes.
 const ALLOCATED_BYTES: u64 = 1 << 20;
 
 /// Executes each request when it is pushed.

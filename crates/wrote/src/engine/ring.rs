@@ -58,7 +58,7 @@ const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &
 /// submitting thread enters the kernel again, because that may never happen.
 const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
 
-/// How the kernel serves a ring.
+/// The options for how the kernel serves a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
     /// The kernel thread that polls the ring for operations, if there is one.
@@ -70,7 +70,7 @@ pub(super) struct Service<'a> {
 
 pub(super) struct Ring {
     ring: IoUring,
-    /// Lets other rings attach to this one while it exists.
+    /// The handle that lets other rings attach to this one while it exists.
     _member: Option<Member>,
     sqpoll: bool,
     registered: Registered,
@@ -452,7 +452,7 @@ fn check_operations(ring: &IoUring) -> Result<(), String> {
     missing.map_or(Ok(()), |(name, _)| Err(format!("{name}: the kernel does not have it")))
 }
 
-/// Counts consecutive refusals of a repeated call.
+/// A count of consecutive refusals of a repeated call.
 #[derive(Default)]
 struct Patience {
     refusals: u32,

@@ -187,7 +187,7 @@ impl Work {
     }
 }
 
-/// Identifies a live thread. After a thread has ended, a later one may get its mark.
+/// The identity of a live thread. After a thread has ended, a later one may get its mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadMark(usize);
 

@@ -33,7 +33,7 @@ mod attach {
     use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
     use std::sync::{Arc, PoisonError, Weak};
 
-    /// Keeps a ring's descriptor open while the ring exists, so that others can attach to it.
+    /// A copy of a ring's descriptor, kept while the ring exists so that others can attach to it.
     pub(in crate::engine) type Member = Arc<OwnedFd>;
 
     impl Sqpoll {

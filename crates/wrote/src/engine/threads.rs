@@ -91,7 +91,7 @@ pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
     results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
-    /// Rung with each reply, if callers wait without the engine.
+    /// A bell that rings with each reply, if callers wait without the engine.
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,

@@ -63,7 +63,7 @@ fn enter(ring: RawFd, to_submit: u32) -> io::Result<()> {
     if passes { Ok(()) } else { Err(error) }
 }
 
-/// Counts the replies of threads, and wakes the thread that waits for one.
+/// A count of the replies of threads, which wakes the thread that waits for one.
 #[derive(Default)]
 pub(crate) struct Bell {
     rung: Mutex<u64>,

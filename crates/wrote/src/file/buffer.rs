@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Home {
     /// Whether an operation waits for a buffer that is held outside the disk.
     pub lacks_buffers: AtomicBool,
-    /// Called when a buffer has returned while an operation waits for one.
+    /// The function called when a buffer has returned while an operation waits for one.
     pub on_return: Box<dyn Fn() + Send + Sync>,
 }
 

@@ -63,8 +63,8 @@ impl CachedReads {
         Some(buffer)
     }
 
-    /// Returns whether the kernel reports the bytes as cached. Asks it less often while they are
-    /// not.
+    /// Returns whether the kernel reports the bytes as cached. While they are not, checks less
+    /// often.
     fn holds(&self, offset: u64, len: usize) -> bool {
         // A race between two threads causes one check more or one fewer.
         let unasked = self.unasked.load(Ordering::Relaxed);

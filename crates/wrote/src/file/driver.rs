@@ -159,7 +159,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    /// Counts up by one in each turn, while there is something left to count.
+    /// A counter that counts up by one in each turn, while there is something left to count.
     #[derive(Default)]
     struct Counter(Mutex<Count>);
 

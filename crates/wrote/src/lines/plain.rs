@@ -13,8 +13,8 @@ use rustix::io::{Errno, pread};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// How often lines are written again before an error is returned because another program renames or
-/// truncates the file.
+/// The number of times that lines are written again before it is an error that another program
+/// renames or truncates the file.
 const TRIES: u32 = 10;
 /// Errors that may be temporary: the lines stay in memory.
 const MAY_PASS: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG];

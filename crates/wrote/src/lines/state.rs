@@ -37,8 +37,8 @@ pub(super) struct State {
     pub lack: Option<(Error, Instant)>,
     pub lacks: u64,
     pub gathering: Gathering,
-    /// When the background thread began its current flush, which runs while other threads take
-    /// turns.
+    /// The time at which the background thread began its current flush, if it is flushing. Other
+    /// threads take turns during that.
     pub flushes_since: Option<Instant>,
     pub reopens: bool,
     pub ends: bool,

@@ -48,19 +48,20 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// The file, used by the thread that has the turn.
     file: Mutex<Option<PlainFile>>,
-    /// Held from the start of a flush until its outcome is known. The kernel reports an error of
-    /// the disk to only one of two flushes, and the other must not acknowledge anything (W2).
+    /// The lock that is held from the start of a flush until its outcome is known. The kernel
+    /// reports an error of the disk to only one of two flushes, and the other must not acknowledge
+    /// anything (W2).
     flushing: Mutex<()>,
     /// The gates where callers wait for a batch, indexed by the lowest bit of the batch's number.
     gates: [Gate; 2],
     /// The numbers of lines written and durable, up to the first loss. A caller whose gate has
     /// opened reads them without the lock, because otherwise all such callers would contend for it.
     reached: [AtomicU64; 2],
-    /// Wakes the thread that waits for producers to return.
+    /// The condition that wakes the thread that waits for producers to return.
     gathered: Condvar,
-    /// Wakes producers that wait for room in the buffer.
+    /// The condition that wakes producers that wait for room in the buffer.
     room: Condvar,
-    /// Wakes the background thread.
+    /// The condition that wakes the background thread.
     bell: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }

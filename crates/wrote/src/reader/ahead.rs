@@ -15,8 +15,8 @@ const PIECES_AT_FIRST: usize = 2;
 const PIECES_TO_REGISTER: usize = 4;
 
 pub(super) struct Ahead {
-    /// Declared before the engine, and so dropped before it, because the buffers belong to the
-    /// engine.
+    /// The pieces. They are declared, and so dropped, before the engine, to which their buffers
+    /// belong.
     pieces: ReadAhead,
     engine: Engine,
     file: FileId,

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Maps each name to the number of its file.
+/// The number of the file that each name refers to.
 type Table = BTreeMap<PathBuf, usize>;
 
 #[derive(Default)]
