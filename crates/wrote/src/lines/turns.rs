@@ -249,7 +249,8 @@ impl Shared {
         if self.process.is_this() { look(&self.lock()) } else { T::default() }
     }
 
-    /// Returns what lines survive that were flushed, or only written.
+    /// Returns what a line survives once it is durable or, without `is_durable`, once it is
+    /// written.
     pub(super) fn promise(&self, is_durable: bool) -> Survives {
         self.promises[usize::from(is_durable)]
     }
