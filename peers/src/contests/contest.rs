@@ -271,7 +271,7 @@ mod tests {
         Contest { what, unit: Unit::Stream, contenders, requirements }
     }
 
-    /// Returns the result of a contest of two contenders.
+    /// Returns the table of two contenders.
     fn table(
         unit: Unit,
         requirements: Vec<Requirement>,
