@@ -5,16 +5,18 @@ use crate::disk::Disk;
 use std::collections::HashMap;
 use wrote_result::trace::How;
 
-/// The maximum number of sizes that are counted in a file. Beyond it, near ones are counted as one.
+/// The maximum number of distinct sizes counted per file. Beyond it, similar sizes are counted
+/// together.
 const SIZES_MAX: usize = 128;
-/// The leading bits of a size that are kept if there are few: sizes below 4096 are exact.
+/// The number of leading bits of a size that are kept while a file has few sizes: those below 4096
+/// are exact.
 const KEPT_BITS: u32 = 12;
 
 #[derive(Debug, Default)]
 pub struct Accounts {
-    /// Boxed, because a map has room for up to twice as many.
+    /// Boxed, because a map reserves room for up to twice as many entries.
     files: HashMap<FileId, Box<Account>>,
-    /// Files that were created or written, and removed.
+    /// The number of files that were created or written, and then removed.
     pub removed: u64,
 }
 
@@ -22,31 +24,31 @@ pub struct Accounts {
 pub struct Account {
     pub writes: u64,
     pub bytes: u64,
-    /// Flushes, including failed ones.
+    /// The number of flushes, including failed ones.
     pub flushes: u64,
-    /// Writes that were durable when they returned.
+    /// The number of writes that were durable when they returned.
     pub durable_writes: u64,
-    /// Writes that bypassed the page cache.
+    /// The number of writes that bypassed the page cache.
     pub direct_writes: u64,
     pub last_write: Point,
     /// The last call on the file or its name, of any kind.
     pub last_call: Point,
     pub last_flush: Point,
-    /// The time within flushes and durable writes.
+    /// The total duration of flushes and durable writes.
     pub flush_ns: u64,
     /// The time from the first write to the end of the last write or flush.
     pub span_ns: u64,
-    /// The time within writes and flushes.
+    /// The total duration of writes and flushes.
     pub busy_ns: u64,
-    /// Writes that continued where the one before had ended.
+    /// The number of writes that began where the previous write had ended.
     pub sequential_writes: u64,
-    /// The ends of the last write and of the furthest, in bytes.
+    /// The end of the last write, and the highest end of any write, in bytes.
     pub last_end: u64,
     pub size_bytes: u64,
     pub first_write_ns: Option<u64>,
-    /// The sizes of writes, rounded down, each with their number, in order.
+    /// The sizes of writes, rounded down, each with its count, in ascending order.
     pub sizes: Vec<(u64, u64)>,
-    /// The last bits of sizes that were dropped so that there are few.
+    /// The number of low bits dropped from sizes, to limit the number of distinct sizes.
     pub dropped_bits: u32,
     /// The size before the first write.
     pub size_before: u64,
@@ -54,13 +56,13 @@ pub struct Account {
     pub is_emptied: bool,
     /// Whether a write changed existing bytes.
     pub is_changed: bool,
-    /// Whether its size changed without a write.
+    /// Whether the size changed without a write.
     pub is_resized: bool,
-    /// Whether it was open to be written before the trace began.
+    /// Whether the file was open for writing before the trace began.
     pub was_open: bool,
     /// The last thread that changed the file or its name.
     pub changed_by: u32,
-    /// Set if a rename gave the file its name: whether it replaced another file.
+    /// After a rename of the file, whether the rename replaced another file.
     pub renamed: Option<bool>,
 }
 
@@ -75,7 +77,7 @@ impl Account {
         match self.sizes.binary_search_by_key(&size_bytes, |(size, _)| *size) {
             Ok(at) => self.sizes[at].1 += 1,
             Err(at) => {
-                // Most files have one, and there may be many files.
+                // Most files have a single size, and there may be many files.
                 self.sizes.reserve_exact(usize::from(self.sizes.is_empty()));
                 self.sizes.insert(at, (size_bytes, 1));
             }
@@ -99,7 +101,7 @@ impl Account {
         }
     }
 
-    /// Returns the median write size, 0 without writes.
+    /// Returns the median write size, or 0 if there were no writes.
     pub fn write_p50_bytes(&self) -> u64 {
         let mut below = 0;
         let reaches_half = |(_, count): &&(u64, u64)| {
@@ -125,7 +127,7 @@ impl Account {
 }
 
 impl Accounts {
-    /// Returns the account of a file that appeared in any call.
+    /// Returns the account of a file; `None` if no counted call has referred to it.
     pub fn of(&self, file: FileId) -> Option<&Account> {
         Some(self.files.get(&file)?)
     }
@@ -142,7 +144,7 @@ impl Accounts {
                 self.files.remove(file);
                 self.account(*file, call).is_new = true;
             }
-            // The inode may have belonged to a file.
+            // The inode may have belonged to a removed file.
             Act::MadeFolder { file, .. } => drop(self.files.remove(file)),
             Act::MadeLink { file, .. } => {
                 self.files.remove(file);
@@ -220,7 +222,7 @@ impl Accounts {
     fn account(&mut self, file: FileId, call: &Call) -> &mut Account {
         let account = self.files.entry(file).or_default();
         account.last_call = call.point();
-        // A flush changes nothing.
+        // A flush does not change the file.
         if !matches!(call.act, Act::Flush { .. } | Act::FlushRange { .. }) && call.act.is_change() {
             account.changed_by = call.task;
         }
@@ -228,7 +230,7 @@ impl Accounts {
     }
 }
 
-/// Keeps the leading bits.
+/// Rounds a size down to its leading `kept_bits` bits.
 fn rounded(size_bytes: u64, kept_bits: u32) -> u64 {
     let shift = (u64::BITS - size_bytes.leading_zeros()).saturating_sub(kept_bits);
     size_bytes >> shift << shift

@@ -15,7 +15,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of a file that was found.
+    /// Returns the identity of a file, given its metadata.
     pub fn of(found: &Metadata) -> FileId {
         FileId { device: found.dev(), inode: found.ino() }
     }
@@ -33,44 +33,44 @@ pub struct Name {
 /// A completed call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Call {
-    /// When the call began, in nanoseconds since the program's start.
+    /// When the call began, in nanoseconds since the program started.
     pub at_ns: u64,
-    /// Its duration from the end of its first stop to its second, in nanoseconds.
+    /// The duration from the first stop's end to the second stop, in nanoseconds.
     #[serde(default)]
     pub took_ns: u64,
-    /// Its place in the program's source, if that is known.
+    /// The location in the program's source, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceId>,
     /// The thread that made the call.
     #[serde(skip)]
     pub task: u32,
-    /// Its effect.
+    /// The effect.
     pub act: Act,
-    /// The ends of the operations that a queue of the kernel completed before this one began.
+    /// The end times of the operations that a kernel queue completed before this operation began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u64>,
-    /// The bytes of a write; empty unless a record is made.
+    /// The bytes of a write; empty unless the trace is being recorded.
     #[serde(skip)]
     pub data: Vec<u8>,
 }
 
-/// Identifies a place in a program's source.
+/// Identifies a location in a program's source.
 pub type PlaceId = u32;
 
-/// The language of a program, by the names in `docs/safe-writes.md`; empty for others.
+/// The language of a program, named as in `docs/safe-writes.md`; empty for other languages.
 pub type Language = &'static str;
 
 /// When and where a call was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
-    /// Nanoseconds since the program's start.
+    /// Nanoseconds since the program started.
     pub at_ns: u64,
-    /// Its place, if that is known.
+    /// The location in the program's source, if known.
     pub place: Option<PlaceId>,
 }
 
 impl Act {
-    /// Returns whether it changes a file, a name or what of them is durable, or communicates with
+    /// Returns whether the call changes a file, a name or their durability, or communicates with
     /// the outside.
     pub fn is_change(&self) -> bool {
         !matches!(
@@ -85,12 +85,12 @@ impl Act {
 }
 
 impl Call {
-    /// Makes a call without a duration, a place and data.
+    /// Creates a call without duration, location or data.
     pub fn new(at_ns: u64, act: Act) -> Call {
         Call { at_ns, took_ns: 0, place: None, task: 0, act, after: Vec::new(), data: Vec::new() }
     }
 
-    /// Returns when it had ended, in nanoseconds since the program's start.
+    /// Returns when the call ended, in nanoseconds since the program started.
     pub fn ended_ns(&self) -> u64 {
         self.at_ns.saturating_add(self.took_ns)
     }
@@ -106,41 +106,41 @@ impl Call {
 pub enum Act {
     /// A file system was seen. Precedes all calls on its files.
     Storage {
-        /// Its device.
+        /// The device number.
         device: u64,
-        /// Its kind.
+        /// The kind of storage.
         storage: Storage,
     },
-    /// A file existed before a call about it was seen.
+    /// A file existed before its first observed call.
     Found {
-        /// A file existed before its first observed call.
+        /// The file.
         file: FileId,
-        /// Its name, if it has one.
+        /// The name, if the file has one.
         name: Option<Name>,
-        /// Its size in bytes.
+        /// The size in bytes.
         size_bytes: u64,
     },
-    /// A file was created; with `O_TMPFILE`, without a name.
+    /// A file was created, without a name if `O_TMPFILE` was used.
     Made {
         /// The file.
         file: FileId,
-        /// Its name, if it has one.
+        /// The name, if the file has one.
         name: Option<Name>,
     },
     /// A folder was created.
     MadeFolder {
         /// The new folder.
         file: FileId,
-        /// Its name.
+        /// The name.
         name: Name,
     },
     /// A symbolic link was created.
     MadeLink {
         /// The link.
         file: FileId,
-        /// Its name.
+        /// The name.
         name: Name,
-        /// Its target.
+        /// The target.
         to: PathBuf,
     },
     /// A file was written.
@@ -153,63 +153,63 @@ pub enum Act {
         asked_bytes: u64,
         /// The kind of write.
         how: How,
-        /// Whether they went over bytes that another descriptor had just written there.
+        /// Whether the write replaced bytes that another descriptor had just written.
         is_race: bool,
-        /// Whether they are zeros, as far as that was examined: many in one piece.
+        /// Whether the bytes are known to be zeros. Only large contiguous writes are examined.
         #[serde(default)]
         is_zeros: bool,
     },
-    /// A file was truncated to 0 bytes to be written anew: by an open (`O_TRUNC`), or by a
+    /// A file was truncated to 0 bytes before it is rewritten: by an open (`O_TRUNC`), or through a
     /// descriptor that had not written.
     Empty {
         /// The file.
         file: FileId,
-        /// Its previous size in bytes.
+        /// The previous size in bytes.
         size_bytes: u64,
     },
     /// The file size changed, or space was allocated.
     Resize {
         /// The file.
         file: FileId,
-        /// Its previous size in bytes.
+        /// The previous size in bytes.
         from_bytes: u64,
-        /// Its new size in bytes.
+        /// The new size in bytes.
         to_bytes: u64,
     },
-    /// Bytes became zeros: a hole was punched, or a range zeroed.
+    /// A range became zeros, because a hole was punched or the range was zeroed.
     Erase {
         /// The file.
         file: FileId,
-        /// The bytes.
+        /// The range.
         bytes: Range<u64>,
-        /// Whether that was all of a file to be written anew, as with `Empty`.
+        /// Whether the whole file was erased before it is rewritten, as with `Empty`.
         empties: bool,
     },
-    /// A range was cut out of a file or inserted: what follows has another place.
+    /// A range was cut out of a file or inserted into it, so that the following bytes moved.
     Shift {
         /// The file.
         file: FileId,
-        /// Where the range is.
+        /// The offset of the range.
         at_byte: u64,
-        /// The file's size before, in bytes.
+        /// The previous size in bytes.
         from_bytes: u64,
-        /// Its size after that.
+        /// The new size in bytes.
         to_bytes: u64,
     },
-    /// A shared mapping got write permission, or the stores through one are not seen any more.
+    /// A shared mapping became writable, or stores through one are no longer observed.
     Map {
         /// The file.
         file: FileId,
-        /// Whether stores are seen, each page as a write.
+        /// Whether stores are observed (each stored page is reported as a write).
         #[serde(default)]
         stores: Stores,
     },
-    /// A file was open to be written when the program was joined.
+    /// A file was open for writing when tracing of the program began.
     Before {
         /// The file.
         file: FileId,
     },
-    /// A flush covers all unseen changes of a file, and no mapping is left.
+    /// A flush covers all unobserved changes of a file, and no mapping of it remains.
     Cover {
         /// The file.
         file: FileId,
@@ -220,18 +220,18 @@ pub enum Act {
         file: FileId,
         /// The error number of a failed flush.
         failed: Option<i32>,
-        /// Whether only data had to be flushed, with what reads need to find it (`fdatasync`).
+        /// Whether only data had to be flushed, with the metadata needed to read it (`fdatasync`).
         #[serde(default)]
         is_data: bool,
     },
-    /// Some bytes of a file were flushed.
+    /// A range of a file was flushed.
     FlushRange {
         /// The file.
         file: FileId,
-        /// The bytes.
+        /// The range.
         bytes: Range<u64>,
     },
-    /// All files were flushed, or all of one device.
+    /// All files were flushed, or all files of one device.
     FlushAll {
         /// The device, or `None` for all.
         device: Option<u64>,
@@ -240,9 +240,9 @@ pub enum Act {
     Rename {
         /// The file.
         file: FileId,
-        /// Its old name.
+        /// The old name.
         from: Name,
-        /// Its new name.
+        /// The new name.
         to: Name,
         /// The file that the rename replaced.
         replaced: Option<FileId>,
@@ -272,13 +272,13 @@ pub enum Act {
     Tell,
 }
 
-/// Whether the stores through a shared mapping are seen.
+/// Whether stores through a shared mapping are observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stores {
     Seen,
-    /// There are more mappings than are followed.
+    /// There are more mappings than can be followed.
     Beyond,
-    /// They cannot be seen.
+    /// Stores cannot be observed.
     #[default]
     Unseen,
 }
@@ -286,28 +286,28 @@ pub enum Stores {
 /// The kind of write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
-    /// Bypasses the page cache (`O_DIRECT`).
+    /// Whether the write bypasses the page cache (`O_DIRECT`).
     pub is_direct: bool,
-    /// Durable when the call returns (`O_SYNC`, `O_DSYNC`, `RWF_DSYNC`).
+    /// Whether the write is durable when the call returns (`O_SYNC`, `O_DSYNC`, `RWF_DSYNC`).
     pub is_durable: bool,
-    /// Whole or not done after a power loss (`RWF_ATOMIC`).
+    /// Whether a power loss leaves either the whole write or nothing of it (`RWF_ATOMIC`).
     #[serde(default)]
     pub is_atomic: bool,
 }
 
-/// The storage of a device number.
+/// The storage behind a device number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// Flushes do nothing (tmpfs).
+    /// Whether the storage is memory, so that flushes do nothing (tmpfs).
     pub is_in_memory: bool,
-    /// Direct writes over flushed blocks go to the same place on the device.
+    /// Whether direct writes to flushed blocks overwrite the same location on the device.
     pub writes_in_place: bool,
-    /// Flushes reach the device's volatile cache.
+    /// Whether flushes include the device's volatile cache.
     pub flushes_reach_device: bool,
-    /// Why flushed bytes do not survive a power loss here.
+    /// Why flushed bytes do not survive a power loss.
     #[serde(default)]
     pub because: Option<String>,
-    /// Why it is not known what flushed bytes survive here.
+    /// Why it is unknown what flushed bytes survive.
     #[serde(default)]
     pub doubt: Option<String>,
 }

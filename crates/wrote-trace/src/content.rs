@@ -1,10 +1,10 @@
-//! Models which bytes of one file a crash would leave, by ranges: no data is kept.
+//! Models which bytes of a file a crash would leave. It keeps only ranges, no data.
 
 use crate::call::How;
 use rangemap::RangeSet;
 use std::ops::Range;
 
-/// Reasons why writes were not observed.
+/// Reasons why some writes were not observed.
 pub const STORES: &str =
     "stores through a shared mapping, which no later flush covers, are not seen";
 pub const BEYOND: &str = "stores through more than 16 GiB of shared mappings, or 64 MiB where the kernel does not note \
@@ -15,38 +15,39 @@ pub const BEFORE: &str =
 /// The bytes of a file, by their fate: written, flushed or lost.
 #[derive(Debug, Default)]
 pub struct Content {
-    /// Whether it had a writable shared mapping.
+    /// Whether the file has had a writable shared mapping.
     pub is_mapped: bool,
-    /// The reason why there may be writes that were not observed and that no flush covers.
+    /// Why there may be writes that were neither observed nor covered by a flush.
     pub unseen: Option<&'static str>,
     /// Written bytes that are not durable.
     dirty: RangeSet<u64>,
     /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).
     lost: RangeSet<u64>,
-    /// Bytes of `dirty` written directly over durable bytes.
+    /// Bytes of `dirty` that direct writes put over durable bytes.
     in_place: RangeSet<u64>,
     /// Durable bytes with allocated blocks on disk.
     settled: RangeSet<u64>,
-    /// Zeros behind the data, which prepare space for it, and are not durable.
+    /// Zeros after the data that only allocate space and are not durable yet.
     zeros: Range<u64>,
-    /// Whether a size change is not durable.
+    /// Whether the size has a change that is not durable.
     is_resized: bool,
-    /// Whether one of those has cut durable bytes.
+    /// Whether such a change has cut off durable bytes.
     is_cut: bool,
-    /// The latest changes, with when each had ended. A flush that began before that may miss it.
+    /// The latest changes, each with the time at which it ended. A flush that began earlier may
+    /// miss it.
     recent: Vec<(u64, Range<u64>)>,
 }
 
-/// All bytes, and the size.
+/// The range of all bytes and the size.
 const ALL: Range<u64> = 0..u64::MAX;
-/// The place in [`Content::note`] that stands for the size.
+/// The range that stands for the size in [`Content::note`].
 pub const SIZE: Range<u64> = SIZE_START..u64::MAX;
 const SIZE_START: u64 = u64::MAX - 1;
-/// The maximum number of latest changes of a file; earlier ones are joined.
+/// The maximum number of latest changes kept per file; earlier ones are merged.
 const RECENT_MAX: usize = 32;
 
 impl Content {
-    /// Returns a file that was there before, with all of its bytes durable.
+    /// Returns the content of a file that existed before the trace; all its bytes are durable.
     pub fn found(size_bytes: u64) -> Content {
         let mut found = Content::default();
         if size_bytes > 0 {
@@ -55,8 +56,8 @@ impl Content {
         found
     }
 
-    /// Returns a file with unflushed changes. All that is known of them is whether a flush has lost
-    /// them.
+    /// Returns the content of a file with unflushed changes of which only one thing is known:
+    /// whether a flush of them failed.
     pub fn spoilt(size_bytes: u64, is_lost: bool) -> Content {
         let mut spoilt = Content { is_resized: true, ..Content::found(size_bytes) };
         spoilt.write(0..size_bytes.max(u64::from(is_lost)), How::default(), false, 0);
@@ -71,45 +72,45 @@ impl Content {
         !self.dirty.is_empty() || self.is_resized || !self.zeros.is_empty()
     }
 
-    /// Returns whether all changes went to blocks that stay where they are.
+    /// Returns whether all unflushed changes overwrite blocks in place.
     pub fn is_in_place(&self) -> bool {
         let has_gap = |range| self.in_place.gaps(range).next().is_some();
         !self.is_resized && self.zeros.is_empty() && !self.dirty.iter().any(has_gap)
     }
 
-    /// Returns whether durable bytes were cut, and no flush has made that durable.
+    /// Returns whether durable bytes were cut off and the cut is not durable yet.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Returns whether a crash may leave bytes that were durable once.
+    /// Returns whether a crash may leave bytes that were durable at some time.
     pub fn was_durable(&self) -> bool {
         self.is_cut || !self.settled.is_empty()
     }
 
-    /// Returns the number of unflushed bytes, without zeros behind durable data.
+    /// Returns the number of unflushed bytes, not counting zeros that follow durable data.
     pub fn dirty_bytes(&self) -> u64 {
         let dirty: u64 = self.dirty.iter().map(|range| range.end - range.start).sum();
         let zeros = if self.settled.is_empty() { self.zeros.clone() } else { 0..0 };
         dirty + zeros.end - zeros.start
     }
 
-    /// Returns whether it has only zeros, which may prepare space for data.
+    /// Returns whether the file contains only zeros, which may allocate space for data.
     pub fn has_only_zeros(&self) -> bool {
         !self.zeros.is_empty() && self.settled.is_empty() && self.dirty.is_empty()
     }
 
-    /// Returns whether the flush of some bytes failed that were not rewritten since.
+    /// Returns whether there are bytes whose flush failed and that have not been rewritten.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Returns whether a write repeats bytes whose flush failed.
+    /// Returns whether a write to `bytes` rewrites bytes whose flush failed.
     pub fn repeats_lost(&self, bytes: &Range<u64>) -> bool {
         self.lost.overlaps(bytes)
     }
 
-    /// Notes that a change of these bytes had ended then.
+    /// Notes that a change of `bytes` ended at `ended_ns`.
     pub fn note(&mut self, ended_ns: u64, bytes: Range<u64>) {
         if let [(_, first), (second_ns, second), ..] = &self.recent[..]
             && self.recent.len() == RECENT_MAX
@@ -121,7 +122,7 @@ impl Content {
         self.recent.push((ended_ns, bytes));
     }
 
-    /// Handles changes that had ended then: they were before the next flush of all bytes.
+    /// Handles the changes that ended at these times: the next flush of all bytes covers them.
     pub fn precede(&mut self, ended: &[u64]) {
         self.recent.retain(|(ended_ns, _)| !ended.contains(ended_ns));
     }
@@ -132,18 +133,18 @@ impl Content {
         self.recent.iter().filter(is_late).map(|(_, bytes)| bytes.clone()).collect()
     }
 
-    /// Returns whether a change of size had not ended when a flush began.
+    /// Returns whether a size change had not ended when a flush began.
     fn is_size_late(&self, began_ns: u64) -> bool {
         self.late(began_ns).contains(&SIZE.start)
     }
 
-    /// Writes these bytes, in a call that began then.
+    /// Handles a write of `bytes` by a call that began at `began_ns`.
     pub fn write(&mut self, bytes: Range<u64>, how: How, is_zeros: bool, began_ns: u64) {
         if bytes.is_empty() || is_zeros && !how.is_durable && self.prepare(&bytes) {
             return;
         }
         if how.is_durable && bytes.end > self.zeros.start {
-            // It takes the size along, and a hole has zeros, too.
+            // The write also makes the size durable, and a hole before it reads as zeros.
             self.zeros.start = bytes.end.min(self.zeros.end);
         } else if overlaps(&self.zeros, &bytes) {
             self.mix();
@@ -151,7 +152,7 @@ impl Content {
         self.lost.remove(bytes.clone());
         self.in_place.remove(bytes.clone());
         if how.is_durable {
-            // As `fdatasync(2)`, it takes the size along.
+            // Like `fdatasync(2)`, the write also makes the size durable.
             self.flush_size(began_ns);
             self.dirty.remove(bytes.clone());
             self.settled.insert(bytes);
@@ -163,8 +164,8 @@ impl Content {
         self.dirty.insert(bytes);
     }
 
-    /// Adds zeros where no bytes are, behind earlier zeros: a hole between has zeros, too. Returns
-    /// `false` elsewhere.
+    /// Adds zeros to the earlier zeros and returns `true`, if they follow these and replace no
+    /// other bytes. A hole between them reads as zeros, too.
     fn prepare(&mut self, bytes: &Range<u64>) -> bool {
         let zeros = if self.zeros.is_empty() { bytes.clone() } else { self.zeros.clone() };
         let all = zeros.start..zeros.end.max(bytes.end);
@@ -176,7 +177,7 @@ impl Content {
         is_behind
     }
 
-    /// Takes the zeros for written bytes as any.
+    /// Treats the zeros like other written bytes from now on.
     fn mix(&mut self) {
         let zeros = std::mem::take(&mut self.zeros);
         if !zeros.is_empty() {
@@ -184,12 +185,12 @@ impl Content {
         }
     }
 
-    /// Changes the size. Bytes after the new end are gone.
+    /// Changes the size. Bytes after the new end are removed.
     pub fn resize(&mut self, to_bytes: u64) {
         self.erase(to_bytes..u64::MAX);
     }
 
-    /// Makes these bytes zeros, or truncates the file before them.
+    /// Erases a range: zeros it, or truncates the file if the range extends to the maximum.
     pub fn erase(&mut self, bytes: Range<u64>) {
         self.mix();
         self.is_resized = true;
@@ -197,7 +198,7 @@ impl Content {
         self.ranges().into_iter().for_each(|ranges| ranges.remove(bytes.clone()));
     }
 
-    /// Cuts a range out or inserts one, so that the bytes behind it move.
+    /// Cuts a range out of the file or inserts one, so that the bytes after it move.
     pub fn shift(&mut self, at_byte: u64, from_bytes: u64, to_bytes: u64) {
         self.mix();
         self.is_resized = true;
@@ -229,8 +230,8 @@ impl Content {
         [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled]
     }
 
-    /// Handles a flush that began then: makes all durable but what an earlier flush has lost, and
-    /// what was changed since.
+    /// Handles a flush that began at `began_ns`: makes everything durable except bytes that an
+    /// earlier flush has lost and later changes.
     pub fn flush(&mut self, began_ns: u64) {
         self.flush_range(&ALL, began_ns);
         for range in self.lost.iter() {
@@ -238,7 +239,7 @@ impl Content {
             self.in_place.remove(range.clone());
         }
         self.flush_size(began_ns);
-        // A flush that began earlier and ends later needs them no more, as all of them are durable.
+        // The changes that this flush covers are durable, so that no other flush can miss them.
         self.recent.retain(|(ended_ns, _)| *ended_ns > began_ns);
     }
 
@@ -249,7 +250,7 @@ impl Content {
         }
     }
 
-    /// Makes some bytes durable, as [`Content::flush`], without the size.
+    /// Makes a range durable like [`Content::flush`], but not the size.
     pub fn flush_range(&mut self, bytes: &Range<u64>, began_ns: u64) {
         let mut kept = self.late(began_ns);
         if self.zeros.is_empty() || !kept.overlaps(&self.zeros) {
@@ -284,7 +285,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Content {
-        /// Returns whether some of these bytes were written and not flushed.
+        /// Returns whether part of a range was written and not flushed.
         pub fn is_dirty_in(&self, bytes: &Range<u64>) -> bool {
             self.dirty.overlaps(bytes) || overlaps(&self.zeros, bytes)
         }
@@ -292,7 +293,7 @@ mod tests {
 
     const BYTES: usize = 24;
 
-    /// A byte, as a file of its own.
+    /// A model of one byte of the file.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     struct Byte {
         is_dirty: bool,
@@ -337,7 +338,7 @@ mod tests {
             Step::Write(range, how, is_zeros) => {
                 let zeros = content.zeros.clone();
                 content.write(range.clone(), *how, *is_zeros, 0);
-                // A hole between zeros has zeros, too.
+                // A hole between zeros reads as zeros, too.
                 if content.zeros.start == zeros.start && !zeros.is_empty() {
                     let hole = zeros.end..content.zeros.end.max(zeros.end);
                     bytes[ends(&hole)].iter_mut().for_each(|byte| byte.is_dirty = true);
@@ -374,7 +375,8 @@ mod tests {
                 let at = range.start as usize;
                 bytes.splice(at..at, vec![Byte::default(); count as usize]);
                 bytes.truncate(BYTES);
-                // What is pushed out of this small file stays in the real one.
+                // The real file keeps the bytes that are shifted beyond the end of this small
+                // model.
                 content.erase(BYTES as u64..u64::MAX);
             }
             Step::Flush => {
@@ -415,7 +417,7 @@ mod tests {
         assert!(!content.is_dirty(), "a hole has zeros, too");
         content.write(0..10, How::default(), true, 0);
         assert_eq!(content.dirty_bytes(), 10, "zeros over data are data");
-        // All that a file has is its data.
+        // The file contains nothing but the zeros, so they are its data.
         let mut new = Content::default();
         new.write(0..10, How::default(), true, 0);
         assert_eq!(new.dirty_bytes(), 10);

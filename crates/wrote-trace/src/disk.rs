@@ -1,12 +1,12 @@
-//! Models the files that a program uses, and the part of them that each crash would leave. A
-//! report's levels and the names in the states of `wrote trace crash` are both derived from this
-//! model; the states add the bytes.
+//! Models the files that a program uses, and what each crash would leave of them. A report's levels
+//! and the names in the states of `wrote trace crash` are both derived from this model; the states
+//! add the bytes.
 //!
 //! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file
-//! makes its data durable, and a flush of its folder makes its name durable. The rules are those
-//! observed on ext4, XFS and Btrfs in this project's crash tests (`docs/durability.md`): flushing a
-//! new file keeps its names too, flushing a renamed one does not. POSIX promises less, see
-//! [`Promise`].
+//! makes its data durable, and a flush of its folder makes its name durable. The rules follow the
+//! behaviour of ext4, XFS and Btrfs in this project's crash tests (`docs/durability.md`): flushing
+//! a new file makes its names durable too, flushing a renamed file does not. POSIX promises less,
+//! see [`Promise`].
 
 mod folded;
 
@@ -24,11 +24,11 @@ use wrote::Survives;
 pub enum Promise {
     /// POSIX: a name is durable once its folder has been flushed.
     Posix,
-    /// The file systems as observed.
+    /// The behaviour observed on ext4, XFS and Btrfs.
     Seen,
 }
 
-/// A disk that is not known.
+/// The storage assumed for an unknown device.
 const DISK: Storage = Storage {
     is_in_memory: false,
     writes_in_place: false,
@@ -36,32 +36,33 @@ const DISK: Storage = Storage {
     because: None,
     doubt: None,
 };
-/// The removed files that are known at least: they may be open, or get a name again.
+/// The minimum number of removed files that are remembered: they may be open, or get a name again.
 const REMOVED_MIN: usize = 1 << 12;
-/// The folders above a file at most: a path has 4 KiB. Threads that rename folders at the same
-/// time may be seen in an order that makes a circle.
+/// The maximum number of folders above a file: a path has at most 4 KiB. The limit ends loops,
+/// which can appear if threads rename folders concurrently and the calls are seen in the wrong
+/// order.
 const DEPTH_MAX: usize = 2048;
 
 /// The files of a program, and which of their changes are durable.
 #[derive(Debug, Default)]
 pub struct Disk {
     storages: HashMap<u64, Storage>,
-    /// Boxed, because a map has room for up to twice as many.
+    /// Boxed, because a map reserves room for up to twice as many entries.
     nodes: HashMap<Id, Box<Node>>,
     ids: HashMap<FileId, Id>,
     /// The entries of all folders.
     pub names: Names,
-    /// The changes that gave names to files and that a flush of the file keeps, by file; and
-    /// whether that was a link.
+    /// The changes that gave names to files and that become durable with a flush of the file: the
+    /// file, the number of the change, and whether the name is a link.
     made: BTreeSet<(Id, u64, bool)>,
     /// Files with a name whose content a crash may undo.
     dirty: HashSet<Id>,
-    /// Files that lost their last name, the latest last. Some may have come back.
+    /// Files that lost their last name, in order of removal. Some may have got a name again.
     removed: Vec<Id>,
     folded: Folded,
-    /// Counts calls.
+    /// The number of calls processed.
     now: u64,
-    /// When the latest call began, and when it had ended.
+    /// When the latest call began and ended.
     began_ns: u64,
     ended_ns: u64,
     next_id: Id,
@@ -72,23 +73,23 @@ pub struct Disk {
 pub struct Node {
     file: FileId,
     kind: Kind,
-    /// Its bytes.
+    /// The file's content.
     pub content: Content,
-    /// Its names, the latest last.
+    /// The file's names, the latest last.
     names: Vec<Named>,
-    /// Its path while it has no known name: from a folder, or from the root.
+    /// The path while no name is known, relative to a folder or to the root.
     was: (Option<Id>, PathBuf),
-    /// Whether its last name was removed, or it never had one.
+    /// Whether the file has no name, because the last one was removed or it never had one.
     pub is_removed: bool,
-    /// Whether its former calls are not known any more, so that it is counted and not listed.
+    /// Whether earlier calls on the file were forgotten, so that it is only counted, not listed.
     pub is_partial: bool,
-    /// The batch of folded files in which it was last flushed.
+    /// The number of the batch of folded files at the time of the folder's last flush.
     flushed: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A folder or symbolic link that no call has told about.
+    /// A folder or symbolic link that no call has referred to.
     Unknown,
     Folder,
     File,
@@ -122,19 +123,19 @@ impl Node {
         named.unwrap_or((self.was.0, &self.was.1))
     }
 
-    /// Returns whether it has several names.
+    /// Returns whether the file has several names.
     pub fn has_other_names(&self) -> bool {
         self.names.len() > 1
     }
 }
 
 impl Disk {
-    /// Returns a device's storage; if unknown, a disk without special guarantees.
+    /// Returns a device's storage. If it is unknown, returns a disk without special guarantees.
     pub fn storage(&self, device: u64) -> &Storage {
         self.storages.get(&device).unwrap_or(&DISK)
     }
 
-    /// Returns a file that appeared in a call.
+    /// Returns a file; `None` if no call has referred to it.
     pub fn file(&self, file: FileId) -> Option<&Node> {
         Some(self.nodes.get(self.ids.get(&file)?)?)
     }
@@ -144,7 +145,7 @@ impl Disk {
         self.ids.iter().filter_map(|(file, id)| Some((*file, &**self.nodes.get(id)?)))
     }
 
-    /// Returns the paths of a file, with how it got each, the latest last.
+    /// Returns a file's paths, each with its [`Named`], the latest last.
     pub fn names_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (PathBuf, &'a Named)> {
         node.names.iter().map(|named| (self.path_at(&named.place), named))
     }
@@ -170,17 +171,17 @@ impl Disk {
         self.path_of(*folder).join(&**name)
     }
 
-    /// Returns whether a file has no other name than this.
+    /// Returns whether a file has no name other than `name`.
     pub fn is_last_name(&self, file: FileId, name: &Name) -> bool {
         self.file(file).is_none_or(|node| self.names_of(node).all(|(path, _)| path == name.path))
     }
 
-    /// Returns whether a link gave a file a name.
+    /// Returns whether one of a file's names is a link.
     pub fn is_linked(&self, file: FileId) -> bool {
         self.file(file).is_some_and(|node| node.names.iter().any(|named| named.by == By::Linked))
     }
 
-    /// Returns the files that the program has changed or named, where a crash may undo that.
+    /// Returns the files whose content or names a crash may revert.
     pub fn unsafe_files(&self) -> impl Iterator<Item = FileId> {
         let ids: BTreeSet<Id> = self.names.open_files().chain(self.dirty.iter().copied()).collect();
         ids.into_iter().filter_map(|id| self.nodes.get(&id)).map(|node| node.file)
@@ -192,8 +193,9 @@ impl Disk {
         named.filter_map(|id| Some(self.nodes.get(&id)?.file))
     }
 
-    /// Returns the durable names of whole files that were removed and may come back, with when that
-    /// was. Names in a removed folder come back with the folder alone.
+    /// Returns the removed names of complete files that a crash may restore, each with the point of
+    /// its removal. Names in a removed folder are left out, because they return only with the
+    /// folder.
     pub fn removals(&self) -> impl Iterator<Item = (PathBuf, Point)> {
         let is_in_folder =
             |place: &Place| self.nodes.get(&place.0).is_some_and(|of| !of.is_removed);
@@ -208,7 +210,7 @@ impl Disk {
         names.min().unwrap_or(Survives::ProcessCrash)
     }
 
-    /// Returns whether a power loss leaves a file whole under one of its names at least.
+    /// Returns whether a power loss leaves a file whole under at least one of its names.
     pub fn has_durable(&self, file: FileId) -> bool {
         let Some(node) = self.file(file) else { return true };
         let most = self.most(file.device);
@@ -217,7 +219,7 @@ impl Disk {
         most > Survives::ProcessCrash && levels.any(|level| level == most)
     }
 
-    /// Returns why the bytes of a file do not survive a power loss under one of its names.
+    /// Returns why the bytes of a file do not survive a power loss under `named`.
     pub fn because(&self, node: &Node, named: &Named) -> String {
         let (storage, content) = (self.storage(node.file.device), &node.content);
         let of_place = storage.because.as_deref();
@@ -233,7 +235,7 @@ impl Disk {
         because.to_owned()
     }
 
-    /// Returns the worst event that a file's bytes survive under one of its names.
+    /// Returns the worst event that a file's bytes survive under `named`.
     pub fn survives_as(&self, node: &Node, named: &Named, promise: Promise) -> Survives {
         let storage = self.storage(node.file.device);
         let bytes = match &node.content {
@@ -257,18 +259,19 @@ impl Disk {
         }
     }
 
-    /// Returns whether a crash may take back a rename or a link that gave a file this name.
+    /// Returns whether a crash may undo the rename or link that created this name.
     pub fn may_lose(&self, named: &Named) -> bool {
         matches!(named.by, By::Renamed | By::Linked)
             && !self.is_settled(&named.place, Promise::Seen)
     }
 
-    /// Returns whether each crash leaves a name and the names of all folders above it.
+    /// Returns whether a name and the names of all folders above it survive any crash.
     pub fn is_durable(&self, named: &Named, promise: Promise) -> bool {
         self.places_to(&named.place).all(|place| self.is_settled(place, promise))
     }
 
-    /// Returns the folders that POSIX asks to be flushed for a name, the nearest first.
+    /// Returns the folders that must be flushed according to POSIX to make a name durable, the
+    /// nearest first.
     pub fn unflushed_folders(&self, named: &Named) -> Vec<PathBuf> {
         let unflushed = |place: &&Place| !self.is_settled(place, Promise::Posix);
         let places = self.places_to(&named.place).filter(unflushed);
@@ -289,13 +292,13 @@ impl Disk {
         Some(Name { folder: self.nodes.get(&place.0)?.file, path: self.path_at(place) })
     }
 
-    /// Returns the file that has a name.
+    /// Returns the file that currently has a name.
     pub fn named(&self, name: &Name) -> Option<FileId> {
         let id = self.names.now(&self.known_place(name)?)?;
         self.nodes.get(&id).map(|node| node.file)
     }
 
-    /// Returns whether a removed name may come back.
+    /// Returns whether a crash may restore a removed name.
     pub fn may_return(&self, name: &Name) -> bool {
         self.known_place(name).is_some_and(|place| self.names.may_return(&place))
     }
@@ -321,7 +324,7 @@ impl Disk {
         }
     }
 
-    /// Returns the number of a file.
+    /// Returns the number by which the model identifies a file.
     pub fn id(&self, file: FileId) -> Option<Id> {
         self.ids.get(&file).copied()
     }
@@ -381,7 +384,7 @@ impl Disk {
             }),
             Act::Before { file } => self.alter(*file, |content| content.unseen = Some(BEFORE)),
             Act::Cover { file } => self.alter(*file, |content| content.unseen = None),
-            // The kernel calls the same function as for a durable write of these bytes.
+            // For these bytes the kernel calls the same function as for a durable write.
             Act::FlushRange { file, bytes } => {
                 let id = self.known(*file);
                 self.alter(*file, |content| {
@@ -402,7 +405,7 @@ impl Disk {
             }
             Act::Flush { file, failed: Some(_), .. } => self.alter(*file, Content::lose),
             Act::FlushAll { device } => self.flush_all(*device),
-            // Both names are the same file: the kernel does nothing (`rename(2)`).
+            // If both names refer to the same file, the kernel does nothing (`rename(2)`).
             Act::Rename { file, replaced, .. } if *replaced == Some(*file) => {}
             Act::Rename { file, from, to, replaced } => {
                 let id = self.learn(*file, from);
@@ -425,7 +428,8 @@ impl Disk {
             }
             Act::Unlink { file, name } => {
                 let id = self.learn(*file, name);
-                // A file in the making is expected to be anything after a crash.
+                // A file that is still being written may be in any state after a crash, so that its
+                // return is no surprise.
                 let is_whole = !self.node(id).content.is_dirty();
                 self.change(vec![(name, None)], By::Found, is_whole.then(|| call.point()));
             }
@@ -433,7 +437,7 @@ impl Disk {
         }
     }
 
-    /// Adds a file that was there before. Its name is durable.
+    /// Adds a file that existed before its first call. Its name is durable.
     pub fn found(&mut self, file: FileId, name: Option<&Name>, size_bytes: u64) -> Id {
         let rest = self.folded.take(file);
         if let Some(rest) = rest {
@@ -448,7 +452,8 @@ impl Disk {
         id
     }
 
-    /// Adds a folder that was there before; without a name the path is of one above all names.
+    /// Adds a folder that existed before its first call. Without a name, `path` is that of a folder
+    /// above all known names.
     pub fn found_folder(&mut self, file: FileId, name: Option<&Name>, path: &Path) -> Id {
         let id = self.known(file);
         let node = self.node(id);
@@ -458,7 +463,7 @@ impl Disk {
         id
     }
 
-    /// Adds a symbolic link that was there before.
+    /// Adds a symbolic link that existed before its first call.
     pub fn found_link(&mut self, name: &Name) -> Id {
         let id = self.node_of(name.folder, Kind::File);
         self.find(id, name);
@@ -471,7 +476,8 @@ impl Disk {
         self.node(id).names.push(Named { place, by: By::Found });
     }
 
-    /// Returns the file that a call renames or removes. It had that name before.
+    /// Returns the file that a call renames or removes, adding the file and its old name if
+    /// unknown.
     fn learn(&mut self, file: FileId, name: &Name) -> Id {
         if let Some(rest) = self.folded.take(file) {
             return self.restore(file, rest, Some(name), 0);
@@ -479,7 +485,7 @@ impl Disk {
         let place = self.place(name);
         let there = self.names.now(&place);
         match (self.ids.get(&file), there) {
-            // A symbolic link is found by its name alone.
+            // A symbolic link is known by its name alone.
             (None, Some(there)) => {
                 self.ids.insert(file, there);
                 there
@@ -515,7 +521,7 @@ impl Disk {
         self.next_id
     }
 
-    /// Adds a new file. An earlier one with this inode is gone.
+    /// Adds a new file. An earlier file with this inode no longer exists.
     fn make(&mut self, file: FileId, name: Option<&Name>, kind: Kind) {
         self.folded.take(file);
         let id = self.node_of(file, kind);
@@ -548,8 +554,8 @@ impl Disk {
         (id, name.path.file_name().unwrap_or_default().into())
     }
 
-    /// Changes a file's bytes. An unknown one was removed and forgotten: all others were found or
-    /// made before.
+    /// Changes a file's content. An unknown file must have been removed and forgotten, because all
+    /// others were reported or created before.
     fn alter(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
         let id = match self.ids.get(&file) {
             Some(id) => *id,
@@ -568,7 +574,7 @@ impl Disk {
         };
     }
 
-    /// Changes a file's size, or bytes as such a change does.
+    /// Changes a file's content in a way that also changes its size.
     fn resize(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
         let ended_ns = self.ended_ns;
         self.alter(file, |content| {
@@ -577,7 +583,7 @@ impl Disk {
         });
     }
 
-    /// Gives names to files, or removes names.
+    /// Adds names to files, or removes names.
     fn change(&mut self, names: Vec<(&Name, Option<Id>)>, by: By, removal: Option<Point>) {
         let names: Vec<(Place, Option<Id>)> =
             names.into_iter().map(|(name, file)| (self.place(name), file)).collect();
@@ -595,7 +601,7 @@ impl Disk {
                 self.made.insert((id, now, by == By::Linked));
             }
             let node = self.node(id);
-            // Most files have one name, and there may be many.
+            // Most files have one name, and there may be many files.
             node.names.reserve_exact(1);
             node.names.push(Named { place, by });
             node.is_removed = false;
@@ -607,7 +613,7 @@ impl Disk {
         self.names.change(self.now, self.ended_ns, &names, removal);
     }
 
-    /// Handles a file that has lost a name: its last one, perhaps.
+    /// Handles a file that has lost a name, which may have been its last one.
     fn leave(&mut self, id: Id, (folder, name): Place) {
         let node = self.nodes.get_mut(&id).filter(|node| node.names.is_empty());
         if let Some(node) = node {
@@ -618,7 +624,7 @@ impl Disk {
         }
     }
 
-    /// Moves found folders, whose paths alone are known, below a renamed folder.
+    /// Attaches folders that are known only by their paths to a renamed folder above them.
     fn move_folders(&mut self, moved: Id, from: &Path) {
         if self.node(moved).kind == Kind::File {
             return;
@@ -634,8 +640,8 @@ impl Disk {
         }
     }
 
-    /// Handles the flush of a file: the names that it got when it was made or linked are kept, with
-    /// the new folders above them. ext4 does nothing if `fdatasync` meets a link alone.
+    /// Handles the flush of a file: makes the names durable that created or linked it, and the new
+    /// folders above them. On ext4, `fdatasync` does nothing if only a link is unflushed.
     fn keep_names(&mut self, file: Id, is_data: bool) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
@@ -672,8 +678,8 @@ impl Disk {
         });
     }
 
-    /// If there is much of it, forgets data that a report no longer needs: changes of names, and
-    /// the files that were removed first, which are returned.
+    /// If much data has accumulated, forgets what a report no longer needs: changes of names, and
+    /// the files that were removed first. Returns these files.
     pub fn forget(&mut self) -> Vec<FileId> {
         if self.names.forget() {
             self.made.retain(|(_, at, _)| self.names.is_open(*at));

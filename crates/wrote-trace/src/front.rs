@@ -1,10 +1,10 @@
-//! The process that the user started, in front of the process that traces.
+//! The user's process, which represents the traced program; the tracer is its child.
 //!
 //! A program's filter stops its calls until its last process ends, and the kernel makes them fail
 //! (`ENOSYS`) once the tracer is gone (`seccomp(2)`). So the tracer has to outlive daemons that the
-//! program leaves, and the user's process has to end with the program. It also stands in for the
-//! program: signals that are sent to it alone reach the program, and it stops and continues with
-//! the program, which job control needs.
+//! program leaves behind, and the user's process has to end with the program. The user's process
+//! also stands in for the program: it forwards signals that only it receives, and stops and
+//! continues with the program, as job control requires.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,7 +26,7 @@ use std::thread::{self, JoinHandle};
 use std::{ffi::c_int, process};
 use wrote_result::Stop;
 
-/// Signals that the front passes on if it alone got them. The terminal sends its own to both.
+/// Signals that the front forwards if only it receives them. The terminal sends signals to both.
 const PASSED: [Signal; 8] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -37,19 +37,19 @@ const PASSED: [Signal; 8] = [
     Signal::SIGTSTP,
     Signal::SIGCONT,
 ];
-/// Stops of background processes by the terminal: for the program alone.
+/// The signals by which the terminal stops background processes; they concern only the program.
 const IGNORED: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
-/// The offset of exit codes that shells give to signals.
+/// The number that shells add to a signal's number for the exit code.
 const EXIT_SIGNAL_BASE: i32 = 128;
 
-/// The front, as seen by the tracing process.
+/// The tracing process's view of the front.
 #[derive(Clone, Debug)]
 pub struct Front {
     process: Pid,
     link: Arc<UnixStream>,
-    /// The signals that the user's process had blocked.
+    /// The signals that were blocked in the user's process.
     mask: SigSet,
-    /// The thread that keeps the calls of left processes working.
+    /// The thread that lets the calls of remaining processes proceed.
     keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -58,9 +58,9 @@ pub struct Front {
 enum Message {
     /// The program's process, and the thread that traces it.
     Started(i32, i32),
-    /// This signal killed the program.
+    /// The signal that killed the program.
     Killed(i32),
-    /// The report is done; left processes are traced on.
+    /// The exit code of the complete report; remaining processes are still traced.
     Ended(u8),
 }
 
@@ -70,7 +70,7 @@ impl Message {
     fn bytes(self) -> MessageBytes {
         let numbers = match self {
             Message::Started(program, thread) => [program, thread],
-            // No process has these numbers.
+            // No process has the number -1 or 0.
             Message::Killed(signal) => [-1, signal],
             Message::Ended(code) => [0, i32::from(code)],
         };
@@ -86,16 +86,16 @@ impl Message {
     }
 }
 
-/// Calls `work` in a child process, which traces a program, and acts as the user's process in front
-/// of it. Returns the exit code that `work` returned, even while the child continues to trace
-/// processes that the program left. If a signal killed the program, the same signal ends this
-/// process. Once the program has ended, signals to the front raise `stop` in the child.
+/// Calls `work` in a child process, which traces a program, while this process acts as the front.
+/// Returns the exit code that `work` returned, even while the child still traces remaining
+/// processes of the program. If a signal killed the program, the same signal ends this process.
+/// After the program's end, signals to the front raise `stop` in the child.
 ///
 /// The process must have a single thread.
 ///
 /// # Errors
 ///
-/// If the kernel refuses a process, a socket or a `signalfd`.
+/// If the kernel refuses to create a process, a socket or a `signalfd`.
 pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> {
     let mut passed = SigSet::empty();
     PASSED.into_iter().filter(|signal| !is_ignored(*signal)).for_each(|signal| passed.add(signal));
@@ -105,7 +105,7 @@ pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> 
     let signals = SignalFd::with_flags(&passed, SfdFlags::SFD_CLOEXEC)?;
     let (link, of_child) = UnixStream::pair()?;
     let process = getpid();
-    // SAFETY: a process of one thread holds no locks that its child could wait for.
+    // SAFETY: a single-threaded process holds no locks that its child could wait for.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => {
             drop(of_child);
@@ -126,7 +126,7 @@ pub fn attended(stop: &Stop, work: impl FnOnce(&Front) -> u8) -> io::Result<u8> 
     }
 }
 
-/// Returns whether this process ignores a signal, as `nohup` has it.
+/// Returns whether this process ignores a signal, as under `nohup`.
 fn is_ignored(signal: Signal) -> bool {
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the call only writes to `found`, and zeros are a valid value.
@@ -136,7 +136,7 @@ fn is_ignored(signal: Signal) -> bool {
     }
 }
 
-/// Raises `stop` for each byte of the front.
+/// Raises `stop` for each byte that the front sends.
 fn listen(stop: Stop, link: Arc<UnixStream>) -> io::Result<()> {
     let listening = move || {
         while matches!((&*link).read(&mut [0]), Ok(1)) {
@@ -147,30 +147,30 @@ fn listen(stop: Stop, link: Arc<UnixStream>) -> io::Result<()> {
 }
 
 impl Front {
-    /// Returns the signals that the program starts with blocked.
+    /// Returns the signals that are blocked when the program starts.
     pub(crate) fn mask(&self) -> SigSet {
         self.mask
     }
 
-    /// Reports the program's process, which this thread traces.
+    /// Reports the program's process, which this thread traces, to the front.
     pub(crate) fn started(&self, program: i32) {
         self.send(Message::Started(program, gettid().as_raw()));
     }
 
-    /// Reports the signal that killed the program.
+    /// Reports the signal that killed the program to the front.
     pub(crate) fn killed(&self, signal: i32) {
         self.send(Message::Killed(signal));
     }
 
-    /// Stops the front with the program, or continues it.
+    /// Stops or continues the front together with the program.
     pub(crate) fn halt(&self, is_halted: bool) {
         let signal = if is_halted { Signal::SIGSTOP } else { Signal::SIGCONT };
-        // Where the front was killed, this process is being killed.
+        // If the front was killed, this process is being killed, too.
         let _ = kill(self.process, signal);
     }
 
-    /// Leaves processes to a thread that traces them to their end. Their calls depend on it, not
-    /// on the front.
+    /// Leaves the remaining processes to a thread that traces them to their end. Their calls depend
+    /// on this process, not on the front.
     pub(crate) fn keep(&self, keeper: JoinHandle<()>) {
         self.die_with(None);
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
@@ -182,11 +182,11 @@ impl Front {
     }
 
     fn send(&self, message: Message) {
-        // The front is gone where this fails, as above.
+        // A send fails only if the front has been killed; then this process is being killed, too.
         let _ = (&*self.link).write_all(message.bytes().as_flattened());
     }
 
-    /// Ends with this exit code: the front alone where processes are left.
+    /// Ends with this exit code: the whole process, or only the front if processes remain.
     fn end(self, code: u8) -> ! {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(keeper) = keeper else { process::exit(code.into()) };
@@ -198,7 +198,7 @@ impl Front {
     }
 }
 
-/// Lets go of the terminal, the working directory and all open files, as a daemon.
+/// Detaches from the terminal, the working directory and all open files, like a daemon.
 fn withdraw() {
     let _ = setsid();
     let _ = nix::unistd::chdir("/");
@@ -209,11 +209,11 @@ fn withdraw() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 
-/// Passes signals on to the program until `tracer` ends or reports the exit code.
+/// Forwards signals to the program until `tracer` ends or reports the exit code.
 fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u8> {
     let (mut program, mut killed_by) = (None, None);
     loop {
-        // Signals before the program's start wait for it.
+        // Signals that arrive before the program starts stay pending until it does.
         let mut ready = vec![PollFd::new(link.as_fd(), PollFlags::POLLIN)];
         ready.extend(program.as_ref().map(|_| PollFd::new(signals.as_fd(), PollFlags::POLLIN)));
         match poll(&mut ready, PollTimeout::NONE) {
@@ -240,18 +240,19 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
             match signal.ssi_signo as c_int {
                 libc::SIGCONT => {}
                 libc::SIGTSTP => kill(getpid(), Signal::SIGSTOP)?,
-                // Nothing is left to stop where the tracer is gone.
+                // The write fails only if the tracer has ended, and then there is nothing to stop.
                 _ => drop(link.write_all(&[0])),
             }
         }
     }
 }
 
-/// Ends this process as the program, if that is why `code` was returned. A shell's loop
-/// continues after a program that exited, and ends after one that SIGINT killed.
+/// Ends this process in the way the program ended, if a signal killed the program and `code` says
+/// so. A shell's loop continues after a program that exited, but ends after one that SIGINT killed.
 fn as_program(code: u8, killed_by: Option<c_int>) -> u8 {
     if let Some(signal) = killed_by.filter(|signal| EXIT_SIGNAL_BASE + signal == i32::from(code)) {
-        // The program's core dump is the one of interest. A piped one ignores RLIMIT_CORE.
+        // Only the program's core dump is useful. A core dump that is piped to a program ignores
+        // RLIMIT_CORE.
         let _ = set_dumpable(false);
         // SAFETY: `only` is a set once it is emptied, and the other calls read no memory.
         unsafe {
@@ -275,20 +276,22 @@ fn code_of(status: WaitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// The traced program, as seen by the front.
+/// The front's view of the traced program.
 struct Started {
-    /// Its descriptor, since its number could come to another one; `None` where it had ended.
+    /// The process's descriptor, because another process may reuse its number; `None` if it had
+    /// already ended.
     process: Option<OwnedFd>,
     thread: i32,
     tracer: Pid,
 }
 
 impl Started {
-    /// Passes on a signal; `false` where the program has ended.
+    /// Forwards a signal; returns `false` if the program has ended.
     fn pass_on(&self, signal: &siginfo) -> bool {
         let is_of_kernel = signal.ssi_code > 0;
         let sender = signal.ssi_pid as i32;
-        // The program has got the terminal's signals too, and its own to its group.
+        // The program has already received the terminal's signals, and those that it sends to its
+        // own group.
         let is_for_all = is_of_kernel
             || sender == self.tracer.as_raw()
             || status(sender, "TracerPid:") == Some(self.thread);
@@ -306,7 +309,7 @@ impl Started {
     }
 }
 
-/// Returns a number of `/proc/PROCESS/status`.
+/// Returns a numeric field of `/proc/PROCESS/status`.
 pub(crate) fn status(process: i32, field: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()

@@ -16,27 +16,27 @@ use wrote_result::document::Finding;
 use wrote_result::trace::Moment;
 use wrote_result::units;
 
-/// The number of writes to a file from which their size matters.
+/// The minimum number of writes to a file for a finding about their size.
 const MANY_WRITES: u64 = 1000;
-/// Below this size the call costs more than the bytes.
+/// Below this size, the call costs more than copying the bytes.
 const SMALL_WRITE_BYTES: u64 = 512;
-/// The number of flushes of a file from which it matters.
+/// The minimum number of flushes of a file for a finding about them.
 const MANY_FLUSHES: u64 = 100;
-/// Bytes that a flush can carry at no extra cost.
+/// The number of bytes that a flush can write at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
-/// The maximum number of files that are only counted and may turn out to be part of an answer.
+/// The number of pending `told_early` files above which a folded file is judged at once, not at its
+/// first flush.
 const EARLY_MAX: usize = 1 << 13;
-/// The size of content that went with its file.
+/// The size that stands for content that was removed together with its file.
 const REMOVED: u64 = 0;
 /// The maximum number of removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 13;
 const NAMES_MAX: usize = 3;
-/// The maximum number of bytes of a lock file, which may hold the number of a process and its
-/// place.
+/// The maximum size of a lock file, which may contain a process ID and a path.
 const LOCK_BYTES_MAX: u64 = 100;
 
-/// Returns the language of the program that made a call, and the call's line in its source.
+/// Returns the language of the program that made a call, and the call's source line.
 pub type Source<'a> = &'a mut dyn FnMut(PlaceId) -> (Language, Option<String>);
 
 /// Examines each call before the disk processes it.
@@ -44,23 +44,23 @@ pub type Source<'a> = &'a mut dyn FnMut(PlaceId) -> (Language, Option<String>);
 pub struct Judge {
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
-    /// The places found, by index of their kind.
+    /// The findings, by index of their kind.
     found: BTreeMap<usize, Found>,
-    /// Few: most files have none.
+    /// The state of some files: most files need none.
     files: HashMap<FileId, Facts>,
-    /// When each removed name was removed, until a file gets the name again.
+    /// When each removed name was removed, until a file takes the name again.
     unlinked: HashMap<PathBuf, Point>,
-    /// Files that got a removed name by a hard link, with the name and its removal.
+    /// Files that took over a removed name by a hard link, with the name and its removal.
     relinked: HashMap<FileId, (Name, Point)>,
-    /// Rollback journals that were removed or cut and may come back, until an answer.
+    /// Rollback journals that were removed or cut and may come back, until the next answer.
     journals: Vec<(Name, Point)>,
     /// Files that were not durable when the program communicated with the outside, with the first
-    /// such time, and whether something else was made durable for that answer. The file is then
-    /// part of it only if it is flushed at all.
+    /// time of that, and whether another file was made durable for the same answer. In that case,
+    /// the file belongs to the answer only if it is ever flushed.
     told_early: HashMap<FileId, (Point, bool)>,
-    /// Whether a file became durable since the last answer.
+    /// Whether a file has become durable after the last answer.
     has_saved: bool,
-    /// Whether a file ever became durable: zeros alone are space then.
+    /// Whether any file ever became durable. In that case, zeros alone only allocate space.
     saves: bool,
 }
 
@@ -68,14 +68,14 @@ pub struct Judge {
 struct Found {
     places: Vec<Place>,
     count: u64,
-    /// The part of `count` on files that `places` lacks.
+    /// The part of `count` for files that are not in `places`.
     others: u64,
 }
 
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// Figures for the sentence, if any.
+    /// Figures for the sentence; may be empty.
     more: String,
     calls: Vec<(String, Point)>,
 }
@@ -83,15 +83,15 @@ struct Place {
 /// Per-file state beyond the account.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Facts {
-    /// The point at which durable content was truncated, and its size or [`REMOVED`]; kept until
-    /// the next write.
+    /// Where and when durable content was truncated, and its size or [`REMOVED`]; kept until the
+    /// next write.
     emptied: Option<(Point, u64)>,
-    /// When a flush failed.
+    /// The point of a failed flush.
     failed: Option<Point>,
     short: Option<Short>,
 }
 
-/// A write that the kernel took in part.
+/// A write of which the kernel wrote only a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Short {
     from: u64,
@@ -100,7 +100,7 @@ struct Short {
 }
 
 impl Judge {
-    /// Examines a call that the accounts have processed, but not `disk`.
+    /// Examines a call that the accounts have already processed and `disk` has not.
     pub fn see(&mut self, disk: &Disk, accounts: &Accounts, call: &Call) {
         let at = call.point();
         if let Act::Resize { file, to_bytes: 0, .. } = &call.act
@@ -111,9 +111,9 @@ impl Judge {
         match &call.act {
             Act::Made { file, name } => {
                 self.files.remove(file);
-                // Its content takes the place of the removed file's.
+                // The new file's content replaces the removed file's.
                 let removed = name.as_ref().and_then(|name| self.unlinked.remove(&name.path));
-                // A removal that was flushed had its own purpose.
+                // A flushed removal was not part of a replacement.
                 let is_one = name.as_ref().is_some_and(|name| disk.may_return(name));
                 if let Some(removed) = removed.filter(|_| is_one) {
                     let emptied = Some((removed, REMOVED));
@@ -127,7 +127,7 @@ impl Judge {
                 let emptied = was_durable.then_some((at, *size_bytes));
                 self.set(*file, Facts { emptied, short: None, ..self.facts(*file) });
             }
-            // The part that was written is cut off: the write is given up.
+            // The written part is cut off, so that the write is abandoned.
             Act::Resize { file, to_bytes, .. }
                 if self.facts(*file).short.is_some_and(|short| *to_bytes < short.end) =>
             {
@@ -144,20 +144,20 @@ impl Judge {
             Act::Flush { file, failed, .. } => self.flush(disk, *file, at, failed.is_some()),
             Act::Rename { file, to, replaced, .. } => {
                 let replaces = replaced.is_some_and(|replaced| replaced != *file);
-                // Content that never was durable is not lost.
+                // Content that never was durable cannot be lost.
                 if replaces && disk.may_have_content(to) {
                     self.replace(disk, accounts, *file, to, at);
                 }
                 self.take_name(to, at, "rename");
             }
-            // A hard link may be a copy under another name, as dpkg's backup of `status`.
+            // A hard link may be a copy under another name, like dpkg's backup of `status`.
             Act::Link { file, name } => {
                 if let Some(unlinked) = self.unlinked.remove(&name.path) {
                     self.relinked.insert(*file, (name.clone(), unlinked));
                 }
             }
             Act::Unlink { file, name } => {
-                // A link whose other name goes stands for a rename.
+                // A link followed by the removal of the other name amounts to a rename.
                 if let Some((to, unlinked)) = self.relinked.remove(file)
                     && to.path != name.path
                 {
@@ -174,7 +174,7 @@ impl Judge {
         }
     }
 
-    /// Examines what the latest flush or durable write made durable.
+    /// Examines the files that the latest flush or durable write has made durable.
     pub fn after(&mut self, disk: &Disk, call: &Call) {
         let saver = match call.act {
             Act::Flush { failed: None, .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => {
@@ -208,7 +208,8 @@ impl Judge {
         let Facts { emptied, failed, short } = self.facts(file);
         let missing_bytes = asked_bytes.saturating_sub(bytes.end - bytes.start);
         let rest = Short { from: bytes.start, end: bytes.end, missing_bytes };
-        // A write before it, of a header perhaps, tells nothing yet.
+        // A write before the missing bytes, perhaps of a header, does not show whether they are
+        // ignored.
         let undecided = short.filter(|short| bytes.end <= short.from);
         let is_begun_anew = |of: &Short| bytes.start <= of.from && bytes.end > of.from;
         let ignored = short.filter(|of| bytes.start != of.end && !is_begun_anew(of));
@@ -248,7 +249,7 @@ impl Judge {
     }
 
     fn replace(&mut self, disk: &Disk, accounts: &Accounts, file: FileId, to: &Name, at: Point) {
-        // A change of size alone reaches the disk before the name.
+        // A size change on its own reaches the disk before the name does.
         let dirty_bytes = disk.file(file).map_or(0, |known| known.content.dirty_bytes());
         if dirty_bytes > 0 && !is_in_memory(disk, file) {
             let last = accounts.of(file).map_or(Point::default(), |account| account.last_write);
@@ -258,7 +259,7 @@ impl Judge {
         }
     }
 
-    /// Handles a name that a call gives to a file or link.
+    /// Handles a call that creates a name for a file or link.
     fn take_name(&mut self, name: &Name, at: Point, call: &str) {
         if let Some(unlinked) = self.unlinked.remove(&name.path) {
             let calls = [("unlink", unlinked), (call, at)];
@@ -271,7 +272,8 @@ impl Judge {
         let early = (at, std::mem::take(&mut self.has_saved));
         let saves = self.saves;
         for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
-            // If threads take turns at flushing a file, another thread may write the next record.
+            // If threads flush a file in turn, another thread may already be writing the next
+            // record.
             let is_next = |account: &Account| {
                 account.changed_by != task && account.flushes + account.durable_writes > 0
             };
@@ -297,7 +299,8 @@ impl Judge {
         }
     }
 
-    /// Handles an answer or the end, after which a removed or cut journal must not come back.
+    /// Handles an answer or the end of the program: a journal that was removed or cut must not
+    /// return after it.
     fn tell_journals(&mut self, disk: &Disk, told: Option<(&str, Point)>) {
         for (name, at) in std::mem::take(&mut self.journals) {
             if journal_may_return(disk, &name) {
@@ -318,20 +321,20 @@ impl Judge {
         };
     }
 
-    /// Keeps the findings of a file that will only be counted. Returns the finding that a later
-    /// flush ends, by its number, which begins with 1, or 0.
+    /// Keeps the findings of a file that is about to be folded. Returns the number, counted from 1,
+    /// of the finding that a later flush resolves, or 0.
     pub fn fold(&mut self, disk: &Disk, accounts: &Accounts, file: FileId) -> u8 {
         const LASTING: [&Kind; 3] =
             [&kinds::UNBUFFERED, &kinds::FLUSH_EACH_SMALL, &kinds::ACKNOWLEDGED_EARLY];
         let (Some(known), Some(account)) = (disk.file(file), accounts.of(file)) else { return 0 };
         let path = disk.path(file);
         let mut alone = Judge::default();
-        // Its first flush shows whether it is part of the answer.
+        // The file's first flush shows whether it is part of the answer.
         let waits = |(_, is_beside): &(Point, bool)| *is_beside && account.flushes_in_all() == 0;
         if self.told_early.len() > EARLY_MAX || !self.told_early.get(&file).is_some_and(waits) {
             alone.told_early.extend(self.told_early.remove_entry(&file));
         }
-        // What was emptied waits for the write that shows it.
+        // Only the next write shows whether emptying the file was a mistake.
         if self.facts(file).emptied.is_none() {
             self.files.remove(&file);
         }
@@ -356,8 +359,8 @@ impl Judge {
     }
 
     /// Returns the findings on files for which `is_meant` holds, after the program has ended, each
-    /// with the languages of its calls. Paths are shown relative to `folder`, and calls by their
-    /// lines in the `source`.
+    /// with the languages of its calls. Paths are shown relative to `folder`, and calls with the
+    /// lines that `source` returns.
     pub fn findings(
         mut self,
         disk: &Disk,
@@ -468,7 +471,7 @@ impl Judge {
         }
     }
 
-    /// Returns whether a finding says why a file was not flushed.
+    /// Returns whether another finding already explains why a file was not flushed.
     fn has_said(&self, path: &Path) -> bool {
         let said = [
             &kinds::RENAME_BEFORE_FLUSH,
@@ -479,7 +482,7 @@ impl Judge {
         said.iter().any(|kind| self.has(kind, path))
     }
 
-    /// Returns whether this was already found for a file.
+    /// Returns whether a file already has a finding of this kind.
     fn has(&self, kind: &Kind, path: &Path) -> bool {
         let found = self.found.get(&place_of(kind));
         found.is_some_and(|found| found.places.iter().any(|place| place.path == path))
@@ -529,11 +532,11 @@ impl Found {
                 false => format!("{} ({})", shown(&place.path, folder), more.join(", ")),
             }
         };
-        // The last of several places in a file represents it.
+        // If a file occurs several times, its last occurrence represents it.
         let files = self.places.iter().zip(&calls).rev().unique_by(|(place, _)| &place.path);
         let mut names: Vec<String> = files.map(named).collect();
         names.reverse();
-        // Files without a kept place have no text, and are counted alone.
+        // Files that are not in `places` have no text, and are only counted.
         let more = names.len().saturating_sub(NAMES_MAX) as u64 + self.others;
         names.truncate(NAMES_MAX);
         let more = match more {
@@ -567,8 +570,8 @@ fn shown(path: &Path, folder: &Path) -> String {
     }
 }
 
-/// Returns whether a file that is not durable may hold content of an acknowledged record. Zeros
-/// alone do not if the program `saves` what it acknowledges.
+/// Returns whether a file that is not durable may contain an acknowledged record. Zeros alone do
+/// not count if the program `saves` what it acknowledges.
 fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> bool {
     let Some(node) = disk.file(file).filter(|_| !is_in_memory(disk, file)) else { return false };
     let content = &node.content;
@@ -578,30 +581,31 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> b
     let bytes = content.dirty_bytes();
     let is_written = bytes > 0 || content.is_cut() || content.unseen.is_some();
     let is_named = disk.names_of(node).any(|(_, named)| {
-        // Given to something that is whole, or written.
+        // The name of a new file counts only once the file has been written.
         let is_empty = named.by == By::Made && accounts.of(file).is_none_or(|of| of.writes == 0);
         !is_empty && !disk.is_durable(named, Promise::Seen)
     });
     (is_written || is_named) && !is_lock(&disk.path(file), bytes)
 }
 
-/// Returns whether a file says only that a program runs, or which one, by its name and bytes.
+/// Returns whether a file, judged by its name and size, says only that a program runs, or which
+/// one.
 fn is_lock(path: &Path, bytes: u64) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    // The tables of readers of SQLite and LMDB are mapped, and made anew after a crash.
+    // SQLite's and LMDB's tables of readers are mapped, and rebuilt after a crash.
     let is_table = name.ends_with("-shm") || name == "lock.mdb";
     let is_small = bytes <= LOCK_BYTES_MAX;
     is_table || is_small && ["lock", "lck", "pid"].iter().any(|end| name.ends_with(end))
 }
 
-/// Returns whether a crash may leave a journal that was removed or cut.
+/// Returns whether a crash may restore a journal that was removed or cut.
 fn journal_may_return(disk: &Disk, name: &Name) -> bool {
     let cut = disk.named(name).and_then(|file| disk.file(file));
     disk.may_return(name) || cut.is_some_and(|cut| cut.content.is_cut())
 }
 
-/// Returns whether the end of this file commits a transaction: `NAME-journal` has what was in
-/// `NAME` before (<https://sqlite.org/fileformat.html#the_rollback_journal>).
+/// Returns whether the removal or cut of this file commits a transaction. `NAME-journal` contains
+/// the earlier content of `NAME` (<https://sqlite.org/fileformat.html#the_rollback_journal>).
 fn is_of_commit(disk: &Disk, accounts: &Accounts, journal: FileId, name: &Name) -> bool {
     let of = name.path.to_str().and_then(|path| path.strip_suffix("-journal"));
     let of = of.and_then(|of| disk.named(&Name { path: of.into(), ..name.clone() }));

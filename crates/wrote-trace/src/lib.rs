@@ -2,20 +2,19 @@
 //!
 //! | room | content |
 //! |---|---|
-//! | `front` | the user's process, which ends with the program while daemons are traced on |
+//! | `front` | the user's process, which ends with the program while its daemons are still traced |
 //! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
-//! | `call` | those effects, as data |
-//! | `disk`, `content`, `names` | the files, and what of their names and bytes each crash would
-//! leave |
-//! | `account` | what was done with each file, counted |
-//! | `timeline` | when that was |
+//! | `call` | these effects, as data |
+//! | `disk`, `content`, `names` | the files, and which names and bytes each crash would leave |
+//! | `account` | counts of the calls on each file |
+//! | `timeline` | the calls on each file over time |
 //! | `judge` | the findings |
-//! | `wanted` | the acknowledgements of a program, and other things to be watched |
-//! | `pattern` | the writes as a job file |
-//! | `record` | the folder before, and the calls with their data, in a file |
+//! | `wanted` | the program's acknowledgements, and other things to be watched |
+//! | `pattern` | the program's writes as a job file |
+//! | `record` | a file with the folder's initial content, and the calls with their data |
 //! | `states`, `tree` | the folders that a power loss may leave, from a record and `disk` |
 //!
-//! Calls go in, a document comes out. Only `watch` depends on the kernel.
+//! The input is calls, the output a document. Only `watch` depends on the kernel.
 
 mod account;
 mod call;
@@ -63,13 +62,13 @@ use wrote_result::units::{counted, some_of};
 pub struct TraceRequest {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// A program that runs, in its place.
+    /// A running program to be traced instead.
     pub process: Option<i32>,
     /// The things that are watched in addition to the calls that change files.
     pub wanted: Wanted,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
-    /// An optional record.
+    /// The record to be made, if any.
     pub record: Option<RecordRequest>,
     /// The machine, for the document.
     pub host: Host,
@@ -95,26 +94,26 @@ pub struct RecordRequest {
 pub struct Traced {
     /// The document.
     pub trace: Trace,
-    /// Why the requested record was not made.
+    /// Why the requested record could not be made.
     pub record: Result<(), String>,
-    /// The program's writes as jobs; `None` if it wrote nothing.
+    /// The program's writes as a job file; `None` if it wrote nothing.
     pub jobs: Option<String>,
 }
 
 /// Why a program could not be traced.
 #[derive(Debug)]
 pub enum Refused {
-    /// It can't be started (the error of `execve(2)`), or there is no such process.
+    /// The program can't be started (the error of `execve(2)`), or there is no such process.
     Program(io::Error),
-    /// The kernel does not permit that it is traced: the reason, in one line.
+    /// The kernel does not permit the trace: the reason, in one line.
     Trace(String),
-    /// The record can't be made, in one line.
+    /// The record can't be made: the reason, in one line.
     Record(String),
 }
 
 /// Runs a program behind a front, or traces a running one, and judges its writes. The trace ends
-/// with its last process that is not a daemon, or when `stop` is raised. If processes remain for a
-/// while after the program's own end, `say` is called with a line about it.
+/// with the last process that is not a daemon, or when `stop` is raised. If processes remain for a
+/// while after the program has ended, calls `say` with a line about them.
 ///
 /// # Errors
 ///
@@ -175,7 +174,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Processes a call. Returns the files that are not known any more, or not wholly.
+    /// Processes a call. Returns the files that were forgotten or folded.
     fn see(&mut self, call: &Call) -> Vec<FileId> {
         if let Some(recorder) = &mut self.recorder {
             recorder.see(&self.disk, call);
@@ -187,7 +186,7 @@ impl Desk {
         self.judge.after(&self.disk, call);
         let mut gone = self.disk.forget();
         gone.iter().for_each(|file| self.judge.forget(*file));
-        // The call is still to come for which another file was found.
+        // Another file may have been reported only for a call that is still to come.
         if call.act.is_change() {
             gone.extend(self.fold());
         }
@@ -199,9 +198,9 @@ impl Desk {
         gone
     }
 
-    /// If there are many files, keeps only the number of some.
+    /// If there are many files, folds some of them to counts. Returns the folded files.
     fn fold(&mut self) -> Vec<FileId> {
-        /// The writes from which a file is of interest.
+        /// The number of writes from which a file is worth keeping.
         const BUSY_WRITES: u64 = 100;
         let (disk, accounts) = (&mut self.disk, &self.accounts);
         let is_busy = |file| accounts.of(file).is_some_and(|of| of.writes >= BUSY_WRITES);
@@ -231,7 +230,8 @@ impl Desk {
         const NO_ANSWER: &str = "no answer was seen (--ack): only the end was judged";
         let is_under = |path: &Path| is_under(&self.under, path);
         let folder = std::env::current_dir().unwrap_or_default();
-        // Each takes memory for all files. The first two give back what they have read.
+        // Each step needs memory for all files. The first two free the data that they have
+        // processed.
         let mut timeline = self.timelines.document(&self.disk, &is_under);
         self.disk.rests(|count, _, _| timeline.more_files += count);
         let is_answered = request.wanted.ack.kind() == Ack::Exit || !timeline.answers.is_empty();
@@ -282,7 +282,7 @@ fn below<'a>(folder: &Path, path: &'a Path) -> &'a Path {
     path.strip_prefix(folder).unwrap_or(path)
 }
 
-/// Returns what cannot be judged, and why: for `all` files, and for some.
+/// Returns the reasons why something cannot be judged: for some files, and for `all` files.
 fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String>) -> Vec<String> {
     const SHOWN_MAX: usize = 3;
     let mut reasons = BTreeMap::<_, Vec<_>>::new();
@@ -292,15 +292,15 @@ fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String
         reason.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(path.clone()));
     }
     let some = reasons.iter().map(|(why, files)| format!("{} ({why})", some_of(files, SHOWN_MAX)));
-    // The newest files are listed, and the reasons of a place are theirs, too.
+    // The newest files are listed, and their reasons may apply to the folded files, too.
     let why = if reasons.is_empty() { "too many to follow" } else { "as these, or too many" };
     let more = (more.unknown > 0 && all.is_empty())
         .then(|| format!("{} ({why})", counted(more.unknown, "more file")));
     some.chain(more).chain(all.iter().cloned()).collect()
 }
 
-/// Returns the names that the program wrote or gave and that are still there, by path, and counts
-/// the other files. None of them certainly survives where calls were `unseen`.
+/// Returns the existing files that the program wrote or named, one entry per name, ordered by path,
+/// and counts of the other files. If calls were `unseen`, no file is certain to survive.
 fn files<'a>(
     disk: &'a Disk,
     accounts: &Accounts,
@@ -346,7 +346,7 @@ fn files<'a>(
     };
     let (partial, files): (Vec<_>, Vec<_>) =
         disk.files().partition_map(|one| match one.1.is_partial {
-            // It is counted once, whatever names it has.
+            // A partial file is counted once, however many names it has.
             true => Either::Left(of(one).map(|file| file.verdict).max()),
             false => Either::Right(of(one)),
         });

@@ -1,7 +1,7 @@
 //! Models which changes of names a crash would leave.
 //!
-//! A name has a durable file, and the changes since. A crash keeps the changes that were made up to
-//! some call, and the ones that a flush covers.
+//! A name has a durable file, and later changes. A crash keeps the changes made up to some call,
+//! and those that a flush covers.
 
 use crate::call::Point;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Identifies a file, folder or link; inodes are reused.
+/// Identifies a file, folder or link. Unlike an inode, the number is never reused.
 pub type Id = u32;
 
-/// An entry of a folder. There may be many, each in several lists that share its text.
+/// An entry of a folder. There may be many entries, each in several lists that share its text.
 pub type Place = (Id, Arc<OsStr>);
 
-/// Returns the entries of one folder.
+/// Returns the range of the entries of one folder.
 fn all_in(folder: Id) -> Range<Place> {
     let first: Arc<OsStr> = OsStr::new("").into();
     (folder, Arc::clone(&first))..(folder + 1, first)
 }
 
-/// The changes that are known at least.
+/// The minimum number of changes that are remembered.
 const CHANGES_MIN: usize = 1 << 14;
 
 /// The names in all folders.
@@ -30,20 +30,20 @@ pub struct Names {
     entries: BTreeMap<Place, Entry>,
     /// The changes that a crash may undo, by the number of their call.
     changes: BTreeMap<u64, Change>,
-    /// The names that were changed since a flush of their folder.
-    /// With when the last of these changes had ended.
+    /// The names changed after their folder's last flush, each with the time at which its last
+    /// change ended.
     unflushed: BTreeMap<Place, u64>,
-    /// The number of changes from which superseded ones are forgotten.
+    /// The number of changes above which superseded changes are forgotten.
     changes_max: usize,
-    /// When those changes had ended that a queue in the kernel did before the current call.
+    /// The end times of the changes that a kernel queue completed before the current call.
     pub after: Vec<u64>,
 }
 
-/// The thing that a name refers to.
+/// The file that a name refers to: durably, and by later changes.
 #[derive(Debug, Default)]
 struct Entry {
     durable: Option<Id>,
-    /// Its changes that a crash may undo, by the number of their call.
+    /// The changes of the name that a crash may undo, by the number of their call.
     open: Vec<(u64, Option<Id>)>,
 }
 
@@ -64,9 +64,9 @@ struct Change {
     names: Vec<Place>,
     /// The two folders; a flush of either makes the change durable.
     folders: [Id; 2],
-    /// When its call had ended. A flush that began before that may miss it.
+    /// When the call ended. A flush that began earlier may miss the change.
     ended_ns: u64,
-    /// Where and when it removed the name of a whole file, if it does only that.
+    /// Where and when the change removed the name of a complete file, if it does nothing else.
     removal: Option<Point>,
 }
 
@@ -76,7 +76,7 @@ fn is_before(after: &[u64], ended_ns: u64, began_ns: u64) -> bool {
 }
 
 impl Names {
-    /// Returns the file that has a name.
+    /// Returns the file that currently has a name.
     pub fn now(&self, place: &Place) -> Option<Id> {
         self.entries.get(place).and_then(Entry::now)
     }
@@ -86,7 +86,7 @@ impl Names {
         self.entries.get(place)?.durable
     }
 
-    /// Returns whether a durable name was removed and may come back.
+    /// Returns whether a durable name was removed and a crash may restore it.
     pub fn may_return(&self, place: &Place) -> bool {
         let entry = self.entries.get(place);
         entry.is_some_and(|entry| entry.durable.is_some() && entry.now().is_none())
@@ -102,17 +102,17 @@ impl Names {
         self.entries.get(place).is_none_or(|entry| entry.open.is_empty())
     }
 
-    /// Returns whether its folder was flushed since a name changed.
+    /// Returns whether the folder of a name has been flushed after the name's last change.
     pub fn is_flushed(&self, place: &Place) -> bool {
         !self.unflushed.contains_key(place)
     }
 
-    /// Returns the files that have a name which a flush of this folder makes durable.
+    /// Returns the files whose names in this folder a flush of the folder makes durable.
     pub fn unflushed(&self, folder: Id) -> impl Iterator<Item = Id> {
         self.unflushed.range(all_in(folder)).filter_map(|(place, _)| self.now(place))
     }
 
-    /// Adds a name that was there before.
+    /// Adds a name that existed before its first call.
     pub fn find(&mut self, place: Place, file: Id) {
         self.entries.entry(place).or_default().durable = Some(file);
     }
@@ -132,13 +132,14 @@ impl Names {
         self.changes.keys().copied()
     }
 
-    /// Returns the files that have a name which a crash may undo.
+    /// Returns the files with a name that a crash may change.
     pub fn open_files(&self) -> impl Iterator<Item = Id> {
         let names = self.changes.values().flat_map(|change| &change.names);
         names.filter_map(|place| self.now(place))
     }
 
-    /// Returns the durable names that were removed and may come back, with when that was.
+    /// Returns the durable names that were removed and may come back, each with the point of its
+    /// removal.
     pub fn removals(&self) -> impl Iterator<Item = (&Place, Point)> {
         self.changes.values().filter_map(|change| {
             let (place, removal) = (change.names.first()?, change.removal?);
@@ -152,7 +153,7 @@ impl Names {
         below.filter_map(move |((_, name), entry)| Some((&**name, entry.at(until)?)))
     }
 
-    /// Changes what names refer to, by the call with this number, which had ended then.
+    /// Changes the files that names refer to, by call number `at`, which ended at `ended_ns`.
     pub fn change(
         &mut self,
         at: u64,
@@ -162,12 +163,12 @@ impl Names {
     ) {
         for (place, file) in names {
             let open = &mut self.entries.entry(place.clone()).or_default().open;
-            // Most names change once, and there may be many.
+            // Most names change once, and there may be many names.
             open.reserve_exact(usize::from(open.is_empty()));
             open.push((at, *file));
             self.unflushed.insert(place.clone(), ended_ns);
         }
-        // A folder that only loses a name to another one does not keep the change.
+        // A flush of a folder that only loses a name by a rename does not make the rename durable.
         let meant = names.iter().filter(|(_, file)| names.len() == 1 || file.is_some());
         let mut folders = meant.map(|((folder, _), _)| *folder);
         let Some(first) = folders.next() else { return };
@@ -176,7 +177,8 @@ impl Names {
         self.changes.insert(at, Change { names, folders, ended_ns, removal });
     }
 
-    /// Handles a flush of a folder that began then: what was done to its names before is durable.
+    /// Handles a flush of a folder that began at `began_ns`: earlier changes of its names become
+    /// durable.
     pub fn flush(&mut self, folder: Id, began_ns: u64) {
         let places: Vec<(Place, u64)> =
             self.unflushed.range(all_in(folder)).map(|(place, at)| (place.clone(), *at)).collect();
@@ -185,7 +187,7 @@ impl Names {
                 self.unflushed.remove(&place);
             }
             let Some(entry) = self.entries.get(&place) else { continue };
-            // The only name that is left of a change that others have superseded in part.
+            // Later changes may have superseded all other names of this change.
             let is_kept = |change: &Change| {
                 let is_here = change.folders.contains(&folder) || change.names.len() == 1;
                 is_here && is_before(&self.after, change.ended_ns, began_ns)
@@ -199,7 +201,7 @@ impl Names {
         }
     }
 
-    /// Handles a flush of all folders of a file system that began then.
+    /// Handles a flush of the folders for which `is_meant` holds, begun at `began_ns`.
     pub fn flush_all(&mut self, began_ns: u64, is_meant: impl Fn(Id) -> bool) {
         let is_before = |ended_ns: u64| ended_ns <= began_ns;
         self.unflushed.retain(|(folder, _), at| !(is_meant(*folder) && is_before(*at)));
@@ -213,8 +215,8 @@ impl Names {
         }
     }
 
-    /// Makes a change durable. What earlier ones did to its names does not matter any more. Returns
-    /// its folder; `None` if it was durable.
+    /// Makes a change durable, and drops earlier changes of its names, which no longer matter.
+    /// Returns its folder; `None` if the change was already durable.
     pub fn keep(&mut self, at: u64) -> Option<Id> {
         let change = self.changes.remove(&at)?;
         for place in change.names {
@@ -231,7 +233,7 @@ impl Names {
         Some(change.folders[0])
     }
 
-    /// Returns the folders with known names; each several times.
+    /// Returns the folders of all known names, once for each name.
     pub fn folders(&self) -> impl Iterator<Item = Id> {
         self.entries.keys().map(|(folder, _)| *folder)
     }
@@ -253,9 +255,9 @@ impl Names {
         }
     }
 
-    /// Forgets changes that later ones have superseded, and removed names, if there are many.
-    /// Returns whether it did. States made after that lack moments; statements about names that are
-    /// there stay true.
+    /// If there are many changes, forgets those that later ones have superseded, and removed names.
+    /// Returns whether it did. After that, some states can no longer be derived, but statements
+    /// about existing names remain true.
     pub fn forget(&mut self) -> bool {
         if self.changes.len() < self.changes_max.max(CHANGES_MIN) {
             return false;
@@ -264,7 +266,7 @@ impl Names {
         self.entries.retain(|_, entry| {
             entry.open.drain(..entry.open.len().saturating_sub(1));
             let is_there = entry.now().is_some();
-            // Names that may come back, at most as many as a report uses.
+            // Of the removed names that may come back, only as many are kept as a report uses.
             let may_return = !is_there && entry.durable.is_some() && room > 0;
             room -= usize::from(may_return);
             is_there || may_return

@@ -1,26 +1,26 @@
-//! A program's writes as a job file for `wrote run`: as they were, and as they should be.
+//! A program's writes as a job file for `wrote run`: as they were traced, and as they should be.
 
 use crate::account::Account;
 use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The maximum number of files that have jobs: those with the most writes.
+/// The maximum number of files that get jobs; the files with the most writes do.
 const FILES_MAX: usize = 4;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
-/// The maximum number of sizes of writes that a job has.
+/// The maximum number of different write sizes in a job.
 const SIZES_MAX: usize = 8;
-/// How many flushes of the program share one in the advised job.
+/// The number of the program's flushes that one flush of the advised job replaces.
 const SHARED: u64 = 64;
-/// A flush for less than this should be shared.
+/// Flushes of fewer bytes than this on average should be combined.
 const SMALL_FLUSH_BYTES: u64 = 64 << 10;
-/// The size of writes where no flush determines it.
+/// The write size of an advised job whose flushes are not combined.
 const BUFFER_BYTES: u64 = 64 << 10;
-/// A shorter pause between writes is due to the tracing.
+/// The shortest pause between writes that is kept; tracing causes shorter ones.
 const PAUSE_MIN_US: u64 = 200;
 
-/// Returns the job file of the files with the most writes: for each a job as traced, then one that
-/// writes the same bytes as advised. `None` without a write.
+/// Returns the job file for the files with the most writes. Each file gets a job as traced, and one
+/// that writes the same bytes as advised. `None` if nothing was written.
 pub fn jobs(mut files: Vec<(PathBuf, &Account)>, command: &str) -> Option<String> {
     files.retain(|(_, account)| account.bytes > 0);
     files.sort_by_cached_key(|(path, account)| (Reverse(account.writes), path.clone()));
@@ -59,7 +59,7 @@ fn section(text: &mut String, name: &str, account: &Account, lines: &[String]) {
     }
 }
 
-/// Returns the writes as the program made them.
+/// Returns the lines of a job that writes as the program did.
 fn traced(account: &Account) -> Vec<String> {
     let mut lines = vec![sizes(account)];
     lines.extend(pauses(account));
@@ -74,7 +74,8 @@ fn traced(account: &Account) -> Vec<String> {
     lines
 }
 
-/// Returns the same bytes, durable at their end, with fewer flushes or fewer writes.
+/// Returns the lines of a job that writes the same bytes, durable at its end, with fewer flushes or
+/// fewer writes.
 fn advised(account: &Account) -> Vec<String> {
     let flushes = account.flushes_in_all();
     let is_shared = flushes >= SHARED && account.bytes / flushes < SMALL_FLUSH_BYTES;
@@ -83,7 +84,7 @@ fn advised(account: &Account) -> Vec<String> {
             let each = (account.writes / flushes).max(1) * SHARED;
             vec![sizes(account), format!("fdatasync={each}")]
         }
-        // A job writes whole blocks: equal ones, so that none is left.
+        // A job writes whole blocks. The size is chosen so that no remainder is left.
         false => vec![format!("bs={}", account.bytes / account.bytes.div_ceil(BUFFER_BYTES))],
     };
     lines.extend(pauses(account).filter(|_| is_shared));
@@ -91,7 +92,7 @@ fn advised(account: &Account) -> Vec<String> {
     lines
 }
 
-/// Returns the sizes of the writes, each with its share in percent.
+/// Returns the line with the sizes of the writes, each with its share in percent.
 fn sizes(account: &Account) -> String {
     let mut most = account.sizes.clone();
     most.sort_by_key(|(size, count)| (Reverse(*count), *size));
@@ -109,7 +110,7 @@ fn sizes(account: &Account) -> String {
     format!("bssplit={}/{left}{}", first.0, rest.collect::<String>())
 }
 
-/// Returns the mean pause between writes, without the time within writes and flushes.
+/// Returns the line with the mean pause between writes, if it is long enough to matter.
 fn pauses(account: &Account) -> impl Iterator<Item = String> {
     let idle_us = account.span_ns.saturating_sub(account.busy_ns) / 1000;
     let pause_us = idle_us / account.writes.max(1);

@@ -1,8 +1,8 @@
 //! Records a traced program: the folder's initial content, then each call with its data.
 //!
-//! A file of `wrote.record/1` is that line, followed by pieces. Each is the lengths of a JSON part
-//! and of its data, their CRC-32C, and both parts. The last piece has the number of calls, so that
-//! truncation is detected.
+//! A file of `wrote.record/1` begins with that line, followed by pieces. Each piece consists of the
+//! lengths of its JSON part and of its data, their CRC-32C, and both parts. The last piece contains
+//! the number of calls, so that truncation is detected.
 
 use crate::RecordRequest;
 use crate::call::{Act, Call, FileId, How, Name, PlaceId};
@@ -30,11 +30,11 @@ enum Piece {
         file: FileId,
         path: PathBuf,
     },
-    /// An entry below it, as it was before; a file's content is the piece's data.
+    /// An entry below the root, as it was initially; a file's content is the piece's data.
     Before(Before),
-    /// A call; the piece holds a write's data.
+    /// A call; the data of a write is the piece's data.
     Call(Call),
-    /// The file and line of a place of calls.
+    /// The file and line of a location in the source.
     Place {
         id: PlaceId,
         text: String,
@@ -50,13 +50,13 @@ enum Piece {
 pub struct Record {
     /// The recorded folder.
     pub root: FileId,
-    /// Its path at the time of recording.
+    /// The folder's path at the time of recording.
     pub path: PathBuf,
-    /// Its initial content, each folder before its entries.
+    /// The folder's initial content; each folder precedes its entries.
     pub before: Vec<Before>,
-    /// The calls, in order of return.
+    /// The calls, in the order in which they returned.
     pub calls: Vec<Call>,
-    /// The file and line of each place that is known.
+    /// The file and line of each known location.
     pub places: HashMap<PlaceId, String>,
 }
 
@@ -79,27 +79,28 @@ pub enum What {
     },
 }
 
-/// Writes a record while a program runs. An error ends the record, not the program.
+/// Writes a record while a program runs. An error ends the recording, but not the program.
 pub struct Recorder {
     out: Writer,
     request: RecordRequest,
     problem: Option<String>,
     bytes: u64,
     calls: u64,
-    /// Files that never had a name below the root.
+    /// Files that have never had a name below the root.
     outside: HashSet<FileId>,
-    /// The places of its calls.
+    /// The source locations of the recorded calls.
     places: BTreeSet<PlaceId>,
 }
 
 impl Recorder {
-    /// Starts a record with a copy of the folder.
+    /// Starts a record with a copy of the requested folder.
     ///
     /// # Errors
     ///
     /// Why there can be no record, in one line.
     pub fn begin(request: RecordRequest) -> Result<Recorder, String> {
-        // It gets its name only when complete, and may have what only its owner may read.
+        // The record gets its name only when it is complete. It may contain data that only its
+        // owner may read.
         let options = Writer::options().abandon_on_drop(true).mode(0o600);
         let options = options.replace(true).create_new(!request.replaces);
         let out = options.open(&request.path).map_err(|error| error.to_string())?;
@@ -113,12 +114,12 @@ impl Recorder {
         }
     }
 
-    /// Returns the largest write that can still be recorded.
+    /// Returns the size in bytes that the record can still grow by.
     pub fn room_bytes(&self) -> u64 {
         self.request.max_bytes.saturating_sub(self.bytes)
     }
 
-    /// Says in one line why there is no record.
+    /// Explains in one line why there is no record.
     fn words(&self, error: &dyn Display) -> String {
         format!("--record {}: {error}", self.request.path.display())
     }
@@ -143,7 +144,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Returns whether a file is the record, or its temporary file.
+    /// Returns whether a file is the record or its temporary file.
     fn is_own(&self, path: &Path) -> bool {
         let [own, other] =
             [&self.request.path, path].map(|path| path.file_name().unwrap_or_default());
@@ -183,7 +184,7 @@ impl Recorder {
         self.add(&Piece::Before(Before { name, mode, what }), &data)
     }
 
-    /// Records a call that `disk` has not processed yet.
+    /// Records a call. `disk` must not have processed it yet.
     pub fn see(&mut self, disk: &Disk, call: &Call) {
         if self.problem.is_some() {
             return;
@@ -207,7 +208,7 @@ impl Recorder {
             {
                 self.come_in(disk, *file, &name.path, call.at_ns)?;
             }
-            // What was stored through a mapping is known once a flush covers it.
+            // The data stored through a mapping is known once a flush covers it.
             Act::Cover { file }
                 if !self.outside.contains(file)
                     && disk.file(*file).is_some_and(|known| !known.is_removed) =>
@@ -239,7 +240,8 @@ impl Recorder {
         self.add(&Piece::Call(bare), &call.data)
     }
 
-    /// Records the content of a file that was moved into the folder, or changed unseen.
+    /// Records the content of a file that was moved into the folder, or whose changes were not
+    /// observed.
     fn come_in(&mut self, disk: &Disk, file: FileId, path: &Path, at_ns: u64) -> io::Result<()> {
         let data = fs::read(path)?;
         let is_durable = disk.file(file).is_some_and(|known| !known.content.is_dirty());
@@ -257,7 +259,7 @@ impl Recorder {
         self.add(&Piece::Call(Call::new(at_ns, act)), &data)
     }
 
-    /// Forgets a file, which is found again before its next call.
+    /// Forgets a file, which is reported again before its next call.
     pub fn forget(&mut self, file: FileId) {
         self.outside.remove(&file);
     }
@@ -289,8 +291,9 @@ impl Recorder {
         self.out.write_all(bytes)
     }
 
-    /// Finishes the record after the program has ended, with the file and line of each place that
-    /// `source` knows. It is then complete and durable, or absent.
+    /// Finishes the record after the program has ended, adding the file and line that `source`
+    /// returns for each location. On success, the record is complete and durable; otherwise it does
+    /// not exist.
     ///
     /// # Errors
     ///
@@ -317,7 +320,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// If it is missing, truncated or damaged; one line without the file's name.
+    /// If the record is missing, truncated or damaged: one line, without the file's name.
     pub fn read(path: &Path) -> Result<Record, String> {
         let mut from = BufReader::new(File::open(path).map_err(|error| error.to_string())?);
         let mut begins = [0; BEGINS.len()];
@@ -364,7 +367,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
         return Err("the record is damaged".into());
     }
     let mut bytes = Vec::new();
-    // Not allocated in advance, because the length may be damaged.
+    // The buffer is not allocated in advance, because the length may be damaged.
     let read = from.take((json_bytes + data_bytes) as u64).read_to_end(&mut bytes);
     if read.map_err(|error| error.to_string())? != json_bytes + data_bytes {
         return Err("the record is cut within a piece".into());
@@ -381,7 +384,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
 mod tests {
     use super::*;
 
-    /// Returns a record of a folder with one file and one write.
+    /// Makes a record of a folder with one file and one write, and returns its path.
     fn made(place: &Path, max_bytes: u64) -> Result<PathBuf, String> {
         let folder = place.join("data");
         fs::create_dir_all(folder.join("below")).unwrap();

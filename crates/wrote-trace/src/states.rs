@@ -1,8 +1,8 @@
 //! Derives the possible states of a folder after power loss from a record's calls.
 //!
-//! [`Disk`] tells which names a crash leaves: the ones that changed first survive, and the ones
-//! that a flush covers. The data is kept here. Any unflushed bytes may be missing, together with
-//! size changes.
+//! [`Disk`] determines which names a crash leaves: a crash keeps the changes of names up to some
+//! call, and those that a flush covers. This module keeps the data. Any unflushed bytes may be
+//! missing, and so may size changes.
 
 use crate::call::{Act, Call, FileId, Name};
 use crate::disk::Disk;
@@ -17,30 +17,30 @@ use std::path::{Path, PathBuf};
 use wrote_result::trace::{CrashState, Moment};
 use wrote_result::units;
 
-/// Data reaches the disk in whole pages.
+/// Data reaches the disk in whole pages of this size.
 const PAGE_BYTES: usize = 4096;
-/// How many states are tried per moment: [`Cut::FIRST`], one that lacks the last change of a name,
-/// then pseudo-random ones.
+/// The number of states tried per moment: [`Cut::FIRST`], one that lacks the last change of a name,
+/// then pseudorandom ones.
 const ROUNDS: u64 = 31;
-/// The maximum number of lost calls, and of kept ones, that are described.
+/// The maximum number of lost calls, and of kept calls, that are described.
 const CALLS_MAX: usize = 3;
 
-/// The advice where a state that lacks nothing fails.
+/// The advice if a check fails even for a state in which nothing is lost.
 const REPLACE: &str = "write a temporary file, flush it (fsync), rename it over the old one, and \
     fsync the folder";
 
 /// Whether a power loss keeps each unflushed change, by the number of its call.
 type Fates = BTreeMap<u64, bool>;
 
-/// A recorded program, call by call.
+/// The replay of a recorded program, call by call.
 #[derive(Debug)]
 struct Replay<'a> {
     disk: Disk,
     root: Id,
     nodes: HashMap<Id, Node<'a>>,
-    /// Counts calls.
+    /// The number of calls applied.
     now: u64,
-    /// How often the program has communicated with the outside.
+    /// The number of times that the program has communicated with the outside.
     told: u64,
 }
 
@@ -68,7 +68,7 @@ impl Default for Kind<'_> {
 struct Versions<'a> {
     /// The durable content.
     bytes: tree::Bytes,
-    /// Changes since.
+    /// The changes made after that.
     changes: Vec<Change<'a>>,
 }
 
@@ -76,7 +76,7 @@ struct Versions<'a> {
 #[derive(Clone, Debug)]
 struct Change<'a> {
     at: u64,
-    /// When its call had ended. A flush that began before that may miss it.
+    /// When the call ended. A flush that began earlier may miss the change.
     ended_ns: u64,
     what: Bytes<'a>,
     is_durable: bool,
@@ -89,13 +89,13 @@ enum Bytes<'a> {
     Write {
         from: usize,
         data: &'a [u8],
-        /// A power loss leaves it whole or not done.
+        /// Whether a power loss leaves either the whole write or nothing of it.
         is_atomic: bool,
     },
     Resize(usize),
-    /// These become zeros.
+    /// This range becomes zeros.
     Erase(usize, usize),
-    /// Some are cut out or inserted, so that the file's size changes.
+    /// A range is cut out or inserted, so that the size changes.
     Shift {
         at: usize,
         from: usize,
@@ -106,7 +106,7 @@ enum Bytes<'a> {
 /// Selects the unflushed changes that survive power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Changes of names and sizes survive up to this call.
+    /// The last call whose change of names or sizes survives.
     until: u64,
     bytes: Left,
 }
@@ -123,7 +123,7 @@ enum Left {
     ButLast,
     /// A random choice of pages.
     Mixed(u64),
-    /// All, including bytes lost by a failed flush: the view of running programs.
+    /// All writes, including those lost by a failed flush, as running programs see them.
     Seen,
 }
 
@@ -137,7 +137,7 @@ impl Cut {
         Cut { until: u64::MAX, bytes: Left::All },
         Cut { until: u64::MAX, bytes: Left::ButLast },
     ];
-    /// No power loss: the view of running programs.
+    /// No power loss: the content that running programs see.
     const NO: Cut = Cut { until: u64::MAX, bytes: Left::Seen };
 
     fn of(round: u64, moment: u64, disk: &Disk) -> Cut {
@@ -154,14 +154,14 @@ impl Cut {
                     0 => 0,
                     number => calls.nth(number as usize - 1).unwrap_or(0),
                 };
-                // The most interesting cuts fall between two changes; the others keep all names.
+                // Most useful cuts fall between two changes; the others keep all names.
                 let until = if chance.next_u64().is_multiple_of(3) { u64::MAX } else { until };
                 Cut { until, bytes: Left::Mixed(chance.next_u64()) }
             }
         }
     }
 
-    /// Describes the cut.
+    /// Describes the cut in words.
     fn shown(self, moment: u64) -> String {
         let names = match self.until {
             0 => "only flushed names reached the disk",
@@ -181,7 +181,7 @@ impl Cut {
 }
 
 impl<'a> Replay<'a> {
-    /// Returns the disk before the program ran.
+    /// Returns the state before the program ran.
     fn before(record: &'a Record) -> Replay<'a> {
         let mut disk = Disk::default();
         let root = disk.found_folder(record.root, None, &record.path);
@@ -273,18 +273,18 @@ impl<'a> Replay<'a> {
                 }
             }
             Act::Tell => self.told += 1,
-            // These change names alone, or nothing.
+            // The other calls change only names, or nothing.
             _ => {}
         }
     }
 
-    /// Returns the folder after a power loss.
+    /// Returns the folder as a power loss may leave it.
     fn tree(&self, cut: Cut) -> Tree {
         self.crash(cut, &mut Fates::new())
     }
 
-    /// Returns the folder after a power loss, and adds the fates of the changes that it has or
-    /// lacks.
+    /// Returns the folder as a power loss may leave it. Adds to `fates` whether the folder has each
+    /// unflushed change.
     fn crash(&self, cut: Cut, fates: &mut Fates) -> Tree {
         fates.extend(self.disk.names.open_calls().map(|at| (at, at <= cut.until)));
         let mut tree = Tree::default();
@@ -292,7 +292,7 @@ impl<'a> Replay<'a> {
         let mut walked = HashSet::from([self.root]);
         while let Some((folder, path)) = folders.pop() {
             for (name, id) in self.disk.names.entries(folder, cut.until) {
-                // The changes of other programs since then are not known.
+                // What other programs changed after the recording began is unknown.
                 let Some(node) = self.nodes.get(&id) else { continue };
                 let path = path.join(name);
                 let entry = match &node.kind {
@@ -338,17 +338,17 @@ fn put(bytes: &mut Vec<u8>, from: usize, data: &[u8]) {
 }
 
 impl<'a> Versions<'a> {
-    /// Handles changes that had ended then: they were before the next flush.
+    /// Handles the changes that ended at these times: the next flush covers them.
     fn precede(&mut self, ended: &[u64]) {
         let changes = self.changes.iter_mut();
         let meant = changes.filter(|change| ended.contains(&change.ended_ns));
         meant.for_each(|change| change.ended_ns = 0);
     }
 
-    /// Handles a flush that began then.
+    /// Handles a flush that began at `began_ns`.
     fn flush(&mut self, began_ns: u64) {
-        // Lost and late changes and all after them stay in the list, because programs still see
-        // them.
+        // A lost or late change stays in the list with all changes after it, because programs still
+        // see it.
         let is_kept = |change: &Change| !change.is_lost && change.ended_ns <= began_ns;
         let count = self.changes.iter().take_while(|change| is_kept(change)).count();
         for change in self.changes.drain(..count) {
@@ -359,7 +359,8 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Handles a flush of a range that began then. It takes along what a durable write does.
+    /// Handles a flush of a range that began at `began_ns`. Like a durable write, it also makes
+    /// size changes durable.
     fn flush_range(&mut self, range: &Range<u64>, began_ns: u64) {
         self.keep_sizes(began_ns);
         let (start, end) = (range.start as usize, range.end as usize);
@@ -387,7 +388,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Takes the changes, each with the place that this range had then: shifts have moved it.
+    /// Removes and returns the changes, each with the range as it was before later shifts moved it.
     fn placed(&mut self, mut range: [usize; 2]) -> Vec<(Change<'a>, [usize; 2])> {
         let mut placed = Vec::with_capacity(self.changes.len());
         for change in std::mem::take(&mut self.changes).into_iter().rev() {
@@ -406,7 +407,7 @@ impl<'a> Versions<'a> {
         placed
     }
 
-    /// Handles a durable write, which takes all but the data of others along.
+    /// Makes all changes except writes durable, as a durable write does.
     fn keep_sizes(&mut self, began_ns: u64) {
         for change in self.changes.iter_mut().filter(|change| change.ended_ns <= began_ns) {
             change.is_durable |= !matches!(change.what, Bytes::Write { .. });
@@ -420,7 +421,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Returns a file's content after a power loss, and adds the fates of its changes.
+    /// Returns a file's content after a power loss, and adds the fates of its changes to `fates`.
     fn left(&self, cut: Cut, fates: &mut Fates) -> tree::Bytes {
         let mut left = self.bytes.clone();
         if self.changes.is_empty() {
@@ -428,7 +429,7 @@ impl<'a> Versions<'a> {
         }
         let bytes = left.to_mut();
         let open = self.changes.iter().filter(|change| !change.is_durable).count();
-        // A durable change takes the sizes before it along.
+        // A durable change includes the size changes before it.
         let last_durable = self.changes.iter().rposition(|change| change.is_durable).unwrap_or(0);
         let mut seen = 0;
         for (number, change) in self.changes.iter().enumerate() {
@@ -469,9 +470,9 @@ impl<'a> Versions<'a> {
 }
 
 impl Left {
-    /// Puts what survives of a write into a file, in parts of `unit` bytes. `place` is its number
-    /// among the changes, then among the `open` ones, and how many of these there are. Returns
-    /// whether that is all.
+    /// Writes the surviving parts of a write into a file, in units of `unit` bytes. `place`
+    /// contains the write's number among all changes, its number among the `open` ones, and the
+    /// count of these. Returns whether the whole write survives.
     fn keep(
         self,
         bytes: &mut Vec<u8>,
@@ -512,24 +513,25 @@ impl Left {
 /// A possible state after power loss.
 #[derive(Debug)]
 pub struct State {
-    /// Its number, counted from 1, and its words. No check has run.
+    /// The state's number, counted from 1, and its description. No check has run.
     pub shown: CrashState,
     /// The folder's content.
     pub tree: Tree,
-    /// How often the program had communicated with the outside, including its exit.
+    /// The number of times that the program had communicated with the outside, including its exit.
     pub told: u64,
 }
 
-/// Returns the folder as the program left it, without a power loss.
+/// Returns the folder as the program left it, without power loss.
 pub fn without_loss(record: &Record) -> State {
     let mut replay = Replay::before(record);
     record.calls.iter().for_each(|call| replay.see(call));
     State { shown: CrashState::default(), tree: replay.tree(Cut::NO), told: replay.told + 1 }
 }
 
-/// Produces distinct states, worst first, until there are `most` or `take` ends the loop. The same
-/// record always gives the same states and numbers. Returns their count, and for how many crashes
-/// they stand: crashes that leave the same content of the same names are one state.
+/// Passes distinct states to `take`, worst first, until there are `most` of them or `take` ends the
+/// loop. The same record always yields the same states and numbers. Returns the number of states,
+/// and the number of crashes that they represent: crashes that leave the same content under the
+/// same names share a state.
 pub fn states<E>(
     record: &Record,
     most: u64,
@@ -542,7 +544,7 @@ pub fn states<E>(
         let mut replay = Replay::before(record);
         let mut calls = record.calls.iter();
         for moment in &moments {
-            // Moment 0 precedes all calls.
+            // Moment 0 is before the first call.
             while replay.now < *moment {
                 let Some(call) = calls.next() else { break };
                 replay.see(call);
@@ -551,7 +553,7 @@ pub fn states<E>(
             let cut = Cut::of(round, *moment, &replay.disk);
             let mut fates = Fates::new();
             let tree = replay.crash(cut, &mut fates);
-            // What was done to names elsewhere is not part of the state.
+            // Changes of names outside the folder are not part of the state.
             fates.retain(|at, _| {
                 let names = names(&record.calls[*at as usize - 1].act);
                 names.is_empty() || names.iter().any(|name| name.path.starts_with(&record.path))
@@ -609,8 +611,8 @@ pub fn states<E>(
     Ok((count, crashes))
 }
 
-/// Returns the moments to try: after each call except a write followed by another, since until a
-/// flush the possible states of writes stay the same. Evenly thinned out if there are too many.
+/// Returns the moments to try: after each call except a write followed by another, because writes
+/// before a flush add no new states. If there are too many moments, they are thinned out evenly.
 fn moments(calls: &[Call], most: u64) -> Vec<u64> {
     let is_write = |call: Option<&Call>| {
         call.is_some_and(|call| matches!(call.act, Act::Write { how, .. } if !how.is_durable))
@@ -624,20 +626,20 @@ fn moments(calls: &[Call], most: u64) -> Vec<u64> {
         all.push(calls.len() as u64);
     }
     let step = (all.len() as u64).div_ceil((most / 2).max(1)) as usize;
-    // Always includes the end.
+    // The end is always included.
     let first = (all.len() - 1) % step;
     all.into_iter().skip(first).step_by(step).collect()
 }
 
 impl Replay<'_> {
-    /// Returns a call of the record, in words, and its place.
+    /// Returns a description of a call of the record, and its location.
     fn moment(&self, record: &Record, number: u64) -> Moment {
         let call = &record.calls[number as usize];
         let place = call.place.and_then(|place| record.places.get(&place)).cloned();
         Moment { place, ..Moment::new(&self.shown(&call.act, &record.path), call.at_ns) }
     }
 
-    /// Describes a call: `the rename to a.json`.
+    /// Describes a call, such as `the rename to a.json`.
     fn shown(&self, act: &Act, root: &Path) -> String {
         let path = |name: &Name| below(&name.path, root);
         let of = |file: &FileId| below(&self.disk.path(*file), root);

@@ -1,4 +1,4 @@
-//! Programs of many files. Few of them are known wholly.
+//! Programs with many files, most of which are folded.
 
 use super::*;
 use crate::call::{Act, Name, Storage};
@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use wrote_result::document::Severity;
 
 const FOLDERS: u64 = 3;
-/// The folder above the others.
+/// The folder that contains the others.
 const ABOVE: u64 = FOLDERS;
 const NAMES: u64 = 40;
 const SIZE_BYTES: u64 = 10;
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A program, and the part of the watch that reports files before their calls.
+/// Plays a program's calls, and reports each file before its first call, as `watch` does.
 struct Player {
     desk: Desk,
     met: HashSet<FileId>,
@@ -131,7 +131,7 @@ impl Player {
                 self.names[to as usize] = self.names[from as usize].take();
                 Act::Rename { file, from: name(from), to: name(to), replaced }
             }
-            // To its own name and back is a change, too.
+            // A rename to another name and back is a change, too.
             Step::RenameFolder => {
                 let name = |path: &str| Name { folder: folder(ABOVE), path: path.into() };
                 let (file, replaced) = (folder(0), None);
@@ -155,8 +155,8 @@ impl Player {
         Some(())
     }
 
-    /// Returns the files by verdict, with the number of listed ones, those made and removed, and
-    /// whether there is a warning.
+    /// Returns the number of files by verdict, the number of listed files, the number of files that
+    /// were created or written and then removed, and whether there is a warning.
     fn end(self) -> (MoreFiles, usize, u64, bool) {
         let Desk { disk, accounts, judge, .. } = self.desk;
         let (listed, mut files) = super::files(&disk, &accounts, &|_| true, None);

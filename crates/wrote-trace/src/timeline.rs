@@ -7,43 +7,42 @@ use std::path::{Path, PathBuf};
 use wrote::Survives;
 use wrote_result::trace::{CallKind, Calls, Lane, Timeline};
 
-/// The spans of each kind that a file has at most.
+/// The maximum number of spans of each kind per file.
 const SPANS_MAX: u64 = 128;
-/// The spans of all files at most, of 40 bytes each. It is reached by 1,365 files that are made,
-/// written and flushed all along; the spans of more are longer.
+/// The maximum number of spans of all files, of 40 bytes each. 1,365 files that are created,
+/// written and flushed all the time reach it; with more files, spans become longer.
 const SPANS_IN_ALL_MAX: usize = 1 << 19;
-/// As many spans a file may have on average, however many files there are.
+/// The number of spans per file that are allowed in any case, on average.
 const SPANS_MEAN: usize = 16;
-/// The maximum number of files of a timeline.
+/// The maximum number of files in a timeline.
 const FILES_MAX: usize = 16;
-/// The removed files whose calls are kept: journals come back under their names.
+/// The number of removed files whose calls are kept, because journals return under the same names.
 const REMOVED_MAX: usize = 256;
 /// The binary logarithm of the shortest span, in nanoseconds.
 const SHORTEST_SPAN: u32 = 10;
 
-/// Collects the calls on each file. Where a run is long, calls that are near each other share a
-/// span.
+/// Collects the calls on each file. In a long run, calls that are close together share a span.
 #[derive(Debug, Default)]
 pub struct Timelines {
     clock: Clock,
     answers: Spans,
     files: HashMap<FileId, Spans>,
     removed: HashMap<PathBuf, Spans>,
-    /// Removed files whose calls were not kept.
+    /// The number of removed files whose calls were not kept.
     forgotten: u64,
-    /// The spans at the last count, and those added since.
+    /// The number of spans at the last count, and those added after it.
     spans: usize,
 }
 
-/// Divides the time from the first call on into equal parts.
+/// Divides the time after the first call into equal parts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
     first_ns: Option<u64>,
-    /// The length of a part: the shortest length, doubled this many times.
+    /// The length of a part, as the number of times that the shortest length was doubled.
     doublings: u32,
 }
 
-/// In order of their parts of the time, and of their kinds within a part.
+/// The spans, ordered by part, and by kind within a part.
 type Spans = Vec<Span>;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,7 @@ impl Clock {
         at_ns.saturating_sub(self.first_ns.unwrap_or(0)) >> (SHORTEST_SPAN + self.doublings)
     }
 
-    /// Adds a call or several. Returns whether they have a new span.
+    /// Adds a span of one or more calls. Returns whether it was not merged with an existing one.
     fn add(self, spans: &mut Spans, span: Span) -> bool {
         let key = |span: &Span| (self.part(span.from_ns), span.kind);
         let at = spans.partition_point(|other| key(other) < key(&span));
@@ -73,7 +72,7 @@ impl Clock {
                 false
             }
             _ => {
-                // Most files have few, and there may be many files.
+                // Most files have few spans, and there may be many files.
                 spans.reserve_exact(usize::from(spans.len() < 4));
                 spans.insert(at, span);
                 true
@@ -97,7 +96,7 @@ impl Timelines {
                 self.files.insert(*file, before.unwrap_or_default());
                 self.add(*file, call, CallKind::Make, 0);
             }
-            // The inode may have belonged to a file.
+            // The inode may have belonged to a removed file.
             Act::MadeFolder { file, .. } | Act::MadeLink { file, .. } => {
                 drop(self.files.remove(file))
             }
@@ -177,7 +176,7 @@ impl Timelines {
         let most = SPANS_IN_ALL_MAX.max(SPANS_MEAN * files);
         if self.spans > most {
             self.count();
-            // Half of the room is left, so that counting is rare.
+            // The spans are reduced to half the maximum, so that counting stays rare.
             while self.spans > most / 2 && self.clock.doublings < u64::BITS - SHORTEST_SPAN - 1 {
                 self.clock.doublings += 1;
                 self.merge_parts();
@@ -198,12 +197,12 @@ impl Timelines {
         }
     }
 
-    /// Forgets the calls on a removed file since its removal.
+    /// Forgets the calls on a removed file that were made after its removal.
     pub fn forget(&mut self, file: FileId) {
         self.files.remove(&file);
     }
 
-    /// Makes the span of one call, and all parts longer where it lies behind the last.
+    /// Returns the span of one call. If the call lies beyond the last part, makes all parts longer.
     fn span(&mut self, call: &Call, kind: CallKind, bytes: u64) -> Span {
         self.clock.first_ns.get_or_insert(call.at_ns);
         let doublings = self.clock.doublings;
@@ -216,8 +215,8 @@ impl Timelines {
         Span { kind, count: 1, bytes, from_ns: call.at_ns, to_ns: call.at_ns + call.took_ns }
     }
 
-    /// Returns the timeline of the files for which `is_meant` holds: of the least safe ones
-    /// with the most calls, and of removed ones after them.
+    /// Returns the timeline of the files for which `is_meant` holds. The least safe existing files
+    /// with the most calls are preferred, then removed files.
     pub fn document(self, disk: &Disk, is_meant: &dyn Fn(&Path) -> bool) -> Timeline {
         let there = self.files.into_iter().filter_map(|(file, spans)| {
             let known = disk.file(file)?;

@@ -1,4 +1,4 @@
-//! The content of a folder, as data: made in a folder, compared with another.
+//! A folder's content as data: it can be created on disk, and compared with another tree.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Permissions};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// The content of a folder by path.
+/// The content of a folder: each entry's kind and mode, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<PathBuf, (Entry, Option<u32>)>);
 
@@ -24,7 +24,7 @@ pub enum Entry {
     File(Bytes),
 }
 
-/// A file's content, which trees share, with its hash once that was asked for.
+/// A file's content, which several trees may share, with its hash once computed.
 #[derive(Clone, Debug, Default)]
 pub struct Bytes(Arc<(Vec<u8>, OnceLock<u64>)>);
 
@@ -34,7 +34,7 @@ impl Bytes {
         *self.0.1.get_or_init(|| xxh3_64(&self.0.0))
     }
 
-    /// Returns the content to be changed, a copy if it is shared.
+    /// Returns the content for modification, as a copy if it is shared.
     pub fn to_mut(&mut self) -> &mut Vec<u8> {
         let (bytes, hash) = Arc::make_mut(&mut self.0);
         hash.take();
@@ -65,7 +65,7 @@ impl PartialEq for Bytes {
 impl Eq for Bytes {}
 
 impl Tree {
-    /// Returns a file's content.
+    /// Returns a file's content; `None` for any other path.
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         match self.0.get(path) {
             Some((Entry::File(bytes), _)) => Some(bytes),
@@ -77,16 +77,16 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// The kernel's.
+    /// Those of the kernel.
     pub fn make(&self, folder: &Path) -> io::Result<()> {
         self.make_by(folder, &mut |path, bytes| fs::write(path, &**bytes))
     }
 
-    /// Creates this content in an empty folder, and each of its files by `put`.
+    /// Creates this content in an empty folder, writing each file by `put`.
     ///
     /// # Errors
     ///
-    /// The kernel's.
+    /// Those of the kernel.
     pub fn make_by(
         &self,
         folder: &Path,
@@ -103,7 +103,7 @@ impl Tree {
                 fs::set_permissions(&path, Permissions::from_mode(*mode))?;
             }
         }
-        // Modes are set last, inner entries first, because they may prevent creating entries.
+        // Modes are set last and inner entries first, because a mode may forbid creating entries.
         for (path, (entry, mode)) in self.0.iter().rev() {
             if let (Some(mode), Entry::Folder) = (mode, entry) {
                 fs::set_permissions(folder.join(path), Permissions::from_mode(*mode))?;
@@ -112,7 +112,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns a hash of the content.
+    /// Returns a hash of the paths and the content.
     pub fn signature(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         for (path, (entry, _)) in &self.0 {
@@ -126,7 +126,7 @@ impl Tree {
         hash.digest()
     }
 
-    /// Describes the files that differ from `whole`.
+    /// Describes how the files differ from those in `whole`.
     pub fn losses(&self, whole: &Tree) -> Vec<String> {
         let paths: HashSet<&PathBuf> = self.0.keys().chain(whole.0.keys()).collect();
         let mut losses: Vec<String> = paths

@@ -1,23 +1,23 @@
-//! The things that a watch sees in addition to the calls that change files, such as the signs of a
-//! program that something is saved. It is small, and a room of its own because `watch` and the
-//! rooms below it need it alike.
+//! The events that `watch` observes in addition to the calls that change files, such as a program's
+//! signs that something is saved. They have a small module of their own because `watch` and its
+//! submodules all need them.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::str::FromStr;
 use wrote_result::trace::Ack;
 
-/// The things that a watch sees in addition to the calls that change files.
+/// The events that are observed in addition to the calls that change files.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// How the program signals that something is saved.
     pub ack: Sign,
     /// Whether the program may use io_uring.
     pub io_uring: bool,
-    /// Whether the data of writes is needed.
+    /// Whether the data of writes is read.
     pub data: bool,
-    /// Whether daemons that the program leaves are watched to their end.
+    /// Whether daemons that the program leaves behind are watched to their end.
     pub daemons: bool,
-    /// Whether files are judged as on a disk with a journal, wherever they lie.
+    /// Whether files are judged as on a disk with a journal, wherever they are.
     pub on_disk: bool,
 }
 
@@ -30,7 +30,7 @@ pub enum Sign {
     Stdout,
     /// A write to a socket.
     Socket,
-    /// A write that this matches, to its standard output or error, or to a socket.
+    /// A write that matches this expression, to the standard output or error, or to a socket.
     Text(Regex),
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Sign {
             ("stdout", _) => Ok(Sign::Stdout),
             ("socket", _) => Ok(Sign::Socket),
             (_, Some(inner)) => {
-                // Its errors have several lines, with the reason in the last.
+                // A parse error has several lines, with the reason in the last one.
                 let reason = |error: regex::Error| {
                     let text = error.to_string();
                     text.lines().last().unwrap_or_default().to_owned()
@@ -59,7 +59,7 @@ impl FromStr for Sign {
 }
 
 impl Sign {
-    /// Returns the kind of sign, for the document.
+    /// Returns the kind of sign, as the document names it.
     pub fn kind(&self) -> Ack {
         match self {
             Sign::Exit => Ack::Exit,
@@ -69,7 +69,7 @@ impl Sign {
         }
     }
 
-    /// Returns the regular expression of a text.
+    /// Returns the regular expression of [`Sign::Text`]; `None` for other signs.
     pub fn text(&self) -> Option<String> {
         match self {
             Sign::Text(text) => Some(text.as_str().into()),

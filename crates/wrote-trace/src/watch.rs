@@ -41,15 +41,15 @@ use std::time::{Duration, Instant};
 use wrote_result::trace::{End, Watching};
 use wrote_result::units::some_of;
 
-/// Interrupts a call of the watching thread.
+/// The signal that interrupts a call of the watching thread.
 const WAKES: Signal = Signal::SIGUSR2;
 
 /// A program to be watched.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// One that is started. It keeps its standard streams, terminal and signals.
+    /// A program to be started. It keeps its standard streams, terminal and signals.
     Command(Vec<OsString>, Option<Front>),
-    /// One that runs. It runs on when the watch ends before it.
+    /// A running process. It continues when the watch ends first.
     Process(pid_t),
 }
 
@@ -67,35 +67,35 @@ impl Subject {
 pub struct Watched {
     /// How the program ended.
     pub end: End,
-    /// The time until its last process ended or was left, in seconds.
+    /// The time until the last process ended or was left, in seconds.
     pub elapsed_s: f64,
     /// The overhead.
     pub watching: Watching,
-    /// Whether processes run on.
+    /// Whether processes are still running.
     pub leaves: bool,
-    /// Calls that were not observed, described for display.
+    /// Descriptions of calls that were not observed.
     pub unseen: BTreeSet<String>,
-    /// The unseen calls that may have changed any file.
+    /// Those descriptions in `unseen` whose calls may have changed any file.
     pub unjudged: BTreeSet<String>,
-    /// The outputs that are not judged.
+    /// The outputs that were written to and are not judged.
     pub outputs: BTreeSet<Output>,
-    /// The places of the calls.
+    /// The source locations of the calls.
     pub places: Places,
 }
 
-/// A report of the watching thread.
+/// A message from the watching thread.
 enum Report<D> {
-    /// It has this number.
+    /// The watching thread's number.
     Thread(pid_t),
-    /// The program has ended, and processes that are watched on remain, described for display.
+    /// The program has ended, and processes that are still watched remain: their description.
     Remaining(String),
     /// The watch has ended.
     Done(io::Result<Box<(D, Watched)>>),
 }
 
-/// Watches a program, passing each call to `see`, which returns the files that it no longer knows.
+/// Watches a program, passing each call to `see`, which returns the files that it has forgotten.
 /// Ends when the program's last process that is not a daemon has ended, or when `stop` is raised.
-/// If this takes a while after the program's own end, `say` is called with a line about it.
+/// If processes remain for a while after the program has ended, calls `say` with a line about them.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub fn watch<D: Send + 'static>(
     stop: &Arc<AtomicBool>,
     say: &dyn Fn(&str),
 ) -> io::Result<(D, Watched)> {
-    // A thread is traced by a thread, and let go when that ends.
+    // The tracer of a task is a thread, and the task is released when that thread ends.
     let (report, reports) = mpsc::channel();
     let (is_raised, front) = (Arc::clone(stop), subject.front().cloned());
     let watching = thread::Builder::new().name("watch".into()).spawn(move || {
@@ -198,15 +198,15 @@ fn on_this_thread<D>(
     Ok((desk, watched))
 }
 
-/// Waits for the end of a watch, interrupting its thread once `stop` is raised, again and again
-/// until it has ended. `None` after a panic.
+/// Waits for a watch to end. Once `stop` is raised, interrupts the watching thread repeatedly until
+/// it has ended. Returns `None` after a panic.
 fn await_end<D>(
     reports: &mpsc::Receiver<Report<D>>,
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Option<io::Result<(D, Watched)>> {
     const LOOK_EVERY: Duration = Duration::from_millis(50);
-    /// Jobs that end soon after the program need no word.
+    /// Remaining processes that end within this time are not mentioned.
     const PATIENCE: Duration = Duration::from_secs(1);
     let (mut thread, mut remaining) = (None, None);
     loop {
@@ -227,7 +227,7 @@ fn await_end<D>(
     }
 }
 
-/// Joins all threads of a process, those too that it makes in the course of that.
+/// Joins all threads of a process, including those that it creates meanwhile.
 fn seize_all(process: pid_t) -> io::Result<()> {
     let mut known = BTreeSet::new();
     loop {
@@ -237,7 +237,7 @@ fn seize_all(process: pid_t) -> io::Result<()> {
             if known.insert(task) {
                 is_all = false;
                 match ptrace::join(task) {
-                    // Gone, or joined with the thread that made it.
+                    // The thread has ended, or was joined together with the thread that created it.
                     Err(_) if task != process => {}
                     joined => joined.map_err(|error| refused(process, error))?,
                 }
@@ -252,41 +252,42 @@ fn seize_all(process: pid_t) -> io::Result<()> {
 extern "C" fn ignore(_: c_int) {}
 
 struct Watch<'a> {
-    /// Processes a call, and returns the files that it does not know any more.
+    /// Processes a call, and returns the files that were forgotten.
     see: &'a mut dyn FnMut(&Call) -> Vec<FileId>,
-    /// Called once with the processes that are watched on after the program's end.
+    /// Called once with a description of the processes that are still watched after the program has
+    /// ended.
     remain: &'a dyn Fn(String),
     front: Option<&'a Front>,
     reader: Reader,
     started: Instant,
     now_ns: u64,
     program: pid_t,
-    /// The session that the program was started in: its daemons have left it.
+    /// The session in which the program was started. Its daemons have left this session.
     session: Option<Pid>,
     /// Whether daemons are watched to their end.
     daemons: bool,
     tasks: HashMap<pid_t, Task>,
     near: Near,
-    /// Whether the program itself runs, not its preparation.
+    /// Whether the program itself is running, rather than the code that prepares its start.
     has_begun: bool,
-    /// Whether its process is stopped, as by Ctrl-Z.
+    /// Whether the program's process is stopped, for example by Ctrl-Z.
     is_halted: bool,
     has_ended: bool,
     /// Whether only daemons remain.
     is_over: bool,
-    /// Whether remaining processes were reported.
+    /// Whether the remaining processes have been reported.
     is_told: bool,
     watched: Watched,
-    /// The calls of interest, if the program has no filter that stops only at them.
+    /// The calls of interest, if the program has no filter that selects them.
     asked: Option<Vec<(c_long, When)>>,
 }
 
 /// A process or thread.
 struct Task {
     process: pid_t,
-    /// The call in progress, when it began, and where.
+    /// The call in progress, the time at which it began, and its location.
     in_call: Option<(Begun, u64, Option<PlaceId>)>,
-    /// Whether it has made calls of another architecture.
+    /// Whether the task has made calls of another architecture.
     is_foreign: bool,
 }
 
@@ -302,7 +303,7 @@ impl Watch<'_> {
             let begun = Instant::now();
             self.near.stopped(task, begun);
             match self.take(task, event) {
-                // A killed task is gone before it can continue.
+                // A killed task may be gone before it can be resumed.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 done => done?,
             }
@@ -347,7 +348,8 @@ impl Watch<'_> {
             Event::Call => self.begin(task),
             Event::Return => {
                 match self.asked {
-                    // The beginning of a call and its end are the same stop there.
+                    // Without a filter, the start and the end of a call cause the same kind of
+                    // stop.
                     Some(_) if matches!(ptrace::entry(task), Ok(Some(_))) => drop(self.begin(task)),
                     _ => self.end(task),
                 }
@@ -365,8 +367,8 @@ impl Watch<'_> {
                 self.until(task)
             }
             Event::Spawned(new) => {
-                // Its end may have been reported before. Then it has no tracer any more, though it
-                // stays in `/proc` until its parent waits for it.
+                // The task's end may already have been reported. Then it has no tracer any more,
+                // although it remains in `/proc` until its parent waits for it.
                 if status(new, "TracerPid:").is_some_and(|tracer| tracer != 0) {
                     self.task(new);
                 }
@@ -380,13 +382,14 @@ impl Watch<'_> {
         };
         let proceed = || ptrace::proceed(task, event, until);
         match event {
-            // Not with `-p`: only a task that is killed with this thread never keeps one processor.
+            // Not with `-p`: a task keeps its restriction to one processor if this thread is
+            // killed, unless the task is killed with it.
             Event::Call | Event::Return if self.asked.is_none() => self.near.resume(proceed),
             _ => proceed(),
         }
     }
 
-    /// Handles the stop of a process, its continuation, or a new task.
+    /// Handles the stop or continuation of a process, or the start of a new task.
     fn stopped(&mut self, task: pid_t, signal: i32) {
         let is_new = !self.tasks.contains_key(&task);
         if self.task(task).process == task && signal == libc::SIGTRAP {
@@ -403,7 +406,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A call interrupted by a signal still has to return.
+    /// Returns how far to resume a task. A call interrupted by a signal still has to return.
     fn until(&self, task: pid_t) -> Until {
         let is_in_call = self.tasks.get(&task).is_some_and(|task| task.in_call.is_some());
         if is_in_call || self.asked.is_some() { Until::Return } else { Until::Call }
@@ -437,7 +440,7 @@ impl Watch<'_> {
         let begin = self.reader.begin(process, task, entry, tasks);
         let is_awaited = matches!(begin, Begin::Await(_));
         let place = is_awaited.then(|| self.watched.places.at(process, task, &entry)).flatten();
-        // The examination is not counted as time of the call.
+        // The time of the examination is not part of the call's duration.
         let at_ns = self.now_ns();
         self.see_news(task, at_ns);
         let unseen = match begin {
@@ -448,7 +451,7 @@ impl Watch<'_> {
                 let place = place.flatten();
                 for (_, operation) in &mut operations {
                     (operation.at_ns, operation.place) = (at_ns, place);
-                    // It may be outside at once.
+                    // The message may reach the outside immediately.
                     if let (Work::Call(Begun::Sure(Act::Tell)), 0) =
                         (&operation.work, operation.waits)
                     {
@@ -472,14 +475,14 @@ impl Watch<'_> {
         Until::Call
     }
 
-    /// Lets a call run that may change any file unseen.
+    /// Notes that a call may change any file unobserved, and lets it run.
     fn not_seen(&mut self, what: &str) -> Until {
         self.watched.unseen.insert(what.into());
         self.watched.unjudged.insert(what.into());
         Until::Call
     }
 
-    /// Returns a moment that no other is equal to.
+    /// Returns the current time, always later than all times returned before.
     fn now_ns(&mut self) -> u64 {
         self.now_ns = (self.started.elapsed().as_nanos() as u64).max(self.now_ns + 1);
         self.now_ns
@@ -513,7 +516,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes on the operations of queues that have ended, in the order of each queue.
+    /// Processes the operations of queues that have ended, in the order of each queue.
     fn reap(&mut self) {
         while let Some(ended) = self.reader.next_ended() {
             let ended_ns = self.now_ns();
@@ -533,13 +536,13 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes on what a look has found outside a call.
+    /// Processes what has been found outside a call.
     fn see_stores(&mut self, task: pid_t) {
         let at_ns = self.now_ns();
         self.see_news(task, at_ns);
     }
 
-    /// Passes on the files and stores that a task's call has brought up.
+    /// Processes the files and stores that the reader found at a task's call.
     fn see_news(&mut self, task: pid_t, at_ns: u64) {
         for act in self.reader.news() {
             let data = self.reader.stored_data(&act);
@@ -550,10 +553,10 @@ impl Watch<'_> {
     }
 
     /// Handles an exec by `task`. If another thread of the process called it, that thread's ID
-    /// changes to the process's.
+    /// becomes the process's ID.
     fn executed(&mut self, task: pid_t, before: pid_t) {
         self.has_begun = true;
-        // It is counted already, with the thread that it was.
+        // The task is already counted as the thread that it was.
         let was_known = [before, task].map(|task| self.tasks.remove(&task).is_some());
         self.watched.watching.tasks -= u64::from(was_known.contains(&true));
         let process = self.task(task).process;
@@ -581,7 +584,7 @@ impl Watch<'_> {
         self.look_at_remaining();
     }
 
-    /// Ends the watch after the program's end where only daemons remain.
+    /// Ends the watch once the program has ended and only daemons remain.
     fn look_at_remaining(&mut self) {
         if !self.has_ended {
             return;
@@ -619,7 +622,7 @@ impl Watch<'_> {
     }
 }
 
-/// Names processes, a few of many.
+/// Names the first few processes, and counts the others.
 fn names(processes: &BTreeSet<pid_t>) -> String {
     const SHOWN_MAX: usize = 3;
     let name = |process: &pid_t| {
@@ -629,7 +632,7 @@ fn names(processes: &BTreeSet<pid_t>) -> String {
     some_of(&processes.iter().map(name).collect::<Vec<_>>(), SHOWN_MAX)
 }
 
-/// Returns why a program runs differently than on its own.
+/// Returns why a program behaves differently when it is traced.
 fn unlike_alone(process: pid_t) -> Option<String> {
     let link = format!("/proc/{process}/exe");
     let name = fs::read_link(&link).ok()?;

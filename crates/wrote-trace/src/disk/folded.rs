@@ -1,8 +1,8 @@
-//! Folds files into a few bytes each where a program has many.
+//! Reduces files to a few bytes each if a program has many.
 //!
-//! Safe ones go first, then the oldest, and the newest stay. A file that comes up again is restored
-//! with what a crash may undo of it; its former bytes and counts are not known any more. Of
-//! neighbouring inodes with the same rest, one range is kept.
+//! Safe files are folded first, then the oldest; the newest stay complete. A file that a call
+//! refers to again is restored with the changes that a crash may undo; its earlier bytes and counts
+//! are lost. Neighbouring inodes with the same [`Rest`] share one range.
 
 use super::{By, Disk, Id, Kind, Named, Node, Promise};
 use crate::call::{FileId, Name};
@@ -15,22 +15,23 @@ use std::ops::Range;
 use wrote::Survives;
 use wrote_result::trace::{MoreFiles, Verdict};
 
-/// The files that are known wholly at most, half of it at least, and twice as many folders.
+/// The maximum number of complete files; at least half of that many are kept. Twice as many folders
+/// are kept.
 const WHOLE_MAX: usize = 1 << 13;
-/// An unknown file: no other has this number.
+/// The number that stands for an unknown file; no file has it.
 const UNKNOWN: Id = 0;
 /// The maximum number of ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
 
-/// The rest that is kept of a counted file.
+/// What is kept of a folded file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// The folder that has its unflushed names; if several, none.
+    /// The folder with the unflushed names of the file; 0 if they are in several folders.
     folder: Id,
-    /// The batch of a file with an unflushed name or a finding, which a later flush of its folder
-    /// ends.
+    /// The batch in which the file was folded, if it has an unflushed name or a finding. A later
+    /// flush of its folder settles both.
     batch: u16,
-    /// The number of the finding if the program ended now, counted from 1.
+    /// The number, counted from 1, of the finding that applies if the program ends now.
     kind: u8,
     bits: u8,
 }
@@ -41,9 +42,9 @@ impl Rest {
     const UNSEEN: u8 = 4;
     const MADE: u8 = 8;
     const RENAMED: u8 = 16;
-    /// It had several names.
+    /// The file had several names.
     const SEVERAL: u8 = 32;
-    /// The program made the file.
+    /// The program created the file.
     const NEW: u8 = 64;
     /// A report counts the file.
     const LISTED: u8 = 128;
@@ -52,7 +53,7 @@ impl Rest {
         self.bits & bits != 0
     }
 
-    /// After a flush of all that is on its device.
+    /// Returns the rest after a flush of the whole device.
     fn flushed(self) -> Rest {
         match self.has(Rest::LOST) {
             true => Rest { bits: self.bits & !(Rest::MADE | Rest::RENAMED), ..self },
@@ -64,31 +65,31 @@ impl Rest {
     }
 }
 
-/// The report's view of a file, which [`Disk`] does not know.
+/// What the report knows of a file and [`Disk`] does not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
-    /// The number of the finding if the program ended now, counted from 1.
+    /// The number, counted from 1, of the finding that applies if the program ends now.
     pub kind: u8,
     pub is_new: bool,
     pub is_listed: bool,
 }
 
-/// The files that are only counted, each with its rest.
+/// The folded files, which are only counted, each with its [`Rest`].
 #[derive(Debug)]
 pub struct Folded {
-    /// By device and inode.
+    /// The rests by device and range of inodes.
     files: HashMap<u64, RangeMap<u64, Rest>>,
-    /// Counts batches, beginning with 1.
+    /// The number of the current batch, counted from 1.
     pub batch: u16,
-    /// When the latest call before this batch had ended.
+    /// When the last call before this batch ended.
     batch_ns: u64,
-    /// Files that were too many for a rest.
+    /// The counts of files that exceeded [`RANGES_MAX`], whose rests were dropped.
     beyond: MoreFiles,
-    /// Devices with unflushed folders that were too many to follow.
+    /// The devices of folders that were dropped before a flush.
     lost: BTreeSet<u64>,
-    /// The files that are known wholly at most.
+    /// The maximum number of complete files.
     whole_max: usize,
-    /// The number of files and folders at which the next batch is due.
+    /// The number of files and folders at which the next batch is to be folded.
     due: usize,
 }
 
@@ -116,19 +117,20 @@ impl Folded {
         self.files.get(&file.device)?.get(&range(file.inode).start).copied()
     }
 
-    /// Takes the rest of a file.
+    /// Removes and returns the rest of a file.
     pub fn take(&mut self, file: FileId) -> Option<Rest> {
         let rest = self.get(file)?;
         self.files.get_mut(&file.device)?.remove(range(file.inode));
         Some(rest)
     }
 
-    /// Returns the batch whose earlier ones are all covered by a flush that began then.
+    /// Returns the number of a batch: a flush that began at `began_ns` covers all batches before
+    /// it.
     pub fn batch_before(&self, began_ns: u64) -> u16 {
         self.batch - u16::from(began_ns < self.batch_ns)
     }
 
-    /// Handles a flush of whole devices.
+    /// Handles a flush of all files on the devices for which `is_meant` holds.
     pub fn flush_all(&mut self, is_meant: impl Fn(u64) -> bool) {
         self.lost.retain(|device| !is_meant(*device));
         for (_, files) in self.files.iter_mut().filter(|(device, _)| is_meant(**device)) {
@@ -141,19 +143,19 @@ impl Folded {
 }
 
 impl Disk {
-    /// Returns whether the program made a file that is only counted.
+    /// Returns whether a file is folded and was created by the program.
     pub fn was_new(&self, file: FileId) -> bool {
         self.folded.get(file).is_some_and(|rest| rest.has(Rest::NEW))
     }
 
-    /// Returns the files that should be folded; `None` if there are few files and folders. The ones
-    /// for which `is_busy` holds come late.
+    /// Returns the files that should be folded; `None` if there are few files and folders. Files
+    /// for which `is_busy` holds come last.
     pub fn surplus(&self, is_busy: impl Fn(FileId) -> bool) -> Option<Vec<FileId>> {
         let whole_max = self.folded.whole_max;
         if self.nodes.len() < self.folded.due.max(whole_max) {
             return None;
         }
-        // A call on the newest may be in progress.
+        // A call on the newest files may be in progress.
         let oldest = self.next_id.saturating_sub(whole_max as Id / 4);
         let files = self.ids.iter().filter_map(|(file, id)| {
             let node = self.nodes.get(id).filter(|of| of.kind == Kind::File && !of.is_removed)?;
@@ -176,7 +178,7 @@ impl Disk {
         let Some(node) = self.nodes.remove(&id) else { return };
         let is_open = |named: &&Named| !self.names.is_durable(&named.place);
         let open: Vec<&Named> = node.names.iter().filter(is_open).collect();
-        // A link is not kept by each flush of the file.
+        // A flush of the file does not always make a link durable.
         let is_made = |named: &&Named| named.by == By::Made;
         let (content, is_several) = (&node.content, node.has_other_names());
         let bits = [
@@ -200,14 +202,15 @@ impl Disk {
         self.drop(&node, id);
     }
 
-    /// Forgets what was known of a file or folder.
+    /// Forgets everything known about a file or folder.
     fn drop(&mut self, node: &Node, id: Id) {
         node.names.iter().for_each(|named| self.names.drop(&named.place));
         self.dirty.remove(&id);
         self.take_made(id, false, u64::MAX);
     }
 
-    /// Restores a file that comes up again under a name, or in a call that was in progress.
+    /// Restores a folded file that a call refers to again by a name, or that a call in progress
+    /// uses.
     pub(super) fn restore(
         &mut self,
         file: FileId,
@@ -230,7 +233,7 @@ impl Disk {
             if by == By::Found {
                 self.names.find(place.clone(), id);
             } else {
-                // A file that had the name before is not known.
+                // The file that had the name before is unknown.
                 if !self.names.knows(&place) {
                     self.names.find(place.clone(), UNKNOWN);
                 }
@@ -253,12 +256,12 @@ impl Disk {
         id
     }
 
-    /// Returns whether the folder of a file was flushed since the file was folded.
+    /// Returns whether the folder of a file was flushed after the file was folded.
     fn is_flushed(&self, rest: Rest) -> bool {
         self.nodes.get(&rest.folder).is_some_and(|folder| folder.flushed > rest.batch)
     }
 
-    /// Ends a batch of folded files.
+    /// Ends a batch of folded files, and begins the next one.
     pub fn end_batch(&mut self) {
         self.drop_folders();
         self.folded.batch = self.folded.batch.saturating_add(1);
@@ -266,15 +269,15 @@ impl Disk {
         self.folded.due = self.nodes.len() + self.folded.whole_max / 2;
         if self.folded.files.values().map(RangeMap::len).sum::<usize>() > RANGES_MAX {
             let mut more = self.folded.beyond;
-            // Later flushes of the dropped files would not be known.
+            // Later flushes of the dropped files would be missed.
             self.rests(|count, verdict, _| more.add(verdict.min(Verdict::Unknown), count));
             self.folded.beyond = more;
             self.folded.files.clear();
         }
     }
 
-    /// If there are many folders, drops the ones without known names that need them: first the safe
-    /// ones, then all.
+    /// If there are many folders, drops those that no known name needs: first the safe ones, then
+    /// all.
     fn drop_folders(&mut self) {
         for is_any in [false, true] {
             let folders =
@@ -305,7 +308,7 @@ impl Disk {
         }
     }
 
-    /// Calls `each` with files that are only counted: their number, verdict, and finding.
+    /// Calls `each` for groups of folded files with their count, verdict and finding.
     pub fn rests(&self, mut each: impl FnMut(u64, Verdict, u8)) {
         let has_moved = self.nodes.values().any(|node| {
             let is_moved = |of: &Named| of.by == By::Renamed && !self.names.is_durable(&of.place);
@@ -333,13 +336,13 @@ impl Disk {
         }
     }
 
-    /// Sets how many files are known wholly at most.
+    /// Sets the maximum number of complete files.
     #[cfg(test)]
     pub fn keep_whole(&mut self, whole_max: usize) {
         self.folded.whole_max = whole_max;
     }
 
-    /// Returns the files that have no rest.
+    /// Returns the counts of the files whose rests were dropped.
     pub fn beyond(&self) -> MoreFiles {
         self.folded.beyond
     }

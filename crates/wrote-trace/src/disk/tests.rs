@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of folders; files have larger numbers.
+/// The number of folders; files have higher numbers.
 const FOLDERS: u64 = 2;
 const NAMES: u64 = 3;
 
@@ -219,7 +219,7 @@ fn a_link_after_the_flush_is_kept_by_another_flush_and_the_first_name_does_not_n
 fn a_file_is_lost_with_the_name_of_a_renamed_folder_above_it() {
     let below = |path: &str| Name { folder: id(6), path: path.into() };
     let mut disk = ext4();
-    // The program has made neither folder, and renames the upper one.
+    // The program created neither folder, and renames the upper one.
     let found = Act::Found { file: id(9), name: Some(below("/1/e/f/a")), size_bytes: 10 };
     see(&mut disk, found);
     let [from, to] = ["/1/e", "/1/g"].map(|path| Name { folder: id(1), path: path.into() });
@@ -296,7 +296,7 @@ fn a_name_that_was_never_durable_does_not_come_back_after_others_used_it() {
     let mut disk = ext4();
     see(&mut disk, made(9, name(1, 1)));
     see(&mut disk, Act::Unlink { file: id(9), name: name(1, 1) });
-    // Another process has made a file of that name.
+    // Another process has created a file of that name.
     see(&mut disk, Act::Unlink { file: id(8), name: name(1, 1) });
     assert_eq!(disk.removals().count(), 0);
 }
@@ -311,7 +311,7 @@ fn superseded_changes_of_names_are_forgotten_where_there_are_many_and_levels_sta
     see(&mut disk, made(6, name(1, 3)));
     see(&mut disk, made(8, name(1, 1)));
     for number in 0..MANY {
-        // Each save has a name of its own before its rename.
+        // Each save uses a new temporary name.
         let [from, to] = [name(1, 10 + number), name(1, 2)];
         let (file, replaced) = (1000 + number, (number > 0).then(|| id(999 + number)));
         see(&mut disk, made(file, from.clone()));
@@ -353,14 +353,14 @@ fn names_that_came_and_went_are_forgotten_all() {
     assert_eq!(levels(&disk, 7).0, Survives::ProcessCrash);
 }
 
-/// A file system by POSIX: names and data are lost unless flushed.
+/// A file system that guarantees only what POSIX does: names and data are lost unless flushed.
 #[derive(Clone, Debug, Default)]
 struct Fs {
-    /// Each file's bytes: current, and after a crash.
+    /// Each file's bytes, currently and after a crash.
     bytes: BTreeMap<u64, [BTreeMap<u64, u64>; 2]>,
-    /// Each name's file: current, and after a crash.
+    /// Each name's file, currently and after a crash.
     names: [BTreeMap<(u64, u64), u64>; 2],
-    /// Names changed since their folder was flushed; a crash keeps any of the changes.
+    /// The names changed after their folder's last flush; a crash keeps any of the changes.
     changed: BTreeSet<(u64, u64)>,
     files: u64,
     stamp: u64,
@@ -383,7 +383,7 @@ impl Fs {
         (!named.is_empty()).then(|| named[number as usize % named.len()])
     }
 
-    /// Performs a step, and returns it as a call.
+    /// Performs a step, and returns it as a call; `None` if it is impossible.
     fn step(&mut self, step: &Step) -> Option<Act> {
         Some(match *step {
             Step::Make(folder, at) if !self.names[0].contains_key(&(folder, at)) => {
@@ -477,7 +477,7 @@ proptest! {
             for (at, file) in &fs.names[0] {
                 let is_safe = disk.survives(id(*file), Promise::Posix) == Survives::PowerLoss;
                 prop_assert_eq!(is_safe, fs.survives(*at, *file), "{:?} after {:?}", at, step);
-                // Guarantees beyond POSIX never make a file less safe.
+                // Guarantees that exceed POSIX never make a file less safe.
                 let seen = disk.survives(id(*file), Promise::Seen);
                 prop_assert!(seen >= disk.survives(id(*file), Promise::Posix));
                 let is_listed = disk.unsafe_files().any(|listed| listed == id(*file));
@@ -519,7 +519,7 @@ fn bytes_that_a_range_before_them_moves_stay_dirty() {
     assert!(dirty(&disk, 30) && disk.file(id(9)).unwrap().content.is_cut());
     see(&mut disk, shift(80, 100));
     assert!(dirty(&disk, 50));
-    // One that is cut through.
+    // A write that the cut splits.
     see(&mut disk, Act::Shift { file: id(9), at_byte: 40, from_bytes: 100, to_bytes: 85 });
     assert_eq!(disk.file(id(9)).unwrap().content.dirty_bytes(), 5);
     assert!(disk.file(id(9)).unwrap().content.is_dirty_in(&(40..45)));
@@ -538,7 +538,7 @@ fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
         see(&mut disk, made(file, of(file)));
         see(&mut disk, write(file, 0..10, CACHED));
         see(&mut disk, Act::Unlink { file: id(file), name: of(file) });
-        // One comes back under its inode.
+        // A new file reuses the inode.
         if file == gone + 1 {
             see(&mut disk, made(file, of(file)));
             see(&mut disk, write(file, 0..10, CACHED));
@@ -550,13 +550,13 @@ fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
     assert!(disk.files().count() <= 2 * REMOVED_MIN + 2, "{}", disk.files().count());
     assert!(forgotten.contains(&id(gone)) && !forgotten.contains(&id(gone + 1)));
     assert_eq!(disk.unsafe_files().collect::<Vec<_>>(), [id(gone + 1)]);
-    // A forgotten one that is still open.
+    // A forgotten file that is still open.
     see(&mut disk, write(gone, 10..20, CACHED));
     assert!(disk.file(id(gone)).unwrap().is_removed);
     assert_eq!(disk.unsafe_files().count(), 1);
 }
 
-/// Passes a call that began and ended then.
+/// Processes a call that began and ended at these times.
 fn during(disk: &mut Disk, times_ns: Range<u64>, act: Act) {
     let took_ns = times_ns.end - times_ns.start;
     disk.see(&Call { took_ns, ..Call::new(times_ns.start, act) });

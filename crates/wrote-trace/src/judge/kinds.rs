@@ -1,4 +1,4 @@
-//! The kinds of findings: text, severity and remedy, and the code in each language.
+//! The kinds of findings: text, severity and remedy, and the recommended code in each language.
 
 use crate::call::Language;
 use std::collections::BTreeSet;
@@ -9,9 +9,9 @@ use wrote_result::trace::Advice;
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its stable ID; `docs/trace-findings.md` has a section for each.
+    /// The stable ID; `docs/trace-findings.md` has a section for each.
     pub id: &'static str,
-    /// `Warning` if a crash loses data, as this project's crash tests showed.
+    /// The severity: `Warning` if this project's crash tests showed a loss of data.
     pub severity: Severity,
     /// The text after the file names.
     pub says: &'static str,
@@ -19,7 +19,7 @@ pub struct Kind {
     pub remedy: &'static str,
 }
 
-/// The call that flushes a file in each language; `fsync` in others.
+/// The call that flushes a file, by language; other languages use `fsync`.
 const FLUSHES: [(Language, &str); 5] = [
     ("python", "f.flush(); os.fsync(f.fileno())"),
     ("js", "fs.fsyncSync(fd)"),
@@ -28,14 +28,14 @@ const FLUSHES: [(Language, &str); 5] = [
     ("rust", "file.sync_all()"),
 ];
 
-/// Returns a fix in the language of the calls, if they have a single one.
+/// Returns a fix in the language of the calls, if they have only one language.
 pub fn fix(kind: &Kind, languages: &BTreeSet<Language>) -> String {
     let is_of = |of: &&(Language, &str)| languages.len() == 1 && languages.contains(of.0);
     let flush = FLUSHES.iter().find(is_of).map_or("fsync", |(_, flush)| flush);
     kind.remedy.replace("{flush}", flush)
 }
 
-/// Makes a constant of each kind, and the list of all.
+/// Defines a constant for each kind, and the list of all kinds.
 macro_rules! kinds {
     ($($name:ident = $severity:ident($id:expr, $says:expr, $remedy:expr);)*) => {
         $(pub const $name: Kind =
@@ -147,7 +147,7 @@ FLUSH_EACH_SMALL = Info(
 );
 }
 
-/// Returns the code for findings, in the languages of their calls.
+/// Returns the recommended code for findings, in the languages of their calls.
 pub fn advice(found: &[(Finding, BTreeSet<Language>)]) -> Vec<Advice> {
     let mut advice = Vec::new();
     for recipe in recipes::all() {

@@ -1,4 +1,4 @@
-//! Each finding, from calls that cause it and calls that avoid it.
+//! Tests each finding with calls that cause it and calls that avoid it.
 
 use super::*;
 use crate::call::How;
@@ -128,7 +128,7 @@ fn emptying_the_only_copy_is_told_even_where_it_is_flushed_later() {
     let empty = Act::Empty { file: OLD, size_bytes: 100 };
     let acts = [found(OLD, "/data/a"), empty, write(OLD, 0..10), flush(OLD)];
     assert_eq!(ids(acts), ["only-copy-overwritten"]);
-    // A file created in this run may be truncated until it is durable.
+    // A file created in this run may be truncated as long as it is not durable.
     let empty = Act::Empty { file: NEW, size_bytes: 10 };
     let acts = [
         made(NEW, "/data/a"),
@@ -177,7 +177,7 @@ fn a_file_that_is_removed_and_made_anew_has_no_copy_until_its_flush() {
         let acts = [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link];
         assert_eq!(ids(acts.into_iter().chain(flushes())), expected);
     }
-    // A link whose other name is removed then is a rename.
+    // A link followed by the removal of the other name amounts to a rename.
     let link = Act::Link { file: NEW, name: name("/data/a") };
     let other = Act::Unlink { file: NEW, name: name("/data/b") };
     let acts = [found(OLD, "/data/a"), found(NEW, "/data/b"), unlink(), link, other];
@@ -293,7 +293,7 @@ fn an_empty_file_and_a_lock_are_told_as_such() {
     }
 }
 
-/// Returns a commit of SQLite in its default mode.
+/// Returns the calls of an SQLite commit in its default mode.
 fn committed() -> Vec<Act> {
     vec![
         found(OLD, "/data/s.db"),
@@ -421,7 +421,7 @@ fn an_answer_is_not_of_locks_and_files_that_the_program_never_flushes_beside_oth
     let each = |at: u64| [write(OLD, at..at + 100), flush(OLD), Act::Tell];
     let acts = || begin.clone().into_iter().chain((0..3).flat_map(|at| each(at * 100)));
     assert_eq!(ids(acts()), ["never-flushed", "lock-not-flushed"]);
-    // The program wants a file to be safe that it flushes late.
+    // The program does intend the text file to be safe: it flushes the file later.
     let late = acts().chain([flush(text)]);
     assert_eq!(ids(late), ["acknowledged-early", "lock-not-flushed"]);
     let nothing_saved = begin.clone().into_iter().chain([Act::Tell]);
@@ -651,7 +651,8 @@ fn space_that_is_prepared_beside_a_durable_record_is_not_accused_and_zeros_that_
         Act::Write { file: OLD, bytes, asked_bytes, how, is_race: false, is_zeros: false }
     };
     for is_direct in [true, false] {
-        // The next segment is made, filled and flushed while records of this one are answered.
+        // The next segment is created, filled and flushed while records of this one are
+        // acknowledged.
         let log = [
             made(OLD, "/data/1"),
             record(0..4096),
@@ -693,7 +694,7 @@ fn the_record_that_another_thread_writes_next_is_no_part_of_an_answer() {
     };
     assert_eq!(answered(2), [""; 0]);
     assert_eq!(answered(1), ["acknowledged-early"]);
-    // Nothing else can be meant.
+    // The answer cannot refer to any other file.
     let first = begun().into_iter().chain([(2, Act::Tell)]).chain(flushed());
     assert_eq!(ids(first.collect()), ["acknowledged-early"]);
 }

@@ -1,5 +1,5 @@
-//! Checks states against the model and the findings: each loss warning is shown by some state, and
-//! everything reported safe is in all states.
+//! Checks the states against the model and the findings: each warning of a loss is shown by some
+//! state, and everything reported as safe is in all states.
 
 use super::*;
 use crate::account::Accounts;
@@ -14,7 +14,8 @@ use wrote::Survives;
 use wrote_result::document::{Finding, Severity};
 
 const ROOT: FileId = FileId { device: 1, inode: 1 };
-/// Names of files; those in a folder can be used while that exists. Some exist before.
+/// The names of files. Names in a folder can be used while the folder exists. The first three files
+/// exist before the program runs.
 const NAMES: [&str; 8] = ["a", "b", "d/a", "new", "t", "e/a", "e/d/a", "a-journal"];
 const FOUND: usize = 3;
 const FOLDERS: [&str; 4] = ["", "d", "e", "e/d"];
@@ -25,12 +26,12 @@ fn file(inode: u64) -> FileId {
     FileId { device: 1, inode }
 }
 
-/// A program, in terms of its names.
+/// A program under construction, with its current names.
 struct Script {
     calls: Vec<Call>,
     names: BTreeMap<String, u64>,
     sizes: BTreeMap<u64, u64>,
-    /// Files whose first page has zeros.
+    /// Files whose first page contains zeros.
     erased: HashSet<u64>,
     inodes: u64,
     stamp: u8,
@@ -57,7 +58,7 @@ enum Step {
     RemoveFolder(usize),
     Tell,
     FlushAll,
-    /// A flush of a file, a folder or all, during which the last calls ended.
+    /// A flush of a file, a folder or everything, during which the last calls ended.
     FlushDuring(usize, u64),
     /// A flush of some pages of a file, during which the last calls ended.
     FlushPages(usize, Range<u64>, u64),
@@ -147,7 +148,7 @@ impl Script {
         self.calls.last_mut().unwrap().data = vec![self.stamp; SIZE as usize];
     }
 
-    /// Lets the last call have begun before others ended.
+    /// Moves the start of the last call back, so that the calls before it end while it runs.
     fn began_before(&mut self, calls: u64) -> Option<()> {
         let flush = self.calls.last_mut()?;
         let took_ns = (calls * 1000 + 1).min(flush.at_ns);
@@ -156,7 +157,7 @@ impl Script {
         Some(())
     }
 
-    /// Takes a step, unless its names forbid it.
+    /// Performs a step, unless its names make it impossible.
     fn step(&mut self, step: &Step) {
         let _ = self.taken(step);
     }
@@ -349,7 +350,7 @@ impl Script {
     }
 }
 
-/// Records some steps.
+/// Returns the record of some steps.
 fn recorded(steps: &[Step]) -> Record {
     let mut script = Script::new();
     steps.iter().for_each(|step| script.step(step));
@@ -371,15 +372,15 @@ fn judged(record: &Record) -> (Disk, Vec<Finding>) {
     (disk, findings.into_iter().map(|(finding, _)| finding).collect())
 }
 
-/// Replays a number of calls.
+/// Replays the first `count` calls.
 fn after(record: &Record, count: usize) -> Replay<'_> {
     let mut replay = Replay::before(record);
     record.calls.iter().take(count).for_each(|call| replay.see(call));
     replay
 }
 
-/// Returns the folders that a power loss then may leave: with all numbers of surviving names, since
-/// a seed may miss one.
+/// Returns the folders that a power loss may leave after the replayed calls, with every possible
+/// number of surviving names, because random cuts may miss one.
 fn cuts(replay: &Replay) -> Vec<Tree> {
     let calls = replay.disk.names.open_calls().chain([0]);
     let names = calls.map(|until| Cut { until, bytes: Left::All });
@@ -391,7 +392,7 @@ fn entry<'a>(tree: &'a Tree, path: &Path) -> Option<&'a Entry> {
     tree.0.get(path).map(|(entry, _)| entry)
 }
 
-/// Returns whether some state after the calls of a finding's place shows the loss.
+/// Returns whether some state after a finding's calls shows the loss.
 fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bool {
     let path = Path::new(place["path"].as_str().unwrap());
     let path = path.strip_prefix("/data").unwrap();
@@ -407,7 +408,7 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
         cuts(&after(record, count)).iter().any(|left| entry(left, path) != told.as_ref())
     };
     match finding.id.as_str() {
-        // Neither the old content nor the new.
+        // The content is neither the old nor the new one.
         "rename-before-flush" | "only-copy-overwritten" => {
             let is_rename = finding.id == "rename-before-flush";
             let first = if is_rename { last } else { number(&calls[0]) };
@@ -422,7 +423,8 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
         "unlink-before-durable-name" => {
             cuts(&after(record, last)).iter().any(|left| entry(left, path).is_none())
         }
-        // The program communicates in the first of its calls. Its name may have been different.
+        // The program communicates in the first of these calls. The file may have had another name
+        // then.
         "acknowledged-early" => {
             let replay = after(record, number(&calls[0]));
             let told = replay.tree(Cut::NO);
@@ -440,7 +442,7 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
 proptest! {
     #[test]
     fn a_warning_has_a_state_that_shows_it(steps in prop::collection::vec(step(), 1..25)) {
-        // Zeros are also where no bytes are: that they were lost is not seen.
+        // Holes also read as zeros, so that a loss of zeros would not be visible.
         let is_seen = |step: &Step| !matches!(step, Step::Prepare(_));
         let record = recorded(&steps.into_iter().filter(is_seen).collect::<Vec<_>>());
         for finding in judged(&record).1 {
@@ -470,7 +472,7 @@ proptest! {
                 prop_assert!(told.is_some(), "{} is not there", path.display());
                 let is_safe = disk.survives_as(known, named, Promise::Seen) == Survives::PowerLoss;
                 let is_whole = left.iter().all(|left| entry(left, path) == told);
-                // Zeros are also where no bytes are.
+                // Holes also read as zeros.
                 if is_prepared {
                     prop_assert!(!is_safe || is_whole, "{}", path.display());
                 } else {
@@ -484,7 +486,7 @@ proptest! {
         for (path, _) in disk.removals() {
             let path = path.strip_prefix("/data").unwrap();
             prop_assert!(entry(&whole, path).is_none(), "{} is there", path.display());
-            // Where its folder survives.
+            // The name may return only if its folder survives.
             let is_folder = |(id, _): &(FileId, _)| {
                 disk.path(*id).strip_prefix("/data").ok() == path.parent()
             };
@@ -541,7 +543,7 @@ fn a_plain_write_may_be_torn_and_an_atomic_one_is_whole_or_not_done() {
                 how.is_atomic = is_atomic;
             }
         }
-        // The end of the second write without its beginning, or the other way round.
+        // The state contains the end of the second write without its beginning, or the reverse.
         let is_torn = |state: &State| {
             let end = state.tree.file(Path::new("a")).and_then(|bytes| bytes.get(SIZE as usize..));
             end.is_some_and(|end| {
@@ -663,7 +665,8 @@ fn a_moment_is_told_by_its_call() {
         "making a file without a name",
     ];
     assert_eq!(told, expected);
-    // Reports of files that were there before are not moments, and one of two writes is not.
+    // Reports of files that existed before are no moments, and of two consecutive writes only the
+    // last is one.
     assert_eq!(moments(&record.calls, 1000), (5..=record.calls.len() as u64).collect::<Vec<_>>());
     let thin = moments(&record.calls, 10);
     assert_eq!((thin.len(), thin.last()), (5, Some(&(record.calls.len() as u64))));
@@ -739,7 +742,7 @@ fn a_folder_that_is_found_below_itself_is_walked_once() {
     assert_eq!(entry(&seen, Path::new("d/d")), None);
 }
 
-/// Returns what a cut leaves of `abcd`. Each change is by the next call.
+/// Returns what a cut leaves of `abcd`. Each change belongs to the next call.
 fn left(changes: &[(Bytes<'static>, bool)], until: u64, bytes: Left) -> String {
     let change = |(at, (what, is_durable)): (u64, &(Bytes<'static>, bool))| Change {
         at,

@@ -1,30 +1,31 @@
-//! The contexts of kernel AIO: the ring that the kernel maps into a process for each.
+//! The contexts of kernel AIO. For each, the kernel maps a ring into the process.
 
 use super::memory;
 use super::ring::{Completion, long, word};
 use libc::pid_t;
 
-/// `fs/aio.c`: the header of `struct aio_ring`, with its mark, and `struct io_event`.
+/// From `fs/aio.c`: the size and the magic number of the header of `struct aio_ring`, and the size
+/// of `struct io_event`.
 const HEADER_BYTES: u64 = 32;
 const MAGIC: u32 = 0xa10a_10a1;
 const EVENT_BYTES: u64 = 32;
-/// A context, whose identity is the address of its ring.
+/// A context, identified by the address of its ring.
 #[derive(Debug)]
 pub struct Context {
     pub address: u64,
     /// The number of events for which the ring has room.
     count: u32,
-    /// The place of the next event.
+    /// The index of the next event to be read.
     seen: u32,
 }
 
 impl Context {
-    /// Returns the context of a process with this address.
+    /// Returns the context at an address in a process.
     pub fn open(process: pid_t, address: u64) -> Option<Context> {
         Context::of(address, &memory::read(process, address, HEADER_BYTES as usize)?)
     }
 
-    /// Returns a context with this ring; `None` for a kernel whose rings are different.
+    /// Returns the context with this ring header; `None` if the kernel's rings have another layout.
     fn of(address: u64, header: &[u8]) -> Option<Context> {
         let is_known = (word(header, 16), word(header, 24)) == (MAGIC, 0)
             && u64::from(word(header, 28)) == HEADER_BYTES;
@@ -32,7 +33,7 @@ impl Context {
         (is_known && seen < count).then_some(Context { address, count, seen })
     }
 
-    /// Adds the events since; returns `false` if they can't be read.
+    /// Adds the new events to `to`; returns `false` if they can't be read.
     pub fn complete(&mut self, process: pid_t, to: &mut impl Extend<Completion>) -> bool {
         self.complete_by(to, |address, count| memory::read(process, address, count)).is_some()
     }

@@ -26,15 +26,15 @@ use std::path::{Path, PathBuf};
 use uring::Change;
 use wrote::Survives;
 
-/// The largest write whose data is read: a call writes at most 2 GiB, but a clone any amount.
+/// The largest write whose data is read. A call writes at most 2 GiB, but a clone may copy more.
 const DATA_BYTES_MAX: u64 = 1 << 31;
-/// The note on a program with a ring that is not followed.
+/// The note on a program that uses a ring that is not followed.
 pub const IO_URING_UNSEEN: &str = "writes by io_uring are not seen";
 const AIO_UNSEEN: &str = "writes by io_submit (kernel AIO) are not seen";
 
-/// A call in progress, with what is needed when it returns. If the call is sure to have an effect
-/// when it succeeds, its arguments tell the effect. A flush covers the unseen changes that files
-/// got before these moments.
+/// A call in progress, with the information needed when it returns. A call that is sure to have an
+/// effect if it succeeds contains that effect. A flush contains the files whose unobserved changes
+/// it covers, each with the moment up to which it covers them.
 #[derive(Debug)]
 pub enum Begun {
     Open {
@@ -49,7 +49,7 @@ pub enum Begun {
         asked_bytes: u64,
         at: At,
         is_zeros: bool,
-        /// Empty if not needed or not known yet.
+        /// The data; empty if not needed or not yet known.
         data: Vec<u8>,
     },
     Clone {
@@ -96,14 +96,14 @@ pub enum Begun {
     },
     Sure(Act),
     NewSession,
-    /// A change of a ring of io_uring.
+    /// A change to a ring of io_uring.
     Ring(Change),
-    /// A new context of kernel AIO, whose address is stored here.
+    /// A new context of kernel AIO, whose address is stored at this address.
     Context(u64),
 }
 
 impl Begun {
-    /// Returns the descriptor whose file it changes.
+    /// Returns the descriptor of the file that the call changes, if the effect depends on it.
     pub fn descriptor(&self) -> Option<i32> {
         match self {
             Begun::Write { descriptor, .. }
@@ -113,7 +113,7 @@ impl Begun {
         }
     }
 
-    /// Takes the data of a write.
+    /// Removes and returns the data of a write.
     pub fn take_data(&mut self) -> Vec<u8> {
         match self {
             Begun::Write { data, .. } => std::mem::take(data),
@@ -121,8 +121,8 @@ impl Begun {
         }
     }
 
-    /// Takes back what was read too early of an operation that waits for others: they may fill its
-    /// memory.
+    /// Discards data that was read too early, for an operation that waits for others: these may
+    /// still fill its memory.
     fn doubt_data(&mut self) {
         if let Begun::Write { is_zeros, data, .. } = self {
             *is_zeros = false;
@@ -130,7 +130,7 @@ impl Begun {
         }
     }
 
-    /// Takes back what is not known of a call that is examined after its end.
+    /// Discards what cannot be known of a call that is examined after its end.
     fn doubt(&mut self) {
         self.doubt_data();
         if let Begun::Flush { covers, .. } = self {
@@ -146,22 +146,22 @@ pub enum At {
     Byte(u64),
     /// The descriptor's position.
     Position,
-    /// The file's end, without regard to an offset.
+    /// The file's end, regardless of any offset.
     End,
 }
 
-/// How to handle the start of a call.
+/// How to handle a call at its start.
 #[derive(Debug)]
 pub enum Begin {
     /// Ignore the call.
     Pass,
-    /// Examine the call again when it returns.
+    /// Let the call run, and examine it again when it returns.
     Await(Begun),
-    /// Make it fail with this error, and note why.
+    /// Make the call fail with this error, and note the reason.
     Refuse(i32, &'static str),
-    /// Let it run: it submits operations to a queue, each with its key.
+    /// Let the call run: it submits operations to a queue, each with its key.
     Queued(QueueId, Vec<(u64, Operation)>),
-    /// Let it run, and note that its effect is not observed.
+    /// Let the call run, and note that its effect is not observed.
     Unseen(&'static str),
 }
 
@@ -170,18 +170,19 @@ pub enum Begin {
 pub struct Reader {
     wanted: Wanted,
     descriptors: Descriptors,
-    /// The files that were reported.
+    /// The files that have been reported.
     met: HashSet<FileId>,
     devices: HashSet<u64>,
     mapped: Mapped,
     queues: Queues,
     areas: Areas,
-    /// Files and devices first seen in the current call, to be reported before it.
+    /// Files and devices first seen in the current call, which are reported before it.
     news: Vec<Act>,
 }
 
 impl Reader {
-    /// Makes an empty one. This process may have `files_max` open files.
+    /// Creates a reader. `streams_of` is the process whose standard streams the program has; this
+    /// process may have up to `files_max` open files.
     pub fn new(wanted: Wanted, streams_of: pid_t, files_max: usize) -> Reader {
         Reader {
             wanted,
@@ -195,8 +196,8 @@ impl Reader {
         }
     }
 
-    /// Learns what a process may have written before it is watched: its files that are open to be
-    /// written, and its mappings. Returns how it writes unseen.
+    /// Examines what a process may have written before it was watched: its files that are open for
+    /// writing, and its mappings. Returns the methods by which it may write unobserved.
     pub fn join(&mut self, process: pid_t) -> Vec<&'static str> {
         let mut unseen = Vec::new();
         let open = fs::read_dir(format!("/proc/{process}/fd"));
@@ -224,7 +225,7 @@ impl Reader {
         unseen
     }
 
-    /// Returns the outputs that were written to and are not judged.
+    /// Returns and clears the outputs that were written to and are not judged.
     pub fn outputs(&mut self) -> BTreeSet<Output> {
         std::mem::take(&mut self.descriptors.outputs)
     }
@@ -238,21 +239,21 @@ impl Reader {
         self.add_stored(unseen);
     }
 
-    /// Follows the mappings that a new process has of its parent.
+    /// Follows the mappings that a new process has inherited.
     pub fn born(&mut self, process: pid_t) {
         let mut unseen = self.areas.born(process);
-        // Devices are mapped, too.
+        // Devices may be mapped, too.
         unseen.retain(|act| matches!(act, Act::Map { file, .. } if self.met.contains(file)));
         self.add_stored(unseen);
     }
 
-    /// Looks at what a process has stored that is about to end.
+    /// Examines what a process that is about to end has stored.
     pub fn end(&mut self, process: pid_t) {
         let stored = self.areas.end(process);
         self.add_stored(stored);
     }
 
-    /// Looks at what was stored through the mappings that are meant.
+    /// Examines what was stored through the mappings for which `is_meant` holds.
     pub fn look(&mut self, is_meant: impl Fn(&Area) -> bool) {
         let stored = self.areas.look(|area| if is_meant(area) { area.all() } else { 0..0 });
         self.add_stored(stored);
@@ -281,7 +282,7 @@ impl Reader {
         }
     }
 
-    /// Returns the files and devices seen since the previous call.
+    /// Returns the files, devices and stores found since the previous call of this function.
     pub fn news(&mut self) -> Vec<Act> {
         std::mem::take(&mut self.news)
     }
@@ -291,12 +292,13 @@ impl Reader {
         self.queues.next_ended()
     }
 
-    /// Returns why not all operations are known since the previous call.
+    /// Returns the reason if some operations were missed since the previous call of this function.
     pub fn take_doubt(&mut self) -> Option<&'static str> {
         self.queues.doubt.take()
     }
 
-    /// Returns the data of a write that a look has found; empty if not needed or unreadable.
+    /// Returns the data of a write that was found by examining a mapping; empty if not needed or
+    /// unreadable.
     pub fn stored_data(&self, act: &Act) -> Vec<u8> {
         match act {
             Act::Write { file, bytes, .. } if self.wanted.data => {
@@ -306,8 +308,8 @@ impl Reader {
         }
     }
 
-    /// Returns the data of a write: as the program had it, or read back from the file. It is empty
-    /// if not needed or unreadable.
+    /// Returns the data of a write, either as read from the program's memory or read back from the
+    /// file. It is empty if not needed or unreadable.
     pub fn data(
         &mut self,
         process: pid_t,
@@ -322,7 +324,7 @@ impl Reader {
         if !self.wanted.data || count > DATA_BYTES_MAX {
             return Vec::new();
         }
-        // Another call may have changed the file since.
+        // The program's data is preferred, because another call may have changed the file.
         if known.len() as u64 >= count {
             known.truncate(count as usize);
             return known;
@@ -331,9 +333,9 @@ impl Reader {
         let path = open.and_then(|open| open.path.clone());
         let read = || {
             let mut data = vec![0; count as usize];
-            // Reopened, because the program's descriptor may be write-only.
+            // The file is opened again, because the program's descriptor may be write-only.
             let file = File::open(format!("/proc/{process}/fd/{descriptor}"));
-            // A process that has ended has none.
+            // A process that has ended has no descriptors, so the path is used.
             let path = path.filter(|_| file.is_err());
             let file = path.map_or(file, File::open)?;
             file.read_exact_at(&mut data, bytes.start).map(|()| data)
@@ -341,7 +343,7 @@ impl Reader {
         read().unwrap_or_default()
     }
 
-    /// Records an existing file that a call refers to.
+    /// Reports an existing file that a call refers to.
     fn meet(&mut self, path: Option<&Path>, file: FileId, size_bytes: u64) {
         self.meet_device(path, file.device);
         if self.met.insert(file) {
@@ -350,7 +352,7 @@ impl Reader {
         }
     }
 
-    /// Forgets files, which are reported again before their next call.
+    /// Forgets files, so that they are reported again before their next call.
     pub fn forget_files(&mut self, files: &[FileId]) {
         for file in files {
             self.met.remove(file);
@@ -360,7 +362,7 @@ impl Reader {
 
     fn meet_device(&mut self, path: Option<&Path>, device: u64) {
         let Some(path) = path.filter(|_| !self.devices.contains(&device)) else { return };
-        // In another mount namespace the path leads elsewhere.
+        // In another mount namespace, the path leads to another file.
         let is_here = |path: &&Path| fs::metadata(path).is_ok_and(|found| found.dev() == device);
         let here = [Some(path), path.parent()].into_iter().flatten().find(is_here);
         let target = here.and_then(|path| wrote::device::examine(path).ok());
@@ -368,7 +370,7 @@ impl Reader {
             self.devices.insert(device);
         }
         let target = target.unwrap_or_default();
-        // Shared memory (`/dev/shm`) lies on no disk anywhere.
+        // Shared memory (`/dev/shm`) is never on a disk.
         let is_asked = !self.wanted.on_disk || target.path.starts_with("/dev");
         let (level, because) = target.limit().filter(|_| is_asked).unzip();
         let storage = Storage {
@@ -382,14 +384,14 @@ impl Reader {
     }
 }
 
-/// Returns the pages that have these bytes of memory.
+/// Returns the pages that contain this memory.
 fn pages(start: u64, count: u64) -> Range<u64> {
     let end = start.saturating_add(count).div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES);
     start / PAGE_BYTES * PAGE_BYTES..end
 }
 
-/// Returns a change of a file's size; `None` if there is none. A `whole` file that loses all its
-/// bytes is emptied.
+/// Returns the effect of a size change; `None` if the size is the same. If `whole`, a file that
+/// loses all its bytes is emptied.
 fn resize(file: FileId, from_bytes: u64, to_bytes: u64, whole: bool) -> Option<Act> {
     match to_bytes {
         _ if from_bytes == to_bytes => None,

@@ -1,7 +1,7 @@
 //! Open files of the watched processes, read from `/proc`.
 //!
-//! Descriptors are cached until a call changes them, because most calls are writes to a few of
-//! them.
+//! Descriptors are cached until a call changes them, because most calls are writes to a few
+//! descriptors.
 
 use crate::call::{FileId, How, Name};
 use libc::{c_int, c_long, pid_t};
@@ -16,40 +16,41 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-/// The maximum number of descriptors of a file whose writes are compared.
+/// The maximum number of descriptors per file whose writes are compared.
 const WRITERS_MAX: usize = 16;
-/// The maximum number of open `fdinfo`s: the kernel has a page of memory for each.
+/// The maximum number of open `fdinfo` files: each takes a page of kernel memory.
 const INFOS_MAX: usize = 1 << 14;
-/// The open files that this process needs in addition to them.
+/// The number of open files that this process needs in addition to these.
 const OTHER_FILES: usize = 64;
 
-/// A descriptor's file.
+/// A descriptor and its file.
 #[derive(Debug)]
 pub struct Descriptor {
     /// The file.
     pub file: FileId,
-    /// Its kind.
+    /// The file's kind.
     pub kind: Kind,
     /// How the file is written.
     pub how: How,
-    /// Whether it may write.
+    /// Whether the descriptor is open for writing.
     pub is_writable: bool,
     /// Whether each write goes to the file's end (`O_APPEND`).
     pub appends: bool,
-    /// Whether it has written.
+    /// Whether the descriptor has been used to write.
     pub is_written: bool,
-    /// Its path at the time of look-up; `None` for a file without a name.
+    /// The path when the descriptor was looked up; `None` for a file without a name.
     pub path: Option<PathBuf>,
-    /// Set until the first write to an output that is not judged.
+    /// The output to be reported at the first write, if the file is not judged.
     output: Option<Box<Output>>,
-    /// The `fdinfo`, kept open where possible because each write needs the position.
+    /// The `fdinfo` file, kept open if possible because each write needs the position.
     info: Option<File>,
 }
 
-/// A file or device that is not judged: as which stream, and its path.
+/// A file or device that is not judged: the standard stream that it serves as, if any, and its
+/// path.
 pub type Output = (Option<&'static str>, PathBuf);
 
-/// File types, as far as they matter.
+/// The type of a file, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file that has or had a name on a file system.
@@ -58,14 +59,14 @@ pub enum Kind {
     Socket,
     /// A block device.
     Disk,
-    /// The target of the program's standard output or error; not a pipe between its children.
+    /// The target of the program's standard output or error, but not a pipe between its children.
     Stream,
     /// Anything else, such as a pipe, a device or an in-memory file.
     Other,
 }
 
 impl Descriptor {
-    /// Returns its current position; its process and number are given.
+    /// Returns the current position, given the process and number of the descriptor.
     pub fn position(&self, process: pid_t, descriptor: i32) -> io::Result<u64> {
         match &self.info {
             Some(info) => field(info, "pos:", 10),
@@ -78,21 +79,22 @@ impl Descriptor {
 #[derive(Debug)]
 pub struct Descriptors {
     known: HashMap<(pid_t, i32), Descriptor>,
-    /// How many have an open `fdinfo`, and how many may have.
+    /// The number of open `fdinfo` files, and their maximum.
     infos: usize,
     infos_max: usize,
-    /// Files of the standard output and error at the start, which the program treats as streams.
+    /// The files that were the standard output and error at the start, which are treated as
+    /// streams.
     streams: [Option<FileId>; 2],
     /// Files and devices that were written to and are not judged.
     pub outputs: BTreeSet<Output>,
-    /// The descriptors that write at their positions, by file, each with the bytes that it wrote
-    /// without a gap.
+    /// The descriptors that write at their positions, by file, each with the range that it has
+    /// written without a gap.
     writers: HashMap<FileId, Vec<(pid_t, i32, Range<u64>)>>,
 }
 
 impl Descriptors {
-    /// Creates the cache for processes that have the standard output and error of `process`. This
-    /// process may have `files_max` open files.
+    /// Creates the cache. The watched processes have the standard output and error of `process`;
+    /// this process may have up to `files_max` open files.
     pub fn new(process: pid_t, files_max: usize) -> Descriptors {
         let stream = |descriptor| fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
         let streams = [1, 2].map(|number| stream(number).map(|found| FileId::of(&found)));
@@ -102,7 +104,7 @@ impl Descriptors {
         Descriptors { known, infos: 0, infos_max, streams, outputs, writers }
     }
 
-    /// Returns the file of a process's descriptor; `None` if it is not open.
+    /// Returns a descriptor of a process; `None` if it is not open.
     pub fn get(&mut self, process: pid_t, descriptor: i32) -> Option<&mut Descriptor> {
         match self.known.entry((process, descriptor)) {
             Entry::Occupied(known) => Some(known.into_mut()),
@@ -117,7 +119,8 @@ impl Descriptors {
                 if stream.is_some() {
                     found.kind = Kind::Stream;
                 }
-                // Files that are open longest keep theirs: those written in turn would lose all.
+                // The files that were opened first keep theirs. If the others took turns, each
+                // write would have to reopen one.
                 found.info.take_if(|_| self.infos >= self.infos_max);
                 self.infos += usize::from(found.info.is_some());
                 Some(place.insert(found))
@@ -125,7 +128,7 @@ impl Descriptors {
         }
     }
 
-    /// Notes a write to a descriptor, if its file is not judged.
+    /// Notes a write to a descriptor whose file is not judged; does nothing for other files.
     pub fn note_output(&mut self, process: pid_t, descriptor: i32) {
         let known = self.known.get_mut(&(process, descriptor));
         self.outputs.extend(known.and_then(|known| known.output.take()).map(|output| *output));
@@ -143,8 +146,9 @@ impl Descriptors {
         }
     }
 
-    /// Returns whether a write that continues an earlier one of its descriptor goes over bytes of
-    /// another descriptor, which has written since: neither has seen the other's write.
+    /// Returns whether a write overwrites bytes that another descriptor has just written, although
+    /// it continues this descriptor's own earlier write. Then neither writer has seen the other's
+    /// bytes.
     pub fn has_overwritten(
         &mut self,
         process: pid_t,
@@ -154,7 +158,7 @@ impl Descriptors {
     ) -> bool {
         let writers = self.writers.entry(file).or_default();
         let is_own = |of: &(pid_t, i32, Range<u64>)| (of.0, of.1) == (process, descriptor);
-        // They are in the order of their last writes.
+        // The writers are ordered by their last writes.
         let own = writers.iter().position(is_own);
         let before = own.map(|at| writers.remove(at).2).filter(|run| run.end == bytes.start);
         let since = &writers[own.unwrap_or(writers.len())..];
@@ -172,7 +176,7 @@ impl Descriptors {
         is_race
     }
 
-    /// Forgets all descriptors of a process that ended or replaced them.
+    /// Forgets all descriptors of a process that has ended or replaced them.
     pub fn forget_all(&mut self, process: pid_t) {
         self.writers.retain(|_, writers| {
             writers.retain(|(of, ..)| *of != process);
@@ -196,8 +200,8 @@ impl Descriptors {
     }
 }
 
-/// Returns whether two descriptors share a position (`kcmp(2)`); `None` where one is not open any
-/// more, or the kernel does not report it.
+/// Returns whether two descriptors share a position (`kcmp(2)`); `None` if one is no longer open,
+/// or the kernel does not report it.
 pub fn is_same(one: (pid_t, i32), other: (pid_t, i32)) -> Option<bool> {
     const KCMP_FILE: c_int = 0;
     // SAFETY: the call reads no memory of this process.
@@ -239,12 +243,12 @@ fn link_of(process: pid_t, descriptor: i32) -> String {
     format!("/proc/{process}/fd/{descriptor}")
 }
 
-/// Returns the path of an open file now; `None` for a file without a name.
+/// Returns the current path of an open file; `None` for a file without a name.
 pub fn path(process: pid_t, descriptor: i32) -> Option<PathBuf> {
     fs::read_link(link_of(process, descriptor)).ok().filter(|path| is_named(path))
 }
 
-/// Returns whether a path from `/proc` is a name of a file.
+/// Returns whether a path from `/proc` is the name of a file.
 pub fn is_named(path: &Path) -> bool {
     // /proc appends this to the name of a removed file.
     path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")
@@ -269,7 +273,7 @@ fn field(info: &File, name: &str, radix: u32) -> io::Result<u64> {
 fn kind(found: &Metadata, path: &Path) -> Kind {
     let file_type = found.file_type();
     let is_memory = path.as_os_str().as_bytes().starts_with(b"/memfd:");
-    // Kernel interfaces, which store nothing.
+    // Files of these kernel interfaces store nothing.
     let is_of_kernel = path.starts_with("/proc") || path.starts_with("/sys");
     if file_type.is_file() && !is_memory && !is_of_kernel {
         Kind::Regular
@@ -284,17 +288,17 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
     }
 }
 
-/// Splits a path into its folder and the entry itself.
+/// Returns the name that a path refers to: its folder's identity, and the path.
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
     Some(Name { folder: FileId::of(&folder), path: path.to_owned() })
 }
 
-/// Returns a copy of a descriptor of a process.
+/// Returns a copy of a process's descriptor.
 ///
 /// # Errors
 ///
-/// As `pidfd_getfd(2)`.
+/// Those of `pidfd_getfd(2)`.
 pub fn copied(process: pid_t, descriptor: i32) -> rustix::io::Result<File> {
     let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
     if descriptor < 0 {

@@ -1,25 +1,25 @@
 //! The calls that change files, and the seccomp filter that stops a program only at them.
 //!
-//! Written by hand, because the existing crates kill programs of another architecture, which should
-//! run on, and be noted.
+//! The filter is written by hand, because the existing crates kill programs that make calls of
+//! another architecture. Here, such programs should continue, and the calls are only noted.
 
 use crate::wanted::{Sign, Wanted};
 use libc::{c_long, sock_filter};
 use std::io;
 
-/// When to stop at a call.
+/// The condition under which a program is stopped at a call.
 #[derive(Clone, Copy)]
 pub enum When {
-    /// Each time.
+    /// At every call.
     Always,
-    /// If an argument has one of these bits.
+    /// If an argument has any of these bits.
     Has(u32, u32),
     /// If an argument has this value.
     Is(u32, u32),
 }
 
 impl When {
-    /// Returns whether a call with these arguments is of interest.
+    /// Returns whether a call with these arguments meets the condition.
     pub fn is_met(self, arguments: &[u64; 6]) -> bool {
         match self {
             When::Always => true,
@@ -29,9 +29,9 @@ impl When {
     }
 }
 
-/// Without any of these flags of `open(2)` a file can't be changed.
+/// The flags of `open(2)` without which the open file can't be changed.
 const CHANGES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
-/// `linux/fs.h`.
+/// From `linux/fs.h`.
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
 /// `FS_IOC_ZERO_RANGE`, `XFS_IOC_UNRESVSP`, `XFS_IOC_UNRESVSP64`, `XFS_IOC_EXCHANGE_RANGE`.
@@ -45,7 +45,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls.extend(OLDER.iter().map(always).chain([(libc::SYS_open, When::Has(1, CHANGES))]));
     calls.extend([
         (libc::SYS_openat, When::Has(2, CHANGES)),
-        // A fixed one may replace another.
+        // A mapping at a fixed address may replace another.
         (libc::SYS_mmap, When::Has(3, (libc::MAP_SHARED | libc::MAP_FIXED) as u32)),
         (libc::SYS_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
         (libc::SYS_pkey_mprotect, When::Has(2, libc::PROT_WRITE as u32)),
@@ -62,7 +62,7 @@ pub fn watched(wanted: &Wanted) -> Vec<(c_long, When)> {
     calls
 }
 
-/// The numbers of these calls.
+/// Lists the numbers of these calls.
 macro_rules! numbers {
     ($($call:ident)*) => { &[$(libc::$call),*] };
 }
@@ -75,19 +75,19 @@ const ALWAYS: &[c_long] = numbers! {
     SYS_io_uring_setup SYS_io_uring_register SYS_io_uring_enter SYS_io_setup SYS_io_submit
     SYS_io_destroy SYS_setsid SYS_exit_group SYS_munmap SYS_mremap
 };
-/// The calls that depend on the processors that a thread may have.
+/// The calls whose result depends on the processors that a thread may use.
 pub const PROCESSORS: &[c_long] = numbers! {
     SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_sched_getaffinity SYS_sched_setaffinity
 };
 const SENDS: &[c_long] = numbers! { SYS_sendto SYS_sendmsg SYS_sendmmsg };
-/// Calls that newer architectures have only in their `..at` form; see [`newer`].
+/// Calls that newer architectures have only in the `..at` form; see [`newer`].
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = numbers! {
     SYS_creat SYS_rename SYS_link SYS_unlink SYS_rmdir SYS_mkdir SYS_symlink SYS_dup2 SYS_fork
     SYS_vfork
 };
 
-/// Returns a call in its `..at` form, or as its newer one.
+/// Returns a call in its `..at` form, or in its newer form.
 #[cfg(target_arch = "x86_64")]
 pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
     const HERE: u64 = libc::AT_FDCWD as u64;
@@ -112,8 +112,8 @@ pub fn newer(number: c_long, arguments: [u64; 6]) -> (c_long, [u64; 6]) {
     (number, arguments)
 }
 
-/// `AUDIT_ARCH_*` of `linux/audit.h`: the ELF machine, 64 bits, little endian. `None` on an
-/// architecture whose calls are not known.
+/// The value of `AUDIT_ARCH_*` in `linux/audit.h`: the ELF machine, 64 bits, little endian. `None`
+/// on an architecture whose calls are unknown.
 pub const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
@@ -122,7 +122,7 @@ pub const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Offsets within `struct seccomp_data`.
+/// The offsets within `struct seccomp_data`.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 const ARGUMENTS_AT: u32 = 16;
@@ -132,11 +132,11 @@ const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_SET: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Builds the filter. A call listed several times stops if any entry matches.
+/// Builds the filter. If a call is listed several times, a match of any entry stops it.
 ///
 /// # Errors
 ///
-/// On an architecture whose calls are not known.
+/// On an architecture whose calls are unknown.
 pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
     let unknown = || io::Error::other("only programs of x86-64 and AArch64 can be traced");
     let architecture = ARCHITECTURE.ok_or_else(unknown)?;
@@ -145,7 +145,8 @@ pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_AT),
         jump(JUMP_EQUAL, architecture, 1, 0),
-        // Other numbers mean other calls, as 32-bit ones: they are only noted.
+        // Other architectures, such as 32-bit programs, number their calls differently: these calls
+        // are only noted.
         stop,
         statement(LOAD, NUMBER_AT),
     ];

@@ -1,5 +1,5 @@
-//! The shared mappings whose stores are seen: which pages of their files were stored to is found
-//! out before each call that may make them durable, remove a mapping or end its process.
+//! The shared mappings whose stores are observed. Before each call that may make stores durable,
+//! remove a mapping or end a process, this module finds out which pages of the file were stored to.
 
 use super::maps::{self, Mapping};
 use super::pages::{Compared, Noted};
@@ -15,41 +15,42 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The mapped bytes in which the kernel notes stores: their page tables need up to 32 MiB, and a
-/// look at each GB took 0.4 ms.
+/// The maximum size of the mappings in which the kernel notes stores. Their page tables need up to
+/// 32 MiB, and examining each GB took 0.4 ms.
 const NOTED_BYTES_MAX: u64 = 16 << 30;
-/// The mapped bytes that are compared: each look reads all of them.
+/// The maximum size of the mappings that are compared. Each comparison reads all of them.
 const COMPARED_BYTES_MAX: u64 = 64 << 20;
-/// The mappings that are followed: each has a descriptor.
+/// The maximum number of mappings that are followed. Each needs a descriptor.
 const AREAS_MAX: usize = 1 << 10;
 
-/// A shared mapping of a process that may store through it.
+/// A shared mapping through which a process may store.
 #[derive(Debug)]
 pub struct Area {
     process: pid_t,
     mapping: Mapping,
-    /// It does not count as an open file, and keeps the mapping's path.
+    /// A handle of the file. It does not count as an open file, and keeps the path in `mapping`
+    /// valid.
     handle: Rc<File>,
     /// Whether stores are found by comparison.
     is_compared: bool,
-    /// Whether the process was seen to end, and stores no more.
+    /// Whether the process is known to be ending, and stores no more.
     is_ended: bool,
-    /// Counts mappings.
+    /// The number of the mapping, in order of creation.
     number: u64,
 }
 
 impl Area {
-    /// Returns its file.
+    /// Returns the mapped file.
     pub fn file(&self) -> FileId {
         self.mapping.file
     }
 
-    /// Returns all of its memory.
+    /// Returns all memory of the mapping.
     pub fn all(&self) -> Range<u64> {
         self.mapping.memory.clone()
     }
 
-    /// Returns its part of the memory of a process.
+    /// Returns the part of the mapping that is within this memory of a process.
     pub fn within(&self, process: pid_t, memory: &Range<u64>) -> Range<u64> {
         let Range { start, end } = self.mapping.memory;
         match process == self.process {
@@ -62,7 +63,8 @@ impl Area {
         self.mapping.memory.end - self.mapping.memory.start
     }
 
-    /// Returns the bytes of the file that were stored to through this memory since the last look.
+    /// Returns the bytes of the file that were stored to through this memory since the last
+    /// examination.
     fn stored(
         &self,
         noted: Option<&Noted>,
@@ -91,22 +93,24 @@ impl Area {
     }
 }
 
-/// All mappings whose stores are seen.
+/// All mappings whose stores are observed.
 #[derive(Debug, Default)]
 pub struct Areas {
     areas: Vec<Area>,
-    /// The processes with a mapping; `None` where the kernel does not note stores.
+    /// The processes with a mapping; `None` if the kernel does not note their stores.
     noted: HashMap<pid_t, Option<Noted>>,
-    /// The checksums of files, for all mappings: what one has stored, another shows too.
+    /// The checksums of each file's pages, for all mappings together: a store through one mapping
+    /// is visible in the others.
     sums: HashMap<FileId, Compared>,
     /// The number of the latest mapping.
     pub last: u64,
-    /// Whether stores are compared only, because a program that was joined makes no calls for us.
+    /// Whether stores can only be found by comparison, because `wrote` can't make calls in a
+    /// process that it joined.
     pub compares: bool,
 }
 
 impl Areas {
-    /// Follows a new mapping of a process, whose `task` is stopped. The `path` leads to the file.
+    /// Follows a new mapping of a process whose `task` is stopped. `path` leads to the file.
     pub fn add(
         &mut self,
         (process, task): (pid_t, pid_t),
@@ -154,7 +158,7 @@ impl Areas {
         Stores::Seen
     }
 
-    /// Follows the mappings that a new process has inherited. Returns the mappings that cannot be
+    /// Follows the mappings that a new process has inherited. Returns those that cannot be
     /// followed.
     pub fn born(&mut self, process: pid_t) -> Vec<Act> {
         let is_known = |of: &pid_t| *of == process || shares_memory(*of, process);
@@ -165,7 +169,7 @@ impl Areas {
         // The parent may have removed its own mappings before the child is first seen.
         for own in maps::writable(process).0 {
             let parents = self.areas.iter().find(|area| own.may_be_of(area.file()));
-            // The path of a mapping that is followed leads to a file without a name, too.
+            // The path of a followed mapping leads to the file even if that has no name.
             let (file, path) = match parents {
                 Some(area) => (area.file(), area.mapping.path.clone()),
                 None => (own.file, own.path),
@@ -178,8 +182,8 @@ impl Areas {
         unseen
     }
 
-    /// Returns the bytes stored to since the last look, in the memory that is `meant`, and the
-    /// mappings that can't be followed any more.
+    /// Returns the bytes that were stored to since the last examination, in the memory that `meant`
+    /// selects, and the mappings that can no longer be followed.
     pub fn look(&mut self, meant: impl Fn(&Area) -> Range<u64>) -> Vec<Act> {
         let (mut acts, noted, sums) = (Vec::new(), &self.noted, &mut self.sums);
         self.areas.retain_mut(|area| {
@@ -201,19 +205,19 @@ impl Areas {
         acts
     }
 
-    /// Returns whether a process has a mapping in this memory.
+    /// Returns whether a followed mapping of a process overlaps this memory.
     pub fn overlaps(&self, process: pid_t, memory: &Range<u64>) -> bool {
         self.areas.iter().any(|area| !area.within(process, memory).is_empty())
     }
 
-    /// Returns the mapping that has all of this memory.
+    /// Returns the mapping that contains all of this memory.
     pub fn with(&self, process: pid_t, memory: &Range<u64>) -> Option<&Mapping> {
         let is_it = |area: &&Area| area.within(process, memory) == *memory;
         self.areas.iter().find(is_it).map(|area| &area.mapping)
     }
 
-    /// Forgets the mappings in the memory of a process, or their parts, up to the `last`: another
-    /// thread may have got newer ones there.
+    /// Forgets the mappings in a process's memory, or the parts that are in it. Mappings with a
+    /// number above `last` stay: another thread may have created them there.
     pub fn remove(&mut self, process: pid_t, memory: &Range<u64>, last: u64) {
         for area in std::mem::take(&mut self.areas) {
             let Range { start, end } = area.within(process, memory);
@@ -227,14 +231,14 @@ impl Areas {
         }
     }
 
-    /// Looks at the stores of a process that is about to end or to execute another program.
+    /// Examines the stores of a process that is about to end or to execute another program.
     pub fn end(&mut self, process: pid_t) -> Vec<Act> {
         let of_process = self.areas.iter_mut().filter(|area| area.process == process);
         of_process.for_each(|area| area.is_ended = true);
         self.look(|area| if area.process == process { area.all() } else { 0..0 })
     }
 
-    /// Forgets a process, and returns what may have changed since the last look.
+    /// Forgets a process. Returns its files that may have changed since the last examination.
     pub fn forget(&mut self, process: pid_t) -> Vec<Act> {
         self.noted.remove(&process);
         let gone = self.areas.extract_if(.., |area| area.process == process);
@@ -250,13 +254,13 @@ impl Areas {
         maps::flushed(&own, memory)
     }
 
-    /// Returns the path and size of a file.
+    /// Returns the path and size of a mapped file.
     pub fn found(&self, file: FileId) -> Option<(PathBuf, u64)> {
         let area = self.areas.iter().find(|area| area.file() == file)?;
         Some((fs::read_link(&area.mapping.path).ok()?, area.handle.metadata().ok()?.len()))
     }
 
-    /// Reads what was stored.
+    /// Reads bytes that were stored to a mapped file.
     pub fn data(&self, file: FileId, bytes: &Range<u64>) -> Option<Vec<u8>> {
         let area = self.areas.iter().find(|area| area.file() == file)?;
         let mut data = vec![0; (bytes.end - bytes.start) as usize];
@@ -265,7 +269,7 @@ impl Areas {
     }
 }
 
-/// Returns whether a process runs in the memory of another, as after `vfork(2)`.
+/// Returns whether two processes share their memory, as after `vfork(2)`.
 fn shares_memory(one: pid_t, other: pid_t) -> bool {
     const KCMP_VM: c_int = 1;
     // SAFETY: the call reads no memory of this process.

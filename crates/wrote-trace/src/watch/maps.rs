@@ -1,5 +1,5 @@
-//! The shared mappings that processes may write through, read from `/proc`, and the files that may
-//! have changed unseen.
+//! The shared mappings through which processes may write, read from `/proc`, and the files that may
+//! have changed unobserved.
 
 use crate::call::{Act, FileId};
 use libc::pid_t;
@@ -11,32 +11,32 @@ use std::path::{Path, PathBuf};
 /// A shared mapping of a file with write permission.
 #[derive(Debug)]
 pub struct Mapping {
-    /// The addresses.
+    /// The memory addresses.
     pub memory: Range<u64>,
-    /// The file.
+    /// The mapped file.
     pub file: FileId,
-    /// The path that leads to the file.
+    /// A path that leads to the file.
     pub path: PathBuf,
-    /// Where in the file the mapping begins.
+    /// The offset in the file at which the mapping begins.
     pub at_byte: u64,
-    /// The inode as the kernel lists it. Btrfs and old overlays list another device than
-    /// `stat(2)`.
+    /// The inode as the kernel lists it in `/proc`. Btrfs and old overlays list a different device
+    /// there than in `stat(2)`.
     pub inode: u64,
 }
 
 impl Mapping {
-    /// Returns whether it may be of this file.
+    /// Returns whether the mapping may be of this file.
     pub fn may_be_of(&self, file: FileId) -> bool {
         self.file == file || self.inode == file.inode
     }
 
-    /// Returns the path without the root of a process.
+    /// Returns the path without the prefix that leads to the process's root.
     pub fn seen_here(&self, process: pid_t) -> PathBuf {
         let below = self.path.strip_prefix(format!("/proc/{process}/root"));
         Path::new("/").join(below.unwrap_or(&self.path))
     }
 
-    /// Returns which bytes of the file these addresses are; empty if none.
+    /// Returns the bytes of the file that are mapped at these addresses; empty if none are.
     pub fn bytes(&self, memory: &Range<u64>) -> Range<u64> {
         let place = |address: u64| {
             address.clamp(self.memory.start, self.memory.end) - self.memory.start + self.at_byte
@@ -44,7 +44,7 @@ impl Mapping {
         place(memory.start)..place(memory.end)
     }
 
-    /// Returns the addresses of these bytes of the file.
+    /// Returns the addresses at which these bytes of the file are mapped.
     pub fn memory_of(&self, bytes: &Range<u64>) -> Range<u64> {
         let place = |byte: u64| byte - self.at_byte + self.memory.start;
         place(bytes.start)..place(bytes.end)
@@ -54,30 +54,31 @@ impl Mapping {
 /// Returns all tasks, each with its process.
 pub type Tasks<'a> = &'a dyn Fn() -> Vec<(pid_t, pid_t)>;
 
-/// The files that may have changed unseen since their last flush.
+/// The files that may have changed unobserved since their last flush.
 #[derive(Debug, Default)]
 pub struct Mapped {
-    /// Each with the moment of its last mapping.
+    /// The files, each with the moment at which it was last mapped.
     unseen: HashMap<FileId, u64>,
     moment: u64,
-    /// Whether a mapping may get write permission later.
+    /// Whether a mapping may become writable later.
     pub may_protect: bool,
 }
 
 impl Mapped {
-    /// A file may change unseen from now on.
+    /// Notes that a file may change unobserved from now on.
     pub fn loosen(&mut self, file: FileId) {
         self.moment += 1;
         self.unseen.insert(file, self.moment);
     }
 
-    /// Forgets a file, whose changes stay unseen.
+    /// Forgets a file. Its changes remain unobserved.
     pub fn forget(&mut self, file: FileId) {
         self.unseen.remove(&file);
     }
 
-    /// Returns the files whose changes until now are covered by a flush of the ones that are
-    /// `meant`. A file that a process can still write to is not among them: that may be after it.
+    /// Returns the files whose unobserved changes so far are covered by a flush of the files for
+    /// which `is_meant` holds. Files to which a process can still write are left out, because it
+    /// may do so after the flush.
     pub fn covered(&self, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Vec<(FileId, u64)> {
         let mut covers: Vec<_> = self.unseen.iter().map(|(file, at)| (*file, *at)).collect();
         covers.retain(|(file, _)| is_meant(*file));
@@ -93,7 +94,8 @@ impl Mapped {
         covers
     }
 
-    /// Handles the end of such a flush. Returns whether it covers all changes.
+    /// Handles the end of a flush of such a file. Returns whether the flush covers all unobserved
+    /// changes.
     pub fn cover(&mut self, (file, at): (FileId, u64)) -> bool {
         let is_all = self.unseen.get(&file) == Some(&at);
         if is_all {
@@ -103,8 +105,8 @@ impl Mapped {
     }
 }
 
-/// Returns the effect of `msync` with `MS_SYNC` of these addresses. Without write permission it may
-/// do nothing: the kernel skips mappings of files that were opened to be read.
+/// Returns the effect of `msync` with `MS_SYNC` on these addresses. Mappings without write
+/// permission are left out, because the kernel skips those of files that were opened for reading.
 pub fn flushed(mappings: &[&Mapping], memory: &Range<u64>) -> Option<Act> {
     let first = mappings.iter().find(|of| of.memory.contains(&memory.start))?;
     let mut bytes = first.bytes(memory);
@@ -125,15 +127,15 @@ pub fn has_aio(process: pid_t) -> bool {
     maps.lines().any(|line| line.contains("/[aio]"))
 }
 
-/// Returns the mappings of a process or thread, and whether it has any memory: a thread that has
-/// ended before its process has none.
+/// Returns the writable shared mappings of a process or thread, and whether it has any memory: a
+/// thread that has ended before its process has none.
 pub fn writable(task: pid_t) -> (Vec<Mapping>, bool) {
     let maps = fs::read(format!("/proc/{task}/maps")).unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);
     (maps.lines().filter_map(|line| mapping(task, line)).collect(), !maps.is_empty())
 }
 
-/// Reads a line such as `7f00-7f10 rw-s 00000000 08:01 12  /a`.
+/// Parses a line such as `7f00-7f10 rw-s 00000000 08:01 12  /a`.
 fn mapping(task: pid_t, line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -145,7 +147,7 @@ fn mapping(task: pid_t, line: &str) -> Option<Mapping> {
     let path = line.find('/').map_or("", |at| &line[at..]);
     let path = PathBuf::from(format!("/proc/{task}/root{path}"));
     let device = libc::makedev(hexadecimal(major)? as u32, hexadecimal(minor)? as u32);
-    // A removed file, which may have other names, is no longer at its path.
+    // A removed file is no longer at its path, even if it has other names.
     let file = fs::metadata(&path).map_or(FileId { device, inode }, |found| FileId::of(&found));
     let memory = hexadecimal(start)?..hexadecimal(end)?;
     Some(Mapping { memory, file, path, at_byte: hexadecimal(at_byte)?, inode })

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 const PATH_BYTES_MAX: usize = 4096;
 /// `UIO_MAXIOV` of `linux/uio.h`.
 const PIECES_MAX: usize = 1024;
-/// The bytes of a text that are examined.
+/// The maximum number of bytes of a text that are examined.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
-/// Reads don't cross pages: a read that reaches unmapped memory would fail entirely.
+/// Paths are read page by page, because a read that reaches unmapped memory fails entirely.
 const PAGE_BYTES: u64 = 4096;
 
 /// Reads a null-terminated path; `None` if unreadable.
@@ -41,7 +41,7 @@ pub fn number(task: pid_t, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Reads one word at each address; `None` if one is unreadable.
+/// Reads the word at each address; `None` if one of them is unreadable.
 pub fn words(task: pid_t, addresses: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
     let from: Vec<RemoteIoVec> = addresses
         .map(|address| RemoteIoVec { base: address as usize, len: size_of::<u64>() })
@@ -62,19 +62,19 @@ pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> 
     Some(list.chunks_exact(2).map(|piece| (piece[0], piece[1])).collect())
 }
 
-/// Returns the pieces of a `struct msghdr`.
+/// Returns the pieces of memory that a `struct msghdr` refers to.
 pub fn pieces_of_message(task: pid_t, address: u64) -> Option<Vec<(u64, u64)>> {
     let list = number(task, address + offset_of!(libc::msghdr, msg_iov) as u64)?;
     let count = number(task, address + offset_of!(libc::msghdr, msg_iovlen) as u64)?;
     pieces(task, list, count)
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of a text; `None` if unreadable.
 pub fn text(task: pid_t, address: u64, count: u64) -> Option<Vec<u8>> {
     read(task, address, count.min(TEXT_BYTES_MAX) as usize)
 }
 
-/// Returns the beginning of each piece, one after another.
+/// Returns the beginnings of the pieces, joined.
 pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     for (address, count) in pieces {
@@ -83,24 +83,24 @@ pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Returns all bytes of the pieces.
+/// Returns the bytes of all pieces, joined; `None` if unreadable.
 pub fn all(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     let read = |(address, count): &(u64, u64)| read(task, *address, *count as usize);
     Some(pieces.iter().map(read).collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// Returns whether these bytes can be read and are all zeros.
+/// Returns whether this memory is readable and contains only zeros.
 pub fn is_zeros(task: pid_t, address: u64, count: u64) -> bool {
     let is_zero = |from: u64, count: u64| {
         read(task, address + from, count as usize)
             .is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
     };
-    // Data has other bytes soon: the first read is short.
+    // Data usually has a nonzero byte near its beginning, so the first read is short.
     let mut pieces = (0..count).step_by(TEXT_BYTES_MAX as usize);
     is_zero(0, count.min(64)) && pieces.all(|from| is_zero(from, TEXT_BYTES_MAX.min(count - from)))
 }
 
-/// Returns these bytes; `None` if they are not all readable.
+/// Returns this memory; `None` if not all of it is readable.
 pub fn read(task: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; count];
     let from = RemoteIoVec { base: address as usize, len: count };

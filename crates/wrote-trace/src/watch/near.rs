@@ -1,27 +1,28 @@
-//! Keeps this thread and the one that it watches on one processor.
+//! Keeps this thread and the watched thread on one processor.
 //!
-//! A stop wakes this thread, and its end wakes the watched one. Linux moves a thread that it wakes
-//! to an idle processor, whose own wake-up takes longer than all else: a stop took 80 us on two
-//! processors of a virtual machine, and 4 us on one.
+//! A stop of the watched thread wakes this thread, and the end of the stop wakes the watched
+//! thread. Linux moves a woken thread to an idle processor, and waking that processor takes longer
+//! than everything else: a stop took 80 us on two processors of a virtual machine, and 4 us on one.
 
 use libc::pid_t;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A thread is kept near from this stop in a row on, if no other one stops in between.
+/// The number of consecutive stops of a thread from which it is kept on one processor.
 const ROW_MIN: u32 = 4;
-/// The longest time between the stops of a row.
+/// The maximum time between consecutive stops.
 const DENSE: Duration = Duration::from_millis(1);
 
-/// The stops in a row, and where they are handled.
+/// The consecutive stops of a thread, and the processor on which they are handled.
 #[derive(Default)]
 pub struct Near {
-    /// The thread that stopped last, how often in a row, and when.
+    /// The thread that stopped last, the number of its consecutive stops before that, and the time.
     task: pid_t,
     row: u32,
     at: Option<Instant>,
-    /// The processors that this thread may have, while it has only the processor of the row.
+    /// The processors that this thread may normally use, and the one to which it is restricted, if
+    /// it is.
     own: Option<(CpuSet, usize)>,
 }
 
@@ -40,13 +41,14 @@ impl Near {
         }
     }
 
-    /// Lets the row end: the thread is about to copy its processors, or to ask for them.
+    /// Ends the run of stops, because the thread is about to pass on its set of processors or to
+    /// query it.
     pub fn apart(&mut self) {
         self.row = 0;
     }
 
-    /// Lets the stopped task continue by `resume`, on this processor if its stops are dense. The
-    /// task may use the others again directly after that.
+    /// Resumes the stopped task by `resume`, on this processor if its stops are frequent. Directly
+    /// after that, the task may use its other processors again.
     pub fn resume(&mut self, resume: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let task = Pid::from_raw(self.task).filter(|_| self.row >= ROW_MIN);
         let before = task.and_then(|task| self.keep(task));
@@ -57,14 +59,15 @@ impl Near {
         done
     }
 
-    /// Restricts both threads to one processor. Returns the ones that the task may have.
+    /// Restricts both threads to one processor. Returns the processors that the task may normally
+    /// use.
     fn keep(&mut self, task: Pid) -> Option<CpuSet> {
         let allowed = sched_getaffinity(Some(task)).ok()?;
         let (own, here) = match self.own.take() {
             Some(kept) => kept,
             None => (sched_getaffinity(None).ok()?, sched_getcpu()),
         };
-        // It may be bound to others.
+        // The task may not be allowed to use the current processor.
         let here = [here].into_iter().chain(0..CpuSet::MAX_CPU).find(|at| allowed.is_set(*at))?;
         self.own = Some((own, here));
         let mut only = CpuSet::new();

@@ -1,10 +1,11 @@
-//! The pages of a mapping that were stored to since the last look: from the kernel, or by
-//! comparison where it does not tell.
+//! Finds the pages of a mapping that were stored to since the last examination. The kernel notes
+//! them, or their content is compared if it does not.
 //!
-//! Since Linux 6.7 `userfaultfd(2)` notes the first store to a page of any mapping, without
-//! stopping the program (`UFFD_FEATURE_WP_ASYNC`), and `PAGEMAP_SCAN` tells these pages and begins
-//! anew. The descriptor must be made by the program, from which it is taken at once. Soft-dirty
-//! bits would slow down all of its memory, and `/proc/kpageflags` needs root.
+//! Since Linux 6.7, `userfaultfd(2)` notes the first store to each page of any mapping without
+//! stopping the program (`UFFD_FEATURE_WP_ASYNC`). `PAGEMAP_SCAN` reports these pages and resets
+//! the notes. The program itself must create the descriptor, which is closed there once it has been
+//! copied. Soft-dirty bits would slow down all of the program's memory, and `/proc/kpageflags`
+//! needs root.
 
 use super::descriptors::copied;
 use super::ptrace;
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The unit in which stores are seen.
+/// The unit in which stores are observed.
 pub const PAGE_BYTES: u64 = 4096;
 
 // `linux/userfaultfd.h`.
@@ -37,23 +38,24 @@ const PAGE_IS_WRITTEN: u64 = 1 << 1;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
 
-/// The memory of a process in which the kernel notes stores.
+/// A process in whose memory the kernel notes stores.
 #[derive(Debug)]
 pub struct Noted {
     faults: File,
     pages: File,
-    /// Whether the kernel's fast walk, which reports each page without a mark, finds the marks of
-    /// pages that are not there. A mapping without stores shows that.
+    /// Whether the kernel's fast walk can be used. That walk reports each page without a mark, and
+    /// must find the marks of pages that are not present. New memory, which has no stores yet,
+    /// shows whether it does.
     is_short: bool,
 }
 
 impl Noted {
-    /// Begins to note stores of a process. Its stopped `task` makes the descriptor.
+    /// Begins to note stores of a process. Its stopped `task` creates the descriptor.
     ///
     /// # Errors
     ///
-    /// If the kernel is older or does not permit it, or the program has filters of its own, which
-    /// may kill it for an unexpected call.
+    /// If the kernel is too old or does not permit it. Also if the program has its own seccomp
+    /// filters, which may kill it for an unexpected call.
     pub fn begin(process: pid_t, task: pid_t) -> io::Result<Noted> {
         let filters = |of: pid_t| status(of, "Seccomp_filters:").unwrap_or(0);
         if filters(process) > filters(std::process::id() as pid_t) + 1 {
@@ -80,10 +82,11 @@ impl Noted {
         Ok(())
     }
 
-    /// Returns the pages stored to since the last look.
+    /// Returns the pages that were stored to since the last examination.
     pub fn stored(&self, memory: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
         const MAPPED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
-        // Each page had a mark. Under pressure for memory, one with stores is unmapped without it.
+        // Each page had a mark. If memory is short, the kernel unmaps a page with stores and leaves
+        // no mark.
         let more = if self.is_short { 0 } else { PAGE_IS_PRESENT };
         let mut stored = self.scan(memory, [0, PAGE_IS_WRITTEN, PAGE_IS_WRITTEN | more])?;
         if !self.is_short {
@@ -92,15 +95,16 @@ impl Noted {
         Ok(stored)
     }
 
-    /// Returns the pages that have all of some categories, or none of the `inverted` ones. The
-    /// `told` categories select the kernel's walk.
+    /// Returns the pages that have all of the `all` categories, and none of the `inverted` ones.
+    /// The `told` categories select the kernel's walk.
     fn scan(
         &self,
         memory: &Range<u64>,
         [inverted, all, told]: [u64; 3],
     ) -> io::Result<Vec<Range<u64>>> {
         const FLAGS: u64 = PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC;
-        /// The fields of `struct pm_scan_arg`, and the one that tells where the walk ended.
+        /// The number of fields of `struct pm_scan_arg`, and the index of the one that reports
+        /// where the walk ended.
         const FIELDS: usize = 12;
         const WALK_END: usize = 4;
         let mut regions = [[0; 3]; 256];
@@ -118,7 +122,7 @@ impl Noted {
     }
 }
 
-/// Makes a call whose argument is a structure of these numbers.
+/// Calls `ioctl` with a structure that consists of these numbers.
 fn control(of: &impl AsRawFd, what: Ioctl, arguments: &mut [u64]) -> io::Result<usize> {
     // SAFETY: the structure of each call here is as long as its numbers. What a structure points
     // to is as long as it says, and can be written.
@@ -126,13 +130,13 @@ fn control(of: &impl AsRawFd, what: Ioctl, arguments: &mut [u64]) -> io::Result<
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
-/// The checksums of a file's mapped pages, which the file shows. They are long, because stores may
-/// be chosen by anyone.
+/// The checksums of a file's pages, read through the file. They are 128 bits long because the
+/// stored data is not trusted.
 #[derive(Debug, Default)]
 pub struct Compared(HashMap<u64, u128>);
 
 impl Compared {
-    /// Returns the pages of a file that differ from the last look.
+    /// Returns the pages of a file that have changed since the last examination.
     pub fn changed(&mut self, mut file: &File, bytes: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
         file.seek(SeekFrom::Start(bytes.start))?;
         let mut rest = BufReader::with_capacity(1 << 20, file.take(bytes.end - bytes.start));

@@ -1,8 +1,8 @@
-//! Finds the places in a program's source at which it made its calls, and the language.
+//! Finds the source locations of a program's calls, and its language.
 //!
-//! The stack is taken at a call only where some file of the program has line numbers: programs
-//! without symbols cost nothing. The stack of an interpreter says nothing of its script. Python's
-//! own frames are read (`python`), and scripts of others have no lines.
+//! The stack is examined only if some file of the program has line numbers, so that programs
+//! without symbols cost nothing. An interpreter's stack does not show the lines of its script: for
+//! Python, its frames are read (`python`); for other interpreters, there are no lines.
 
 use super::memory;
 use super::ptrace::{self, Entry};
@@ -29,13 +29,14 @@ use std::sync::Arc;
 
 /// The maximum number of frames of a stack that are examined.
 const FRAMES_MAX: usize = 64;
-/// The words of a stack that a repeated call is recognised by: its innermost frames.
+/// The number of words at the top of the stack by which a repeated call is recognised.
 const WORDS_MAX: usize = 8;
 /// The maximum number of stacks that are remembered to recognise repeated calls.
 const KNOWN_MAX: usize = 1 << 12;
-/// The maximum number of places. Calls from others have none.
+/// The maximum number of locations. Calls from further locations have none.
 const PLACES_MAX: usize = 1 << 13;
-/// Sources of languages' own libraries, and of packages: the program's line is further out.
+/// Parts of paths to sources of languages' own libraries and of packages. The program's own line is
+/// further out on the stack.
 const FOREIGN: [&str; 8] = [
     "/rustc/",
     "/usr/include/",
@@ -47,21 +48,22 @@ const FOREIGN: [&str; 8] = [
     "/rustlib/src/",
 ];
 
-/// The system's own programs, which scripts of a shell call.
+/// The system's own programs, which shell scripts call.
 const COMMANDS: [&str; 4] = ["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/"];
 
 type Bytes = Arc<[u8]>;
 
-/// The stacks at the calls of all processes.
+/// The source locations of the calls of all processes.
 #[derive(Default)]
 pub struct Places {
     /// Executable files by path; `None` for one that can't be read.
     images: HashMap<PathBuf, Option<Arc<Image>>>,
     processes: HashMap<pid_t, Process>,
-    /// Counts programs, since a process may execute another.
+    /// The number of programs so far. A process may execute several.
     programs: u64,
     known: HashMap<(u64, u64, u64), Known>,
-    /// The language of each place and its frames, innermost first, where the stack was taken.
+    /// The language and frames of each location; the frames begin with the innermost, and are empty
+    /// if the stack was not examined.
     places: Vec<(Language, Vec<Frame>)>,
     ids: HashMap<(Language, Vec<Frame>), PlaceId>,
     loaders: HashMap<PathBuf, Option<Loader>>,
@@ -70,25 +72,25 @@ pub struct Places {
 /// The addresses and values of words of a stack.
 type Words = Vec<(u64, u64)>;
 
-/// A call made before.
+/// A call that was made before.
 struct Known {
     words: Words,
     place: PlaceId,
 }
 
-/// An instruction: its file, and its address there. For a script, its line.
+/// An instruction, as a file and an address in it; in a script, the address is a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Frame {
     path: Arc<Path>,
     address: u64,
 }
 
-/// The memory of a process.
+/// The program in a process's memory.
 #[derive(Default)]
 struct Process {
     program: u64,
     language: Language,
-    /// `None` where no file has line numbers.
+    /// The unwinder's data; `None` if no file has line numbers.
     stacks: Option<Stacks>,
     python: Option<Python>,
 }
@@ -96,11 +98,12 @@ struct Process {
 struct Stacks {
     unwinder: Walker<Bytes>,
     cache: Cache,
-    /// Each executable mapping: its addresses, its file, and the offset between the two.
+    /// The executable mappings: the addresses, the file, and the offset between memory and file
+    /// addresses.
     mapped: Vec<(std::ops::Range<u64>, Arc<Path>, u64)>,
 }
 
-/// The parts of an executable file that lead from a frame to its caller.
+/// The parts of an executable file that are needed to get from a frame to its caller.
 struct Image {
     has_lines: bool,
     language: Language,
@@ -121,7 +124,7 @@ impl Places {
         self.processes.remove(&process);
     }
 
-    /// Returns the place of the call at whose start a task is; `None` if it can't be found.
+    /// Returns the location of the call that a task is about to make; `None` if it can't be found.
     pub fn at(&mut self, process: pid_t, task: pid_t, entry: &Entry) -> Option<PlaceId> {
         if !self.processes.contains_key(&process) {
             self.programs += 1;
@@ -163,7 +166,8 @@ impl Places {
         }))
     }
 
-    /// Finds the language of a process and what leads to its lines, without a number.
+    /// Returns a process's language and the data needed to find its lines, without the program's
+    /// number.
     fn program(&mut self, process: pid_t) -> Option<Process> {
         let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
         if let Some(language) = interpreted(&path) {
@@ -191,7 +195,8 @@ impl Places {
         self.images.entry(path.into()).or_insert_with(|| Image::read(path)).clone()
     }
 
-    /// Reads the mappings of a process.
+    /// Returns what is needed to unwind the stacks of a process; `None` if none of its files has
+    /// line numbers, or it is an interpreter.
     fn stacks(&mut self, process: pid_t) -> Option<Stacks> {
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
         let mut has_lines = false;
@@ -212,8 +217,8 @@ impl Places {
         has_lines.then_some(stacks)
     }
 
-    /// Returns the language of a place, and its file and line, relative to `folder`: of the
-    /// innermost frame that is the program's own.
+    /// Returns the language of a location, and its file and line: those of the innermost frame that
+    /// is the program's own. The file is relative to `folder`.
     pub fn shown(&mut self, place: PlaceId, folder: &Path) -> (Language, Option<String>) {
         let (language, frames) = self.places.get(place as usize).cloned().unwrap_or_default();
         let line = match &frames[..] {
@@ -246,13 +251,13 @@ impl Places {
     }
 }
 
-/// Returns whether a source is the program's own.
+/// Returns whether a source file belongs to the program itself.
 fn is_own(file: &str) -> bool {
     !FOREIGN.iter().any(|part| file.contains(part))
 }
 
 impl Stacks {
-    /// Returns the frames, innermost first, and the first words of the stack that lead to them.
+    /// Returns the frames, innermost first, and the first stack words that led to them.
     fn unwind(&mut self, task: pid_t, entry: &Entry) -> Option<(Vec<Frame>, Words)> {
         let registers = registers(task, entry)?;
         let mut words = Words::new();
@@ -293,8 +298,8 @@ fn registers(_: pid_t, _: &Entry) -> Option<Registers> {
     None
 }
 
-/// Returns the language of the scripts of an interpreter or its library, in any version; `None` of
-/// other programs.
+/// Returns the language of the scripts that an interpreter or its library runs, whatever its
+/// version; `None` for other programs.
 fn interpreted(path: &Path) -> Option<Language> {
     let name = path.file_name()?.to_str()?;
     let name = name.split(|of: char| of == '.' || of.is_ascii_digit()).next()?;
@@ -308,8 +313,8 @@ fn interpreted(path: &Path) -> Option<Language> {
     })
 }
 
-/// Parses a line of `/proc/PID/maps` (`proc(5)`) about executable code of a file: its addresses,
-/// the offset in the file, and the path.
+/// Parses a line of `/proc/PID/maps` (`proc(5)`) about executable code of a file. Returns its
+/// addresses, the file offset and the path.
 fn executable(line: &str) -> Option<(std::ops::Range<u64>, u64, &Path)> {
     let path = &line[line.find('/')?..];
     let mut fields = line.split_ascii_whitespace();
@@ -322,7 +327,7 @@ fn executable(line: &str) -> Option<(std::ops::Range<u64>, u64, &Path)> {
 }
 
 impl Image {
-    /// Reads an ELF file of 64 bits.
+    /// Reads a 64-bit ELF file; `None` if it can't be read.
     fn read(path: &Path) -> Option<Arc<Image>> {
         const SECTIONS: [&str; 5] =
             [".eh_frame", ".eh_frame_hdr", ".debug_frame", ".text", RUNTIME];
@@ -355,7 +360,8 @@ impl Image {
         Some(Arc::new(Image { has_lines, language, segments, sections }))
     }
 
-    /// Returns the offset between addresses in memory and in the file, given a mapping's.
+    /// Returns the offset between addresses in memory and in the file, given a mapping's start and
+    /// file offset.
     fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         let before = self.segments.iter().filter(|(offset, _)| *offset < file_offset + PAGE_BYTES);
         let (offset, address) = before.max_by_key(|(offset, _)| *offset)?;
@@ -377,7 +383,7 @@ impl Image {
     }
 }
 
-/// Segments are mapped in whole pages.
+/// The unit in which segments are mapped.
 const PAGE_BYTES: u64 = 4096;
 
 #[cfg(test)]

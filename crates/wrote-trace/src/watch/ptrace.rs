@@ -1,6 +1,7 @@
-//! The needed parts of `ptrace(2)` and `waitpid(2)`.
+//! The parts of `ptrace(2)` and `waitpid(2)` that are needed.
 //!
-//! nix does not know signals above 31, which programs may use: it neither waits nor resumes here.
+//! nix does not know signals above 31, which programs may use. It is therefore not used for waiting
+//! and resuming.
 
 use super::filter::ARCHITECTURE;
 use libc::{c_int, c_long, c_void, pid_t};
@@ -9,26 +10,26 @@ use nix::unistd::Pid;
 use std::io;
 use std::ptr::null_mut;
 
-/// A task has stopped or ended.
+/// An event of a task that has stopped or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It ended with this exit code.
+    /// The task ended with this exit code.
     Exited(i32),
     /// A signal killed the process.
     Killed(i32),
-    /// At the start of a call selected by the filter.
+    /// The task is at the start of a call selected by the filter.
     Call,
-    /// At the end of a call.
+    /// The task is at the end of a call.
     Return,
-    /// It is about to end, and still has its memory.
+    /// The task is about to end, and still has its memory.
     Ending,
-    /// It has executed another program. Its previous ID was this.
+    /// The task has executed another program. Its previous ID was this one.
     Exec(pid_t),
-    /// It has created this task.
+    /// The task has created this task.
     Spawned(pid_t),
-    /// The thread's whole process was stopped, or the thread was just created.
+    /// The task's whole process was stopped by this signal, or the task was just created.
     Stopped(i32),
-    /// A signal is to be delivered.
+    /// This signal is about to be delivered.
     Signal(i32),
 }
 
@@ -44,13 +45,13 @@ pub enum Until {
 /// A call as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Whether it is of another architecture, as of 32 bits.
+    /// Whether the call is of another architecture, such as a 32-bit call.
     pub is_foreign: bool,
-    /// Its number.
+    /// The call's number.
     pub number: c_long,
-    /// Its arguments.
+    /// The call's arguments.
     pub arguments: [u64; 6],
-    /// The instruction that makes the call.
+    /// The address of the instruction that makes the call.
     pub instruction: u64,
     /// The stack pointer.
     pub stack: u64,
@@ -63,8 +64,8 @@ pub fn seize(task: pid_t) -> io::Result<()> {
     Ok(ptrace::seize(Pid::from_raw(task), OPTIONS | options)?)
 }
 
-/// Stops a running thread and starts tracing it and its descendants. They run on untraced when the
-/// calling thread ends.
+/// Stops a running thread and starts tracing it and its descendants. They continue untraced when
+/// the calling thread ends.
 pub fn join(task: pid_t) -> io::Result<()> {
     ptrace::seize(Pid::from_raw(task), OPTIONS)?;
     Ok(ptrace::interrupt(Pid::from_raw(task))?)
@@ -77,11 +78,11 @@ const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACEVFORK)
     .union(Options::PTRACE_O_TRACECLONE);
 
-/// Waits for the next event of any task of this thread; `None` when none is left.
+/// Waits for the next event of any task that this thread traces; `None` if there are no more tasks.
 ///
 /// # Errors
 ///
-/// `Interrupted` where a signal came to this thread.
+/// `Interrupted` if a signal was delivered to this thread.
 pub fn wait() -> io::Result<Option<(pid_t, Event)>> {
     wait_for(-1)
 }
@@ -118,8 +119,8 @@ fn event(task: pid_t, status: c_int) -> Event {
     }
 }
 
-/// Returns the number that comes with an event: of the task that was created, or of the one that
-/// has executed another program before that.
+/// Returns the number that accompanies an event: the ID of a created task, or the former ID of a
+/// task that has executed another program.
 fn new_task(task: pid_t) -> pid_t {
     ptrace::getevent(Pid::from_raw(task)).map_or(task, |number| number as pid_t)
 }
@@ -137,13 +138,13 @@ pub fn proceed(task: pid_t, event: Event, until: Until) -> io::Result<()> {
         Event::Signal(signal) => resume(task, until, signal),
         // A new task starts with such a stop.
         Event::Stopped(libc::SIGTRAP) => resume(task, until, 0),
-        // It stays stopped until a signal continues its process.
+        // The task stays stopped until a signal continues its process.
         Event::Stopped(_) => request(libc::PTRACE_LISTEN, task, 0),
         _ => resume(task, until, 0),
     }
 }
 
-/// Lets all tasks of this thread run unseen until they end.
+/// Lets all tasks of this thread run unobserved until they end.
 pub fn keep() {
     loop {
         match wait() {
@@ -154,7 +155,7 @@ pub fn keep() {
     }
 }
 
-/// Returns the call at whose start a task is; `None` elsewhere.
+/// Returns the call that a task is about to make; `None` if the task is not at the start of a call.
 pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
     let info = ptrace::syscall_info(Pid::from_raw(task))?;
     // SAFETY: the kernel has filled the member that `op` names (`ptrace(2)`).
@@ -170,7 +171,7 @@ pub fn entry(task: pid_t) -> io::Result<Option<Entry>> {
     Ok(Some(Entry { is_foreign, number: number as c_long, arguments, instruction, stack }))
 }
 
-/// Returns the result of the call at whose end a task is: its value or error number.
+/// Returns the result of the call that a task has just made: its value or error number.
 pub fn result(task: pid_t) -> io::Result<Result<u64, i32>> {
     let info = ptrace::syscall_info(Pid::from_raw(task))?;
     // SAFETY: a task at `Event::Return` has filled this member (`ptrace(2)`).
@@ -187,8 +188,8 @@ pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
     Ok(ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(Pid::from_raw(task))?)
 }
 
-/// Makes a task call the kernel with one argument, and returns the result. The task is new, or at
-/// the end of a call, and continues after that as if nothing had been.
+/// Makes a task call the kernel with one argument, and returns the result. The task must be new, or
+/// at the end of a call. Its registers and signals are restored after that.
 #[cfg(target_arch = "x86_64")]
 pub fn call(task: pid_t, number: c_long, argument: u64) -> io::Result<u64> {
     use nix::sys::ptrace::regset::NT_PRSTATUS;
@@ -202,11 +203,11 @@ pub fn call(task: pid_t, number: c_long, argument: u64) -> io::Result<u64> {
     }
     let (rip, rax, rdi) = (instruction, number as u64, argument);
     let made = libc::user_regs_struct { rip, rax, rdi, orig_rax: u64::MAX, ..before };
-    // A signal's handler would run in between.
+    // Otherwise, a signal's handler could run in between.
     let mask = signals(task, libc::PTRACE_GETSIGMASK, 0)?;
     signals(task, libc::PTRACE_SETSIGMASK, u64::MAX)?;
     ptrace::setregset::<NT_PRSTATUS>(id, made)?;
-    // At the call's start and its end, and in between for one that is watched.
+    // The task stops at the call's start and end, and in between if the filter selects the call.
     let mut stops = 0;
     while stops < 2 {
         resume(task, Until::Return, 0)?;
@@ -222,13 +223,13 @@ pub fn call(task: pid_t, number: c_long, argument: u64) -> io::Result<u64> {
     returned?.map_err(io::Error::from_raw_os_error)
 }
 
-/// Other architectures name their registers differently.
+/// Not supported, because other architectures name their registers differently.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn call(_: pid_t, _: c_long, _: u64) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gets or sets the signals that a task blocks.
+/// Returns or sets the signals that a task blocks.
 #[cfg(target_arch = "x86_64")]
 fn signals(task: pid_t, what: libc::c_uint, mut mask: u64) -> io::Result<u64> {
     // SAFETY: the mask is the given number of bytes, and can be read and written.
@@ -236,18 +237,18 @@ fn signals(task: pid_t, what: libc::c_uint, mut mask: u64) -> io::Result<u64> {
     if done == -1 { Err(io::Error::last_os_error()) } else { Ok(mask) }
 }
 
-/// Makes a call that has started return an error.
+/// Makes a call that has started fail with an error.
 #[cfg(target_arch = "x86_64")]
 pub fn refuse(task: pid_t, error: i32) -> io::Result<()> {
     use std::mem::offset_of;
-    // Call number -1 is skipped, and the return register is kept.
+    // The kernel skips a call with number -1, and leaves the return register as it is.
     let [number, result] =
         [offset_of!(libc::user_regs_struct, orig_rax), offset_of!(libc::user_regs_struct, rax)];
     ptrace::write_user(Pid::from_raw(task), number as *mut c_void, -1)?;
     Ok(ptrace::write_user(Pid::from_raw(task), result as *mut c_void, -c_long::from(error))?)
 }
 
-/// Other architectures name their registers differently.
+/// Not supported, because other architectures name their registers differently.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn refuse(_: pid_t, _: i32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,8 +1,8 @@
-//! Finds the line of a script in the memory of its interpreter: CPython 3.11 to 3.13.
+//! Finds the current line of a script in the memory of its interpreter, CPython 3.11 to 3.13.
 //!
 //! A thread's state leads to its frames, a frame to its code and its instruction, and the code's
-//! table of locations to the line. The fields are private to each version. Where one is not what it
-//! should be, there is no line.
+//! table of locations to the line. The fields are private to each version. If one does not have the
+//! expected form, there is no line.
 
 use super::memory;
 use libc::pid_t;
@@ -10,26 +10,26 @@ use std::iter::successors;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The section with `_PyRuntime`, from which everything is reached.
+/// The section that contains `_PyRuntime`, from which everything is reached.
 pub const RUNTIME: &str = ".PyRuntime";
 
 const THREADS_MAX: usize = 256;
 const FRAMES_MAX: usize = 64;
-/// `ob_size` of `PyVarObject` and `length` of `PyASCIIObject`.
+/// The offset of `ob_size` in `PyVarObject`, and of `length` in `PyASCIIObject`.
 const LENGTH: u64 = 16;
-/// `ob_sval` of `PyBytesObject`.
+/// The offset of `ob_sval` in `PyBytesObject`.
 const BYTES: u64 = 32;
-/// `co_filename` and `co_linetable` of `PyCodeObject`.
+/// The offsets of `co_filename` and `co_linetable` in `PyCodeObject`.
 const FILE: u64 = 112;
 const TABLE: u64 = 136;
 
-/// The offsets of fields in a version, by its own headers:
+/// The offsets of fields in one version, according to its headers:
 ///
 /// - from the runtime to its first thread: `interpreters.head`, `threads.head`;
-/// - of a thread, `native_thread_id` and `next`; from it to its innermost frame;
-/// - of a frame, its code, the frame that called it, and its instruction;
-/// - of a text, its characters;
-/// - of a code, `co_firstlineno` and `co_code_adaptive`.
+/// - in a thread: `native_thread_id` and `next`, and from it to its innermost frame;
+/// - in a frame: its code, the frame that called it, and its instruction;
+/// - in a string: its characters;
+/// - in a code object: `co_firstlineno` and `co_code_adaptive`.
 type Layout = (&'static str, [u64; 2], [u64; 2], &'static [u64], [u64; 3], u64, [u64; 2]);
 
 const LAYOUTS: [Layout; 3] = [
@@ -46,7 +46,7 @@ pub struct Python {
     runtime: u64,
 }
 
-/// A function or module. None is remembered: another may take its memory.
+/// A function or module. It is read again each time, because another one may have taken its memory.
 struct Code {
     file: String,
     first: u32,
@@ -54,14 +54,14 @@ struct Code {
 }
 
 impl Python {
-    /// Returns the interpreter whose runtime is in a file; `None` of a version that is not known.
+    /// Returns the interpreter whose runtime is in a file; `None` for an unknown version.
     pub fn of(file: &Path, runtime: u64) -> Option<Python> {
         let name = file.file_name()?.to_str()?;
         let layout = LAYOUTS.iter().find(|layout| name.contains(layout.0))?;
         Some(Python { layout, runtime })
     }
 
-    /// Returns the innermost line of a task whose file `is_own`.
+    /// Returns the innermost line of a task in a file for which `is_own` holds.
     pub fn line(&self, task: pid_t, is_own: fn(&str) -> bool) -> Option<(Arc<Path>, u64)> {
         let number = |at: u64, offset: &u64| memory::number(task, at.checked_add(*offset)?);
         let (_, to_threads, [id, next], to_frame, fields, _, [_, instructions]) = self.layout;
@@ -81,7 +81,7 @@ impl Python {
         None
     }
 
-    /// Returns a code whose file `is_own`.
+    /// Returns a code object; `None` if `is_own` does not hold for its file.
     fn code(&self, task: pid_t, code: u64, is_own: fn(&str) -> bool) -> Option<Code> {
         let (.., text, [first, _]) = self.layout;
         let [file, table, first] = words(task, code, &[FILE, TABLE, *first])?;
@@ -96,14 +96,14 @@ impl Python {
     }
 }
 
-/// Reads the words of an object.
+/// Reads words of an object at these offsets.
 fn words(task: pid_t, object: u64, offsets: &[u64; 3]) -> Option<[u64; 3]> {
     let addresses = offsets.iter().map(|offset| object.wrapping_add(*offset));
     memory::words(task, addresses)?.try_into().ok()
 }
 
 impl Code {
-    /// Returns the line of an instruction by the table of locations (`Objects/locations.md` of
+    /// Returns the line of an instruction from the table of locations (`Objects/locations.md` of
     /// CPython 3.11): only the first byte of an entry has its highest bit set.
     fn line(&self, at_byte: u64) -> Option<u64> {
         let (mut line, mut end) = (i64::from(self.first), 0);
@@ -124,7 +124,8 @@ impl Code {
     }
 }
 
-/// Reads a number of six bits a byte, the lowest first; the last bit of all is the sign.
+/// Decodes a number with six bits per byte, the lowest first. The lowest bit of the number is the
+/// sign.
 fn signed(bytes: &[u8]) -> i64 {
     let mut value = 0;
     for (byte, shift) in bytes.iter().zip((0..60).step_by(6)) {
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_instruction_has_the_line_of_its_entry() {
-        // Short; one line on; back by 3, without columns; far, 100 on; none.
+        // The entries: short; one line on; back by 3, without columns; long, 100 on; no line.
         let table = vec![0x80, 0x12, 0xd9, 1, 2, 0xe8, 7, 0xf0, 0x48, 3, 1, 2, 3, 0xf8];
         let code = Code { file: "a.py".into(), first: 10, table };
         let lines: Vec<_> = (0..7).map(|unit| code.line(unit * 2)).collect();

@@ -1,7 +1,7 @@
-//! A ring of io_uring: its memory, mapped here too, and the entries in it.
+//! A ring of io_uring: its memory, which this process maps too, and the entries in it.
 //!
-//! The kernel's `linux/io_uring.h` has the structures. A file from `pidfd_getfd(2)` has the same
-//! memory as the program's.
+//! The structures are defined in the kernel's `linux/io_uring.h`. A file from `pidfd_getfd(2)`
+//! gives access to the program's memory of the ring.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -12,18 +12,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The size of `struct io_uring_params`.
 pub const PARAMS_BYTES: usize = 120;
-/// Where its flags are.
+/// The offset of the flags in it.
 pub const FLAGS_AT: u64 = 8;
 const ENTRIES_AT: u64 = 0x1000_0000;
 const ENTRY_BYTES: usize = 64;
 const COMPLETION_BYTES: usize = 16;
 
-/// A thread of the kernel takes the entries without a call.
+/// A kernel thread takes the entries without a call.
 pub const SETUP_SQPOLL: u32 = 1 << 1;
 const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
-/// The rings that are followed: all flags up to Linux 6.17 but for memory of the program's own.
+/// The flags of rings that can be followed: all up to Linux 6.17, except for a kernel thread and
+/// memory provided by the program.
 const SETUP_FOLLOWED: u32 = ((1 << 18) - 1) & !(SETUP_SQPOLL | 1 << 14 | 1 << 15);
 const FEATURE_SINGLE_MMAP: u32 = 1;
 
@@ -37,7 +38,7 @@ const COMPLETION_MORE: u32 = 2;
 /// A completion, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The program's name for the operation (`user_data`).
+    /// The key that the program gave the operation (`user_data`).
     pub key: u64,
     /// The result, or a negative error number.
     pub result: i64,
@@ -45,21 +46,21 @@ pub struct Completion {
     pub is_partial: bool,
 }
 
-/// An operation as the program describes it, `struct io_uring_sqe`.
+/// An operation as the program describes it: `struct io_uring_sqe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub operation: u8,
     pub flags: u8,
     pub file: i32,
-    /// `off`, `addr2`.
+    /// The field `off` or `addr2`.
     pub offset: u64,
-    /// `addr`, `splice_off_in`.
+    /// The field `addr` or `splice_off_in`.
     pub address: u64,
     pub length: u32,
-    /// `rw_flags`, `fsync_flags`, `open_flags` and so on.
+    /// The field `rw_flags`, `fsync_flags`, `open_flags` and so on.
     pub more: u32,
     pub key: u64,
-    /// `file_index`, `splice_fd_in`.
+    /// The field `file_index` or `splice_fd_in`.
     pub file_index: u32,
 }
 
@@ -67,12 +68,12 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a part of the structure")
 }
 
-/// Returns the number of 32 bits at a place of a structure.
+/// Returns the 32-bit number at an offset of a structure.
 pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(number(bytes, at))
 }
 
-/// Returns the number of 64 bits at a place of a structure.
+/// Returns the 64-bit number at an offset of a structure.
 pub fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(number(bytes, at))
 }
@@ -93,7 +94,7 @@ impl Entry {
     }
 }
 
-/// Memory that the program and the kernel write.
+/// Memory that the program and the kernel write to.
 #[derive(Debug)]
 struct Memory {
     at: *mut c_void,
@@ -131,7 +132,7 @@ impl Drop for Memory {
     }
 }
 
-/// A ring that a program made.
+/// A ring that a program has created.
 #[derive(Debug)]
 pub struct Ring {
     rings: Memory,
@@ -139,22 +140,23 @@ pub struct Ring {
     flags: u32,
     entry_count: u32,
     completion_count: u32,
-    /// Where in `rings` each part is.
+    /// The offset of each part in `rings`.
     head_at: usize,
     tail_at: usize,
     array_at: usize,
     completion_tail_at: usize,
     completions_at: usize,
-    /// The entries and completions that were read.
+    /// The number of entries and of completions read so far.
     read: u32,
     seen: u32,
 }
 
 impl Ring {
-    /// Returns the error of a kernel that has no such rings, if they cannot be followed.
+    /// Returns the error with which to refuse rings that can't be followed: that of a kernel
+    /// without them.
     pub fn refusal(flags: u32) -> Option<i32> {
         match flags {
-            // As of Linux before 5.11, without the permission.
+            // The error of kernels before Linux 5.11 if the permission is missing.
             _ if flags & SETUP_SQPOLL != 0 => Some(libc::EPERM),
             _ if flags & !SETUP_FOLLOWED != 0 => Some(libc::EINVAL),
             _ => None,
@@ -165,7 +167,7 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// As `mmap(2)`, and for a kernel before 5.4.
+    /// Those of `mmap(2)`, and an error for a kernel before 5.4.
     pub fn map(ring: &File, params: &[u8; PARAMS_BYTES]) -> io::Result<Ring> {
         let at = |place: usize| word(params, place) as usize;
         let flags = word(params, FLAGS_AT as usize);
@@ -194,17 +196,18 @@ impl Ring {
         })
     }
 
-    /// Returns how many entries the kernel has not taken yet.
+    /// Returns the number of entries that the kernel has not taken yet.
     pub fn waiting(&self) -> u32 {
         self.rings.word(self.tail_at).wrapping_sub(self.rings.word(self.head_at))
     }
 
-    /// Returns how many entries were read that the kernel has not taken.
+    /// Returns the number of entries that were read but not taken by the kernel.
     pub fn untaken(&self) -> u32 {
         self.read.wrapping_sub(self.rings.word(self.head_at))
     }
 
-    /// Returns the entries that the program has added since; `None` if it took some back.
+    /// Returns the entries that the program has added since the last call; `None` if it has
+    /// withdrawn some.
     pub fn added(&mut self) -> Option<Vec<Entry>> {
         let count = self.rings.word(self.tail_at).wrapping_sub(self.read);
         if count > self.entry_count {
@@ -216,7 +219,7 @@ impl Ring {
                 0 => self.rings.word(self.array_at + 4 * place as usize),
                 _ => place,
             };
-            // The kernel drops others.
+            // The kernel drops entries with other indices.
             (index < self.entry_count)
                 .then(|| Entry::of(&self.entries.bytes(index as usize * entry_bytes(self.flags))))
         };
@@ -225,12 +228,12 @@ impl Ring {
         Some(entries)
     }
 
-    /// Passes over the completions until now.
+    /// Skips all completions so far.
     pub fn skip_completions(&mut self) {
         self.seen = self.rings.word(self.completion_tail_at);
     }
 
-    /// Adds the completions since; returns `false` if some were overwritten.
+    /// Adds the new completions to `to`; returns `false` if some were overwritten.
     pub fn complete(&mut self, to: &mut impl Extend<Completion>) -> bool {
         let tail = self.rings.word(self.completion_tail_at);
         let count = tail.wrapping_sub(self.seen);
@@ -269,7 +272,7 @@ mod tests {
     const ARRAY_AT: u64 = 64;
     const COMPLETIONS_AT: u64 = 128;
 
-    /// Returns a ring of 4 entries and 8 completions, as a file.
+    /// Returns a ring of 4 entries and 8 completions, and the file that stands for it.
     fn made(flags: u32) -> (File, Ring) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(ENTRIES_AT + 4096).unwrap();

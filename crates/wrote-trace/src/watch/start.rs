@@ -1,5 +1,5 @@
-//! Starts a program so that it is watched from its first call, with the limit of open files that
-//! this process had: its own is raised while it watches.
+//! Starts a program so that it is watched from its first call. It gets this process's original
+//! limit of open files, which is raised during the watch.
 
 use super::{names, ptrace};
 use crate::front::status;
@@ -17,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::null;
 
-/// A raised limit of open files. Dropping it restores the former one.
+/// A raised limit of open files. Dropping it restores the original limit.
 #[derive(Debug)]
 pub struct Limit {
-    /// The former soft limit, and the hard one.
+    /// The original soft limit, and the hard limit.
     before: (rlim_t, rlim_t),
     now: rlim_t,
 }
@@ -38,7 +38,7 @@ impl Limit {
         usize::try_from(self.now).unwrap_or(usize::MAX)
     }
 
-    /// Returns the former limit, which a program starts with.
+    /// Returns the original limit, which the program starts with.
     pub fn before(&self) -> libc::rlimit {
         libc::rlimit { rlim_cur: self.before.0, rlim_max: self.before.1 }
     }
@@ -51,8 +51,8 @@ impl Drop for Limit {
     }
 }
 
-/// Names the cause of an error of `ptrace(2)`, in an error without a number, if the kernel does not
-/// permit a process to be traced.
+/// Converts an error of `ptrace(2)` into one that names the cause and has no number, if the kernel
+/// does not permit tracing. Returns other errors unchanged.
 pub fn refused(process: pid_t, error: io::Error) -> io::Error {
     const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
     if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) {
@@ -78,12 +78,12 @@ pub fn refused(process: pid_t, error: io::Error) -> io::Error {
     io::Error::other(format!("the kernel does not permit it: {cause}"))
 }
 
-/// Starts a program in a watched child with the filter installed, these signals blocked and this
-/// limit of open files. If the child can't execute the program, it exits with the error number.
+/// Starts a program in a watched child with this filter, these blocked signals and this limit of
+/// open files. If the child can't execute the program, it exits with the error number.
 ///
 /// # Errors
 ///
-/// As `pipe(2)`, `fork(2)` and `ptrace(2)`.
+/// Those of `pipe(2)`, `fork(2)` and `ptrace(2)`.
 pub fn start(
     command: &[OsString],
     filter: &[sock_filter],
@@ -100,7 +100,7 @@ pub fn start(
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // The child would keep its own pipe open.
+            // The child would otherwise keep its own pipe open.
             drop(seized);
             // SAFETY: `arguments` ends with a null pointer; both outlive the call.
             unsafe { become_program(is_seized, &arguments, &filter, blocked, files) }
@@ -130,7 +130,7 @@ unsafe fn become_program(
     blocked: &SigSet,
     files: &rlimit,
 ) -> ! {
-    // If the parent is gone, its end is closed.
+    // If the parent has ended, its end of the pipe is closed, and the read fails.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
     let none: libc::c_ulong = 0;
     // SAFETY: the calls only read their arguments; the caller promises `arguments`.
@@ -139,7 +139,7 @@ unsafe fn become_program(
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, blocked.as_ref(), std::ptr::null_mut());
         libc::setrlimit(libc::RLIMIT_NOFILE, files);
-        // Without it, installing a filter requires CAP_SYS_ADMIN.
+        // Without `PR_SET_NO_NEW_PRIVS`, installing a filter requires CAP_SYS_ADMIN.
         let has_filter = is_watched
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, none, none, none) == 0
             && libc::syscall(

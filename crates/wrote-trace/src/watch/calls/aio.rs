@@ -1,5 +1,5 @@
-//! Kernel AIO: the contexts of a process, and their operations from `io_submit(2)` until they are
-//! in the ring that the kernel maps into the process.
+//! Kernel AIO: the contexts of a process, and their operations from `io_submit(2)` until they
+//! appear in the ring that the kernel maps into the process.
 
 use super::queue::{Operation, Work};
 use super::queued::Kernel;
@@ -10,11 +10,11 @@ use crate::watch::memory;
 use crate::watch::ring::{long, word};
 use libc::{c_long, pid_t};
 
-/// `struct iocb` of `linux/aio_abi.h`.
+/// The size of `struct iocb` in `linux/aio_abi.h`.
 const CONTROL_BYTES: usize = 64;
 
 impl Reader {
-    /// Handles the end of `io_setup(2)`, which has put the context's address here.
+    /// Handles the end of `io_setup(2)`, which has stored the context's address at `place`.
     pub fn add_context(&mut self, process: pid_t, place: u64) {
         match memory::number(process, place).and_then(|at| Context::open(process, at)) {
             Some(context) => self.queues.add(process, Kernel::Aio(context)),
@@ -46,7 +46,7 @@ impl Reader {
             });
             controls.collect::<Option<Vec<_>>>()
         };
-        // The kernel refuses what can't be read, and takes what comes before it.
+        // The kernel refuses entries that can't be read, but accepts those before them.
         operations().map_or(Begin::Unseen(AIO_UNSEEN), |operations| Begin::Queued(id, operations))
     }
 

@@ -1,4 +1,4 @@
-//! The effect that a call will have, from its arguments at its start.
+//! Determines the effect that a call will have from its arguments at its start.
 
 use super::{At, Begin, Begun, DATA_BYTES_MAX, Reader, pages, resize, size};
 use crate::call::{Act, FileId, How, Name};
@@ -13,22 +13,22 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Descriptors are known by process, so tables of another scope are not followed.
+/// Descriptors are recorded per process, so descriptor tables shared otherwise are not followed.
 const TABLES: &str = "descriptors that a thread has for itself, or two processes share \
                       (CLONE_FILES), are not followed";
 const SPACE: &str = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
 
-/// The least bytes of a write that may prepare space.
+/// The minimum number of zeros in a write that may allocate space.
 const SPACE_BYTES_MIN: u64 = 512;
 
 impl Reader {
-    /// Decodes a call at its start. One that is irrelevant or will fail is passed over.
+    /// Decodes a call at its start. A call that changes nothing or will fail is passed over.
     pub fn begin(&mut self, process: pid_t, task: pid_t, entry: Entry, tasks: Tasks) -> Begin {
         let (number, arguments) = newer(entry.number, entry.arguments);
         self.effect(process, task, number, arguments, tasks).unwrap_or(Begin::Pass)
     }
 
-    /// Decodes a call of a process, or an operation on a file that this process has.
+    /// Decodes a call of a process, or an operation on one of its files.
     pub fn effect(
         &mut self,
         process: pid_t,
@@ -55,7 +55,7 @@ impl Reader {
                 self.close_rings(process, |file| is_now && closed.contains(&(file as u32)));
                 return None;
             }
-            // Its flags may change.
+            // The call may change the descriptor's flags.
             libc::SYS_fcntl => {
                 self.descriptors.forget(process, a as i32);
                 return None;
@@ -107,11 +107,13 @@ impl Reader {
             }
             libc::SYS_ftruncate | libc::SYS_fallocate => {
                 let (file, descriptor) = (self.regular(process, a)?, a as i32);
-                // Stores before it are shifted or cut, and not seen after it.
+                // Earlier stores are examined now: the call moves or cuts them, and they could not
+                // be found after it.
                 self.look(|area| area.file() == file);
                 let from_bytes = size(process, descriptor)?;
-                // If a descriptor that has not written empties the file, that is as an open with
-                // `O_TRUNC`. After its writes it ends the file's use, as a journal's.
+                // If a descriptor that has not written empties the file, the effect is that of an
+                // open with `O_TRUNC`. After the descriptor's own writes, it ends the use of the
+                // file, as with a journal.
                 let is_new = !self.descriptors.get(process, descriptor)?.is_written;
                 let bytes = c..c.saturating_add(d);
                 match number {
@@ -195,7 +197,7 @@ impl Reader {
                 Begun::MakeLink { path: path(b, c)?, to: memory::path(task, a)? }
             }
             libc::SYS_sendto => self.tell(process, a, || memory::text(task, b, c))?,
-            // The first of several messages begins with a header, too.
+            // The header of the first of several messages has the same layout.
             libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 self.tell(process, a, || memory::texts(task, &memory::pieces_of_message(task, b)?))?
             }
@@ -214,7 +216,7 @@ impl Reader {
         Some(Begin::Await(begun))
     }
 
-    /// Handles a call that removes mappings or replaces them; `None` if none of them is followed.
+    /// Handles a call that removes or replaces mappings; `None` if none of them is followed.
     fn unmap(&mut self, process: pid_t, memory: Range<u64>) -> Option<Begun> {
         if !self.areas.overlaps(process, &memory) {
             return None;
@@ -223,7 +225,7 @@ impl Reader {
         Some(Begun::Unmap { memory, last: self.areas.last })
     }
 
-    /// Returns a flush of all bytes of the files that are `meant`.
+    /// Returns a flush of all bytes of the files for which `is_meant` holds.
     fn flush(&mut self, act: Act, is_meant: impl Fn(FileId) -> bool, tasks: Tasks) -> Begun {
         self.look(|area| is_meant(area.file()));
         Begun::Flush { act, covers: self.mapped.covered(is_meant, tasks) }
@@ -235,7 +237,7 @@ impl Reader {
         None
     }
 
-    /// Returns a descriptor's regular file.
+    /// Returns the regular file of a descriptor; `None` for other files.
     pub fn regular(&mut self, process: pid_t, descriptor: u64) -> Option<FileId> {
         let found = self.descriptors.get(process, descriptor as i32)?;
         if found.kind != Kind::Regular {
@@ -252,7 +254,7 @@ impl Reader {
     fn open(&mut self, path: Option<PathBuf>, flags: u64) -> Begun {
         let found = path.as_ref().and_then(|path| Some((path, fs::metadata(path).ok()?)));
         if let Some((path, found)) = found.as_ref().filter(|(_, found)| found.is_file()) {
-            // A symbolic link, as `/proc/self/fd/N` is one, has another name than its file.
+            // A symbolic link, such as `/proc/self/fd/N`, has a different name than its file.
             let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
             let own = if is_link { fs::canonicalize(path).ok() } else { Some(path.to_path_buf()) };
             self.meet(own.as_deref(), FileId::of(found), found.len());
@@ -272,7 +274,7 @@ impl Reader {
     }
 
     fn link(&mut self, from: PathBuf, to: PathBuf) -> Option<Begun> {
-        // A file without a name is linked via `/proc/self/fd/N`, which must be followed.
+        // A file without a name is linked through `/proc/self/fd/N`, which must be followed.
         let file = match from.starts_with("/proc") {
             true => FileId::of(&fs::metadata(&from).ok()?),
             false => self.place(&from)?.1?,
@@ -308,7 +310,7 @@ impl Reader {
         };
         let open = self.descriptors.get(process, descriptor)?;
         let at = match at {
-            // Linux appends in spite of the offset (BUGS of `pwrite(2)`).
+            // With `O_APPEND`, Linux appends regardless of the offset (BUGS of `pwrite(2)`).
             At::Byte(_) if open.appends || flags & libc::RWF_APPEND != 0 => At::End,
             at => at,
         };
@@ -332,7 +334,7 @@ impl Reader {
         let mut begun = self.write(process, descriptor, bytes, at, flags)?;
         if let Begun::Write { is_zeros, data, .. } = &mut begun {
             let are_zeros = |of: &(u64, u64)| memory::is_zeros(task, of.0, of.1);
-            // Space is also prepared by the last byte of each block.
+            // Space may also be allocated by writing the last byte of each block.
             let ends_block = matches!(at, At::Byte(from) if (from + bytes) % SPACE_BYTES_MIN == 0);
             let may_prepare = bytes >= SPACE_BYTES_MIN || ends_block;
             *is_zeros = may_prepare && pieces.iter().all(are_zeros);
@@ -343,7 +345,8 @@ impl Reader {
         Some(begun)
     }
 
-    /// Returns whether bytes written to a descriptor reach the outside.
+    /// Returns the effect of a write whose bytes reach the outside; `None` if they do not count as
+    /// an answer.
     pub fn tell(
         &mut self,
         process: pid_t,
@@ -372,12 +375,12 @@ impl Reader {
     }
 }
 
-/// Returns whether a process has several threads, which share their descriptors.
+/// Returns whether a process has several threads, which share its descriptors.
 fn has_threads(process: pid_t) -> bool {
     fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }
 
-/// Resolves a path as the task sees it, with symbolic links in its folder resolved.
+/// Returns a path as the task resolves it, with symbolic links in its folder resolved.
 fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     let given = memory::path(task, address)?;
     let whole = match (given.strip_prefix("/proc/self"), folder) {

@@ -1,4 +1,4 @@
-//! The effect that a call had, from its result at its end.
+//! Determines the effect that a call had from its result at its end.
 
 use super::{At, Begun, Reader, pages, resize, size};
 use crate::call::{Act, FileId, How, Stores};
@@ -9,14 +9,14 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The modes of `fallocate(2)` that leave zeros, and the modes that move bytes.
+/// The modes of `fallocate(2)` that leave zeros, and those that move bytes.
 const ERASES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE | WRITE_ZEROES;
 const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
-/// `linux/falloc.h`, since Linux 6.17.
+/// From `linux/falloc.h`, Linux 6.17 and later.
 const WRITE_ZEROES: i32 = 0x80;
 
 impl Reader {
-    /// Returns the effect of a call, given its result.
+    /// Returns the effect of a call, given its result; `None` if it had none.
     pub fn act(
         &mut self,
         process: pid_t,
@@ -30,7 +30,7 @@ impl Reader {
                 | Begun::Flush { act: Act::Flush { file, .. }, .. },
                 Err(number),
             ) => Some(Act::Flush { file, failed: Some(number), is_data: false }),
-            // It takes the file's error from the flush after it.
+            // The call consumes the file's error, so that a later flush would not report it.
             (
                 Begun::WriteBack { file },
                 Err(number @ (libc::EIO | libc::ENOSPC | libc::EDQUOT)),
@@ -66,10 +66,11 @@ impl Reader {
                     _ => return None,
                 }
             }
-            // The end of a copy, not a write.
+            // A copy has reached the end of its source, and wrote nothing.
             Begun::Write { .. } if value == 0 => return None,
             Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, .. } => {
-                // A queue writes on after a close. The number may be of another file then.
+                // A queue continues to write after a close. The number may belong to another file
+                // then.
                 let open = self.descriptors.get(process, descriptor).filter(|of| of.file == file);
                 let (start, appends) = match (open, at) {
                     (Some(open), at) => {
@@ -116,7 +117,7 @@ impl Reader {
                 self.areas.remove(process, &memory, last);
                 return None;
             }
-            // What stays in place stays followed, since other threads may store to it.
+            // The part that is not moved remains followed, because other threads may store to it.
             Begun::Remap { memory, last, count } if value == memory.start => {
                 let grown = memory.end.max(value)..pages(value, count).end;
                 self.areas.remove(process, &(grown.end..memory.end), last);
@@ -146,7 +147,8 @@ impl Reader {
                 let file = FileId::of(&path.symlink_metadata().ok()?);
                 Act::MadeLink { file, name: name_of(&path)?, to }
             }
-            // The device's cache may still hold the bytes, and the journal their place.
+            // The bytes may still be in the device's cache, and their location not yet in the
+            // journal.
             Begun::WriteBack { .. } | Begun::NewSession => return None,
             Begun::Ring(change) => {
                 self.change_ring(process, change, value);
@@ -159,7 +161,7 @@ impl Reader {
         })
     }
 
-    /// Follows a mapping that a process has got.
+    /// Follows a mapping that a process has created.
     fn map(
         &mut self,
         of: (pid_t, pid_t),
@@ -175,7 +177,7 @@ impl Reader {
         Act::Map { file, stores }
     }
 
-    /// Follows the writable mappings in this memory, as `/proc` lists them.
+    /// Follows the writable mappings in this memory again, as `/proc` lists them.
     fn map_again(&mut self, process: pid_t, task: pid_t, memory: &Range<u64>) {
         for mapping in maps::writable(process).0 {
             let start = mapping.memory.start.max(memory.start);
@@ -190,7 +192,7 @@ impl Reader {
     }
 }
 
-/// Returns the position at which a call that has moved `value` bytes started.
+/// Returns the offset at which a call that has moved `value` bytes started.
 fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
     match at {
         At::Byte(start) => Some(start),

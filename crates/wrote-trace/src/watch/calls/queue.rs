@@ -1,7 +1,8 @@
-//! The operations that a process has handed to a queue of the kernel, until they have ended.
+//! The operations that a process has submitted to a kernel queue, until they have ended.
 //!
-//! An operation has begun when it is submitted, and has ended once its completion is visible. What
-//! an operation waits for, as a link of io_uring makes it, had ended before it began.
+//! An operation begins when it is submitted, and has ended once its completion is visible. If an
+//! operation waits for others, such as those that it is linked to in io_uring, they end before it
+//! begins.
 
 use super::Begun;
 use crate::call::PlaceId;
@@ -14,28 +15,28 @@ use std::path::PathBuf;
 /// The effect of an operation.
 #[derive(Debug)]
 pub enum Work {
-    /// It changes no file.
+    /// The operation changes no file.
     Nothing,
-    /// It changes no file, and its success is not reported.
+    /// The operation changes no file, and its success is not reported.
     Silent,
-    /// It does what this call does.
+    /// The operation has the effect of this call.
     Call(Begun),
-    /// Its file is opened by an operation that it waits for.
+    /// The operation's file is opened by another operation that it waits for.
     Later(Entry),
-    /// It may change a file, and was not understood.
+    /// The operation may change a file, but was not understood.
     Unknown,
-    /// It closes a descriptor.
+    /// The operation closes a descriptor.
     Close(i32),
-    /// It removes a registered file.
+    /// The operation removes a registered file.
     Release(u32),
-    /// It opens a file, which it registers at this place, or at a free one.
+    /// The operation opens a file and registers it at this index, or at a free one.
     Register { at: u32, path: PathBuf, flags: i32, begun: Begun },
-    /// It registers files, or removes them, from this place on.
+    /// The operation registers or removes files, starting at this index.
     Replace(u32, Vec<Option<File>>),
 }
 
 impl Work {
-    /// Returns whether it changes no file.
+    /// Returns whether the operation changes no file.
     pub fn is_nothing(&self) -> bool {
         matches!(self, Work::Nothing | Work::Silent)
     }
@@ -45,25 +46,25 @@ impl Work {
 #[derive(Debug)]
 pub struct Operation {
     pub work: Work,
-    /// The process whose descriptors it names.
+    /// The process whose descriptors the operation names.
     pub owner: pid_t,
-    /// How many operations before it, counted backwards, it waits for.
+    /// How many of the operations submitted before it the operation waits for, counted backwards.
     pub waits: u64,
-    /// The ends of the operations before it that have ended.
+    /// The end times of the completed operations that it waited for.
     pub after: Vec<u64>,
-    /// The time, the place and the thread of its submission.
+    /// The time, location and thread of the submission.
     pub at_ns: u64,
     pub place: Option<PlaceId>,
     pub task: pid_t,
 }
 
-/// The operations of a queue in flight, by key and number.
+/// The operations in flight in a queue, by key and number.
 #[derive(Debug, Default)]
 pub struct InFlight {
     operations: BTreeMap<(u64, u64), Operation>,
-    /// Counts operations.
+    /// The number of operations submitted so far.
     count: u64,
-    /// The operations in flight that wait for others.
+    /// The number of operations in flight that wait for others.
     waiting: usize,
 }
 
@@ -77,8 +78,8 @@ impl InFlight {
         self.count += 1;
     }
 
-    /// Removes the operation that has ended, with its number. `None` for an unknown one, and an
-    /// error where several have this key and may end in any order.
+    /// Removes and returns the operation that has ended, with its number. Returns `None` if it is
+    /// unknown, and an error if several operations have this key and may end in any order.
     pub fn take(&mut self, key: u64) -> Result<Option<(u64, Operation)>, ()> {
         let mut same = self.operations.range((key, 0)..=(key, u64::MAX));
         let Some(((_, first), operation)) = same.next() else { return Ok(None) };
@@ -95,7 +96,7 @@ impl InFlight {
         Ok(Some((number, operation)))
     }
 
-    /// Notes when an operation had ended, for the ones that wait for it.
+    /// Notes when an operation ended, for the operations that wait for it.
     pub fn ended(&mut self, number: u64, ended_ns: u64) {
         if self.waiting > 0 {
             let waiting = self
@@ -112,7 +113,7 @@ impl InFlight {
         self.operations.retain(|(_, number), _| *number < kept);
     }
 
-    /// Removes an operation that was not submitted after all.
+    /// Removes operations with a key that was not submitted after all.
     pub fn withdraw(&mut self, key: u64) {
         while let Some((same, _)) = self.operations.range((key, 0)..=(key, u64::MAX)).next() {
             let same = *same;
@@ -129,7 +130,7 @@ impl InFlight {
         self.operations.is_empty()
     }
 
-    /// Returns whether any of them may change a file.
+    /// Returns whether any operation may change a file.
     pub fn may_change(&self) -> bool {
         self.operations
             .values()

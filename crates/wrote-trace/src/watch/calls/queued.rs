@@ -1,4 +1,4 @@
-//! The queues of the kernel that processes have made, and the effects of the operations in them.
+//! The kernel queues that processes have created, and the effects of the operations in them.
 
 use super::Reader;
 use super::queue::{InFlight, Operation, Work};
@@ -14,12 +14,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Errors of an operation that did nothing, and whose file has no error.
+/// Errors after which an operation has done nothing and its file has no error.
 const UNDONE: [i32; 6] =
     [libc::ECANCELED, libc::EAGAIN, libc::EINTR, libc::EBADF, libc::EINVAL, libc::EOPNOTSUPP];
 /// The flags of an open file that matter for its writes.
 const KEPT_FLAGS: i32 = libc::O_APPEND | libc::O_DIRECT | libc::O_SYNC;
-/// The place of a file that the kernel chooses.
+/// The index that lets the kernel choose where to register a file.
 pub const ANY_PLACE: u32 = u32::MAX;
 
 /// Identifies a queue.
@@ -31,16 +31,16 @@ pub struct Queue {
     pub process: pid_t,
     pub kernel: Kernel,
     pub in_flight: InFlight,
-    /// Completions that were read, and not handled yet.
+    /// Completions that were read but not yet handled.
     completions: VecDeque<Completion>,
-    /// The registered files of a ring, by their places, as files of this process.
+    /// The registered files of a ring by index, as descriptors of this process.
     pub files: HashMap<u32, File>,
 }
 
 /// The kernel's part of a queue.
 #[derive(Debug)]
 pub enum Kernel {
-    /// A ring, the program's descriptor of it until that is closed, and our own.
+    /// A ring, the program's descriptor of it until that is closed, and this process's descriptor.
     Ring(Ring, Option<i32>, File),
     Aio(Context),
 }
@@ -48,14 +48,14 @@ pub enum Kernel {
 const OTHER: &str = "an operation of io_uring was made whose effect on files is not followed";
 
 impl Kernel {
-    /// Returns whether it is the context of kernel AIO with this address.
+    /// Returns whether the queue is the kernel AIO context at this address.
     pub fn is_context(&self, address: u64) -> bool {
         matches!(self, Kernel::Aio(of) if of.address == address)
     }
 }
 
 impl Queue {
-    /// Returns why not all is known of a queue.
+    /// Returns the reason to report if operations of the queue were missed.
     fn doubt(&self) -> &'static str {
         match self.kernel {
             Kernel::Ring(..) => {
@@ -67,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// Returns the next completion. An error if some were missed.
+    /// Returns the next completion, or an error if completions were missed.
     fn next(&mut self) -> Result<Option<Completion>, ()> {
         if self.completions.is_empty() && !self.in_flight.is_empty() {
             let is_whole = match &mut self.kernel {
@@ -86,11 +86,11 @@ impl Queue {
 #[derive(Debug, Default)]
 pub struct Queues {
     pub all: BTreeMap<QueueId, Queue>,
-    /// Counts queues.
+    /// The number of queues so far.
     count: QueueId,
-    /// The rings that threads have registered, by their places.
+    /// The rings that threads have registered, by thread and index.
     pub registered: HashMap<(pid_t, u32), QueueId>,
-    /// Why not all is known, until it is reported.
+    /// The reason why operations were missed, until it is reported.
     pub doubt: Option<&'static str>,
 }
 
@@ -111,7 +111,7 @@ impl Queues {
         self.count += 1;
     }
 
-    /// Returns the ring of a descriptor, which another process or a copy of it may have.
+    /// Returns the ring of a descriptor. The descriptor may be a copy, also in another process.
     pub fn ring(&self, process: pid_t, descriptor: i32) -> Option<QueueId> {
         let own = std::process::id() as pid_t;
         let find = |is_it: &dyn Fn(pid_t, Option<i32>, &File) -> bool| {
@@ -153,7 +153,7 @@ impl Queues {
         None
     }
 
-    /// Removes the queues that are `meant`; returns the registered files of these.
+    /// Removes the queues for which `is_meant` holds, and returns their registered files.
     fn remove(&mut self, is_meant: impl Fn(&Queue) -> bool) -> Vec<File> {
         let mut files = Vec::new();
         let registered = &mut self.registered;
@@ -170,7 +170,7 @@ impl Queues {
 }
 
 impl Reader {
-    /// Adds operations that are being submitted.
+    /// Adds operations that are about to be submitted.
     pub fn queue(&mut self, id: QueueId, operations: Vec<(u64, Operation)>) {
         if let Some(queue) = self.queues.all.get_mut(&id) {
             if let (Kernel::Ring(ring, ..), true) = (&mut queue.kernel, queue.in_flight.is_empty())
@@ -179,7 +179,7 @@ impl Reader {
             }
             for (key, operation) in operations {
                 if let Kernel::Aio(_) = queue.kernel {
-                    // It was not submitted before.
+                    // An earlier operation with this key was not submitted after all.
                     queue.in_flight.withdraw(key);
                 }
                 queue.in_flight.add(key, operation);
@@ -187,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// Returns the effect of an operation that had ended then, and the bytes of a write.
+    /// Returns the effect of an operation that ended at `ended_ns`, and the data of a write.
     pub fn finish(&mut self, ended: Ended, ended_ns: u64) -> Option<(Act, Vec<u8>)> {
         let Ended { queue: id, number, operation, result } = ended;
         let own = std::process::id() as pid_t;
@@ -242,7 +242,7 @@ impl Reader {
         let (descriptor, data) = (begun.descriptor(), begun.take_data());
         let act = self.act(owner, owner, begun, result);
         if let (None, Ok(value)) = (&act, result) {
-            // A program may close a file before the end of its operations.
+            // A program may close a file before the operations on it end.
             let mut is_closed = |of| value > 0 || self.descriptors.get(owner, of).is_none();
             let is_gone = || fs::read_link(format!("/proc/{owner}/exe")).is_err();
             if descriptor.is_some_and(&mut is_closed) || is_gone() {
@@ -254,7 +254,7 @@ impl Reader {
         Some((act, data))
     }
 
-    /// Registers a file in a ring, or removes one.
+    /// Registers a file at an index of a ring, or removes the file there.
     pub fn put(&mut self, id: QueueId, at: u32, file: Option<File>) {
         let Some(queue) = self.queues.all.get_mut(&id) else { return };
         let before = match file {
@@ -269,7 +269,8 @@ impl Reader {
         files.into_iter().for_each(|file| self.descriptors.forget(own, file.as_raw_fd()));
     }
 
-    /// Handles descriptors of a process that are closed: the memory of a ring would live on here.
+    /// Handles closed descriptors of a process: a ring that is mapped by this process would never
+    /// be freed.
     pub fn close_rings(&mut self, process: pid_t, is_closed: impl Fn(i32) -> bool) {
         for queue in self.queues.all.values_mut().filter(|queue| queue.process == process) {
             if let Kernel::Ring(ring, known, _) = &mut queue.kernel
@@ -286,7 +287,7 @@ impl Reader {
         self.let_go(files);
     }
 
-    /// Handles the end of the queues of a process for which this holds.
+    /// Handles the end of the queues of a process for which `is_meant` holds.
     pub fn end_queues(&mut self, process: pid_t, is_meant: impl Fn(&Kernel) -> bool) {
         let is_meant = |queue: &Queue| queue.process == process && is_meant(&queue.kernel);
         for queue in self.queues.all.values_mut().filter(|queue| is_meant(queue)) {
@@ -302,7 +303,8 @@ impl Reader {
     }
 }
 
-/// Opens a file as a process has it, which has no descriptor of it.
+/// Opens a file with the flags that a process used, for a file that has no descriptor in the
+/// process.
 fn opened(path: &Path, flags: i32) -> io::Result<File> {
     let access = flags & libc::O_ACCMODE;
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! The calls of io_uring: a ring is followed from its making on, and its operations are read as
+//! The calls of io_uring. A ring is followed from its creation, and its operations are read when
 //! they are submitted.
 
 use super::queue::{Operation, Work};
@@ -30,10 +30,10 @@ const SPARSE: u32 = 1;
 const SKIP: i32 = -2;
 /// `IORING_MSG_SEND_FD`.
 const SEND_FILE: u64 = 1;
-/// The registered files and rings at most that one call has.
+/// The maximum number of registered files or rings in one call.
 const FILES_MAX: u64 = 1 << 15;
 
-/// A change of a ring, once the call succeeds.
+/// A change to a ring, made once the call succeeds.
 #[derive(Debug)]
 pub enum Change {
     Made { task: pid_t, params: u64 },
@@ -45,7 +45,7 @@ impl Reader {
     /// Handles the start of `io_uring_setup(2)`.
     pub fn begin_ring(&self, process: pid_t, task: pid_t, params: u64) -> Option<Begin> {
         let flags = memory::number(task, params + FLAGS_AT)? as u32;
-        // A sandbox may refuse to copy descriptors.
+        // A sandbox may forbid copying descriptors.
         let may_copy = matches!(copied(process, i32::MAX), Err(Errno::BADF));
         Some(match Ring::refusal(flags) {
             _ if !self.wanted.io_uring || !may_copy => Begin::Refuse(libc::ENOSYS, REFUSED),
@@ -66,7 +66,7 @@ impl Reader {
         let known = self.ring_of(process, task, ring, is_registered);
         let long = |at: u64| memory::number(task, list + at);
         let word = |at: u64| long(at).map(|long| long as u32);
-        // `linux/io_uring.h`: the structures of each, and their sizes.
+        // From `linux/io_uring.h`: the layout of each operation's argument.
         let (from, files, count, clears) = match operation & !REGISTER_REGISTERED {
             2 => (0, list, count, true),
             3 => (0, 0, 0, true),
@@ -75,7 +75,7 @@ impl Reader {
             13 => (0, long(16)?, u64::from(word(0)?), true),
             14 => (word(0)?, long(8)?, u64::from(word(24)?), false),
             20 => return Some(Begin::Await(Begun::Ring(Change::Rings { task, list, count }))),
-            // The entries would move.
+            // The entries would move to other memory.
             33 => return Some(Begin::Refuse(libc::EINVAL, KIND_REFUSED)),
             _ => return None,
         };
@@ -85,8 +85,8 @@ impl Reader {
         Some(Begin::Await(Begun::Ring(Change::Files { ring, files, clears })))
     }
 
-    /// Returns copies of a list of descriptors; `None` for one that stays, nothing for a removed
-    /// one.
+    /// Returns copies of the descriptors in a list; `None` for a skipped entry, `Some(None)` for a
+    /// removed one.
     fn copies(
         &mut self,
         process: pid_t,
@@ -157,7 +157,7 @@ impl Reader {
         };
         let queue = self.queues.all.get_mut(&id).expect("a known ring");
         let Kernel::Ring(ring, ..) = &mut queue.kernel else { return Begin::Pass };
-        // A chain ends with the entries of a call.
+        // A chain does not extend beyond the entries of one call.
         let is_whole = count as u32 >= ring.waiting();
         let Some(entries) = ring.added() else { return Begin::Unseen(LOST) };
         let (mut chain, mut operations) = (None, Vec::new());
@@ -185,7 +185,7 @@ impl Reader {
         if operations.is_empty() { Begin::Pass } else { Begin::Queued(id, operations) }
     }
 
-    /// Returns what an operation will do, and the process whose descriptors it names.
+    /// Returns the effect that an operation will have, and the process whose descriptors it names.
     fn work(
         &mut self,
         id: QueueId,
@@ -208,7 +208,7 @@ impl Reader {
         }
     }
 
-    /// Returns what an operation on a file will do.
+    /// Returns the effect that an operation on a file will have.
     pub fn work_on(
         &mut self,
         owner: pid_t,
@@ -260,7 +260,7 @@ impl Reader {
                     None => Work::Close(file),
                 };
             }
-            // FILES_UPDATE. Skipped places are not known.
+            // FILES_UPDATE. The indices of skipped files are not followed.
             20 => {
                 let files = self.copies(owner, task, address, length).unwrap_or_default();
                 let whole: Option<Vec<_>> = files.into_iter().collect();
@@ -279,17 +279,17 @@ impl Reader {
             // MSG_RING, URING_CMD.
             40 if address == SEND_FILE => return Work::Unknown,
             46 if self.regular(owner, folder).is_some() => return Work::Unknown,
-            // ACCEPT and SOCKET into a place, whose file is gone then; PIPE into two.
+            // ACCEPT and SOCKET into an index replace the file there. PIPE replaces two.
             13 | 45 if entry.file_index > 0 => return Work::Release(entry.file_index - 1),
             62 if entry.file_index > 0 => return Work::Unknown,
-            // All others until Linux 6.17.
+            // All other operations up to Linux 6.17.
             0..=62 => return Work::Nothing,
             _ => return Work::Unknown,
         };
         let [a, b, c, d, e] = arguments;
         let begun = match self.effect(owner, task, number, [a, b, c, d, e, 0], tasks) {
             Some(Begin::Await(begun)) => begun,
-            // The names may come from an operation that it waits for.
+            // The names may be provided by an operation that this one waits for.
             _ if matches!(entry.operation, 18 | 28 | 35..=39) => return Work::Unknown,
             _ => return Work::Nothing,
         };
