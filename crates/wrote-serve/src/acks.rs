@@ -1,8 +1,8 @@
-//! Acknowledgements: the waking of the connections of one listener and worker together when their
-//! records are safe.
+//! Acknowledgements: wakes the connections that one worker serves for one listener, together, when
+//! their records are safe.
 //!
-//! One flush makes records of many connections safe. A single task waits for it and wakes them all.
-//! If each connection waited by itself, each would be woken twice.
+//! One flush makes the records of many connections safe. A single task waits for it and wakes them
+//! all. If each connection waited for the flush itself, it would be woken twice.
 
 use crate::lock;
 use crate::target::{Health, Level, Target};
@@ -14,25 +14,25 @@ use std::task::{Context, Poll, Waker};
 use tokio::task::yield_now;
 use wrote::{Error, Ticket};
 
-/// Connections of one listener and worker that wait for their records.
+/// The connections of one listener and worker that wait for their records to be safe.
 #[derive(Debug)]
 pub(crate) struct Acks {
     level: Level,
-    /// The number of log failures that waiting connections have seen.
+    /// The number of log failures so far.
     failures: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The log they wait for, and its generation.
+    /// The log that they wait for, and its generation.
     log: Option<(u64, Target)>,
     /// For each connection: the sequence before which all records must be safe, a unique number,
-    /// and its waker. Sorted.
+    /// and its waker. Sorted by these.
     wakers: VecDeque<(u64, u64, Waker)>,
     number: u64,
     error: Option<Error>,
-    /// The waker of the acknowledging task while nothing is waited for.
+    /// The waker of the acknowledging task while no connection waits.
     idle: Option<Waker>,
 }
 
@@ -49,7 +49,7 @@ impl Acks {
     }
 
     /// Wakes the task of `context` once all records of `log` before `end` are safe, or the log has
-    /// failed. `generation` counts how often the log was opened.
+    /// failed. `generation` is the number of times that the log was opened.
     pub(crate) fn wait(
         &self,
         (generation, log): (u64, &Target),
@@ -103,12 +103,12 @@ impl Acks {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let (generation, log, ticket) = poll_fn(|context| self.next(context)).await;
-            // Lets connections with pending messages append first, so that they share the flush.
+            // Connections with pending messages append them first, so that these share the flush.
             yield_now().await;
             let outcome = ticket.await;
             let mut waiting = lock(&self.waiting);
             if waiting.log.as_ref().is_none_or(|(known, _)| *known != generation) {
-                // The waiters have been failed already.
+                // The waiting connections have already been told of the failure.
                 continue;
             }
             let woken = match outcome {
@@ -124,7 +124,8 @@ impl Acks {
         }
     }
 
-    /// Returns the ticket of the first waiting connection.
+    /// Returns a ticket for the records of the first waiting connection, with the log and its
+    /// generation.
     fn next(&self, context: &Context<'_>) -> Poll<(u64, Target, Ticket<'static>)> {
         let mut waiting = lock(&self.waiting);
         let (Some((end, ..)), Some((generation, log))) = (waiting.wakers.front(), &waiting.log)
@@ -135,7 +136,7 @@ impl Acks {
         Poll::Ready((*generation, log.clone(), log.ticket(self.level, end - 1)))
     }
 
-    /// Removes all connections so that they can be woken after a log failure.
+    /// Removes and returns all waiting connections, to be woken after a log failure.
     fn fail(&self, waiting: &mut Waiting, error: Option<Error>) -> VecDeque<(u64, u64, Waker)> {
         self.failures.fetch_add(1, Ordering::Relaxed);
         waiting.error = error;

@@ -1,19 +1,19 @@
-//! Queues the answers of one connection in order, each held until its message is safe.
+//! Queues a connection's answers in order, and holds each back until its message is safe.
 
 use std::collections::VecDeque;
 
-/// Capacity kept between batches, to avoid an allocation for each. An idle connection keeps none.
+/// The capacity kept between batches, to avoid an allocation for each. Idle connections keep none.
 const KEPT_BYTES: usize = 4096;
 
 /// Answers in message order.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     bytes: VecDeque<u8>,
-    /// The bytes at the front that may be sent.
+    /// The number of bytes at the front that may be sent.
     released: usize,
-    /// Held answers. A later answer is never sent before an earlier one.
+    /// The answers that are held back. A later answer is never sent before an earlier one.
     held: VecDeque<Held>,
-    /// Messages since the last held answer; the next answer covers them.
+    /// The number of messages after the last held answer; the next answer covers them.
     messages: u64,
 }
 
@@ -21,9 +21,9 @@ pub(crate) struct Answers {
 struct Held {
     /// The sequence before which all records must be safe.
     end: u64,
-    /// The length of the answer.
+    /// The length of the answer in bytes.
     bytes: usize,
-    /// The messages that this answer covers.
+    /// The number of messages that this answer covers.
     messages: u64,
 }
 
@@ -37,7 +37,7 @@ impl Answers {
     pub(crate) fn push(&mut self, end: u64, answer: &[u8]) {
         self.bytes.extend(answer);
         match self.held.back_mut() {
-            // This answer is covered by the previous wait.
+            // The previous answer's wait covers this answer, too.
             Some(last) if last.end >= end => {
                 last.bytes += answer.len();
                 if end > 0 {
@@ -52,7 +52,8 @@ impl Answers {
         }
     }
 
-    /// Releases the answers to records before `safe`. Returns the number of messages they cover.
+    /// Releases the answers to records before `safe`. Returns the number of messages that they
+    /// cover.
     pub(crate) fn release(&mut self, safe: u64) -> u64 {
         let mut count = 0;
         while let Some(held) = self.held.front()
@@ -81,7 +82,7 @@ impl Answers {
         &front[..front.len().min(self.released)]
     }
 
-    /// Removes the first `bytes`, which were sent.
+    /// Removes the first `bytes` bytes, which have been sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.released -= bytes;
@@ -91,7 +92,7 @@ impl Answers {
         }
     }
 
-    /// Returns the memory used; 0 when empty.
+    /// Returns the memory used in bytes; 0 if there are no answers.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.is_empty() { 0 } else { self.capacity_bytes() }
     }
@@ -100,7 +101,7 @@ impl Answers {
         self.bytes.capacity() + self.held.capacity() * size_of::<Held>()
     }
 
-    /// Returns the length of all answers, sendable or held.
+    /// Returns the length of all answers in bytes, both sendable and held.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -1,5 +1,5 @@
-//! A channel: one log or file of the server, monitored, and reopened after a failure; and the turns
-//! of senders while it has no room.
+//! A channel: one log or file of the server, monitored, and reopened after a failure. Senders take
+//! turns while it has no room.
 
 pub(crate) mod shipping;
 
@@ -17,32 +17,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use wrote::{Lines, Log};
 
-/// The interval between checks of the log and its disk, and between attempts to reopen it.
+/// The interval between checks of the log and its disk. Also the interval between attempts to
+/// reopen the log.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// How a channel opens its log.
+/// The function that a channel calls to open its log.
 pub(crate) type Opener = Arc<dyn Fn(&LogConfig) -> Result<Log, wrote::Error> + Send + Sync>;
 
-/// One log of the server.
+/// One log or file of the server.
 pub(crate) struct Channel {
     pub config: LogConfig,
     opener: Opener,
     target: Mutex<Option<Target>>,
-    /// Held while the log is reopened. That reads from the disk, so `target` must not be held that
-    /// long.
+    /// Held while the log is reopened. That reads from the disk, and `target` must not be locked
+    /// for so long.
     opening: Mutex<()>,
-    /// How often the log was opened. Connections switch to the new log when this changes.
+    /// The number of times that the log was opened. Connections switch to the new log when it
+    /// changes.
     generation: AtomicU64,
-    /// True if the log has not failed and its disk has enough free space.
+    /// Whether the log has not failed and its disk has enough free space.
     takes_messages: AtomicBool,
-    /// Why the channel does not accept messages.
+    /// The reason why the channel does not accept messages.
     trouble: Mutex<Option<String>>,
     free_bytes: AtomicU64,
     /// The number of checks that found the channel accepting messages.
     good_looks: watch::Sender<u64>,
     is_closed: AtomicBool,
     pub shipping: Shipping,
-    /// Turns of senders while the log has no room.
+    /// The turns of senders while the log has no room.
     pub turns: Turns,
 }
 
@@ -72,7 +74,7 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Returns the log or file that takes the messages; `None` after a failure until it is
+    /// Returns the log or file that receives the messages; `None` from a failure until it is
     /// reopened.
     pub(crate) fn target(&self) -> Option<Target> {
         lock(&self.target).clone()
@@ -83,7 +85,7 @@ impl Channel {
         self.target().and_then(Target::log)
     }
 
-    /// Opens the path of a file anew, after another program has rotated it.
+    /// Reopens the path of a file after another program has rotated it.
     pub(crate) fn reopen(&self) {
         if let Some(Err(error)) = self.target().map(|target| target.reopen()) {
             log::error!("{}: {error}", self.config.name);
@@ -94,16 +96,16 @@ impl Channel {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Returns whether messages are accepted now. A log that accepts none can still be read.
+    /// Returns whether messages are currently accepted. If not, the log can still be read.
     pub(crate) fn takes_messages(&self) -> bool {
         self.takes_messages.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next check that finds messages accepted.
+    /// Waits for the next check that finds that messages are accepted.
     pub(crate) fn next_good_look(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut looks = self.good_looks.subscribe();
         async move {
-            // The sender is gone only when the server is.
+            // The sender ends only with the server.
             let _ = looks.changed().await;
         }
     }
@@ -113,19 +115,19 @@ impl Channel {
         lock(&self.trouble).clone()
     }
 
-    /// Returns the free space at the last check.
+    /// Returns the free space at the last check, in bytes.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::Relaxed)
     }
 
-    /// Checks the log and its disk each second while the server lives. Refuses messages while less
-    /// than `free_bytes` of the limits are free, and reopens a failed log.
+    /// Checks the log and its disk every second while the server runs. Refuses messages while less
+    /// than the limit of free space (`free_bytes`) is free, and reopens a failed log.
     pub(crate) async fn watch(self: Arc<Self>, settings: watch::Receiver<Settings>) {
         loop {
             tokio::time::sleep(WATCH_PAUSE).await;
             let free_bytes_min = settings.borrow().limits.free_bytes;
             let channel = self.clone();
-            // Blocking: the check may reopen the log, which reads from the disk.
+            // The check may block: it may reopen the log, which reads from the disk.
             let looked = spawn_blocking(move || channel.look(free_bytes_min)).await;
             if looked.is_err() {
                 return;
@@ -143,7 +145,8 @@ impl Channel {
                 // A full disk is not a failed flush (W2).
                 Health::Waits(error) => Some(error.to_string()),
                 Health::Failed(error) => {
-                    // Closing releases the lock for the next open. The error is known already.
+                    // Closing the log releases its lock, so that it can be opened again. The error
+                    // is already known.
                     let _ = target.close();
                     *lock(&self.target) = None;
                     Some(error.to_string())
@@ -157,7 +160,7 @@ impl Channel {
     fn lacks_space(&self, free_bytes_min: u64) -> Option<String> {
         let free_bytes = self.free_bytes();
         let folder = self.config.folder.display();
-        // Retention keeps segments that have not been shipped.
+        // Retention does not remove segments that have not been shipped.
         let unshipped = || match self.shipping.trouble() {
             Some(trouble) => format!("; segments wait to be shipped: {trouble}"),
             None => String::new(),
@@ -199,7 +202,7 @@ impl Channel {
         *last = trouble;
     }
 
-    /// Makes everything that was appended durable, and closes the log.
+    /// Makes everything appended durable, and closes the log.
     pub(crate) fn close(&self) -> Result<(), wrote::Error> {
         self.is_closed.store(true, Ordering::SeqCst);
         let _opening = lock(&self.opening);
@@ -228,23 +231,23 @@ impl fmt::Debug for Channel {
     }
 }
 
-/// Returns whether two messages differ in digits only: on a full disk, the free bytes vary from
-/// check to check.
+/// Returns whether two messages differ only in their digits: on a full disk, the number of free
+/// bytes varies from check to check.
 fn is_same_but_for_figures(one: Option<&str>, other: Option<&str>) -> bool {
     let words =
         |text: Option<&str>| text.map(|text| text.replace(|c: char| c.is_ascii_digit(), ""));
     words(one) == words(other)
 }
 
-/// Senders of one log that wait for room, in order of arrival. Later senders queue after them, so
-/// that none starves.
+/// The senders of one log that wait for room, in order of arrival. Later senders queue after them,
+/// so that none starves.
 ///
-/// Only the sender whose turn it is waits for the log itself. A turn covers what its sender had
-/// read before; it never waits for a client.
+/// Only the sender whose turn it is waits for the log itself. A turn covers only what its sender
+/// has already read, so it never waits for a client.
 #[derive(Debug)]
 pub(crate) struct Turns(Arc<Semaphore>);
 
-/// The right to append before all others, passed on when dropped.
+/// The right to append before all other senders. Dropping it passes it on.
 pub(crate) type Turn = OwnedSemaphorePermit;
 
 impl Turns {
@@ -263,12 +266,12 @@ impl Turns {
         async move { turns.acquire_owned().await.expect("it is never closed") }
     }
 
-    /// Returns whether a sender may append now: in its turn, or if no other waits.
+    /// Returns whether a sender may append now: either it has the turn, or no sender waits.
     pub(crate) fn lets(&self, turn: Option<&Turn>) -> bool {
         turn.is_some() || !self.are_taken()
     }
 
-    /// Waits for the turn of a sender that could not append, and then for room in the log.
+    /// Waits for a turn for a sender that could not append, and then for room in the log.
     pub(crate) async fn wait(
         &self,
         turn: &mut Option<Turn>,
@@ -309,7 +312,7 @@ mod tests {
         let Poll::Ready(turn) = first.as_mut().poll(context) else { panic!("it waits") };
         assert!(turns.are_taken() && second.as_mut().poll(context).is_pending());
         {
-            // A sender that gives up is skipped.
+            // A sender that stops waiting is skipped.
             let mut third = pin!(turns.next());
             assert!(third.as_mut().poll(context).is_pending());
         }

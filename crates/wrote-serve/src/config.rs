@@ -1,4 +1,4 @@
-//! The server's configuration: logs, listeners, limits.
+//! The server's configuration: logs, listeners and limits.
 
 pub(crate) mod access;
 mod file;
@@ -21,20 +21,22 @@ use std::thread;
 use std::time::Duration;
 use wrote::{Log, LogOptions, SyncPolicy};
 
-/// The default time to drain before connections are cut.
+/// The default time for draining before connections are cut.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Bytes that a buffer needs in addition to a message.
+/// The number of bytes that a buffer needs in addition to a record.
 const HEADER_BYTES_MAX: usize = 200;
-/// Default buffer sizes are a multiple of this.
+/// The unit of default buffer sizes.
 const BUFFER_UNIT_BYTES: usize = 64 << 10;
 pub(crate) const BUFFER_BYTES_MIN: usize = 1 << 20;
 const BUFFER_BYTES_MAX: usize = 64 << 20;
 
-/// The mode of log files before the umask. They may hold data that only the group may read.
+/// The mode of log files before the umask is applied. They may hold data that only the group may
+/// read.
 pub(crate) const LOG_MODE: u32 = 0o640;
 
-/// The maximum number of bytes of a segment that a shipper puts into a store, in one request.
+/// The maximum size of a segment that is shipped, because each is put into the store in one
+/// request.
 const SHIPPED_BYTES_MAX: u64 = 128 << 20;
 
 /// The configuration of a server.
@@ -42,11 +44,11 @@ const SHIPPED_BYTES_MAX: u64 = 128 << 20;
 pub struct Config {
     /// The logs and their listeners.
     pub logs: Vec<LogConfig>,
-    /// The number of threads that serve connections, at least 1. A connection stays on one thread.
+    /// The number of threads that serve connections, at least 1. A connection stays on its thread.
     pub workers: usize,
     /// The limits on clients.
     pub limits: Limits,
-    /// The time to drain before connections are cut.
+    /// The time for draining before connections are cut.
     pub grace: Duration,
     /// The host and port of the operators' listener, which serves `/metrics`, `/livez` and
     /// `/readyz`.
@@ -55,55 +57,57 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// Access rules.
     pub access: AccessConfig,
-    /// The most detailed level that is logged.
+    /// The most verbose level that is logged.
     pub log_level: LevelFilter,
 }
 
 impl Config {
-    /// Returns a configuration of one log in `folder` with these listeners and all defaults.
+    /// Returns the configuration of a single log in `folder` with these listeners and defaults for
+    /// everything else.
     pub fn of_log(folder: &Path, listeners: Vec<Listen>) -> Config {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         Config::of_logs(vec![LogConfig::new(name, folder, listeners)])
     }
 
-    /// Returns a configuration of one plain file of lines with these listeners and all defaults.
+    /// Returns the configuration of a single line file with these listeners and defaults for
+    /// everything else.
     pub fn of_file(path: &Path, listeners: Vec<Listen>) -> Config {
         let mut config = Config::of_log(path, listeners);
         config.logs[0].is_file = true;
         config
     }
 
-    /// Returns a configuration of these logs with all defaults.
+    /// Returns the configuration of these logs with defaults for everything else.
     pub(crate) fn of_logs(logs: Vec<LogConfig>) -> Config {
         let (limits, access) = (Limits::default(), AccessConfig::default());
-        // One processor is left to the log's thread and the kernel. On two processors, two workers
-        // used a third more CPU time per message.
+        // One processor is left for the log's thread and the kernel. On two processors, two workers
+        // used a third more CPU time per message than one.
         let workers = thread::available_parallelism().map_or(1, usize::from);
         let workers = workers.saturating_sub(1).max(1);
         let log_level = LevelFilter::Warn;
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
     }
 
-    /// Reads a configuration file and the files it names. Relative paths start at its folder.
+    /// Reads a configuration file and the files that it names. Relative paths start at its folder.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], one line per fault, with its line number.
+    /// Returns [`Error::Config`], with one line per fault that begins with its line number.
     pub fn from_file(path: &Path) -> Result<Config, Error> {
         file::read(path)
     }
 
-    /// Checks everything that needs no bound listener or open log, including the files it names.
-    /// Returns warnings, one per line.
+    /// Checks everything that needs no bound listener or open log, including the files that the
+    /// configuration names. Returns warnings, one per line.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], one line per fault.
+    /// Returns [`Error::Config`], with one line per fault.
     pub fn check(&self) -> Result<Vec<String>, Error> {
         settings::load(self).map(|(_, warnings)| warnings).map_err(settings::error)
     }
 
-    /// Returns all listeners, in order.
+    /// Returns the listeners of all logs, in order.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listen> {
         self.logs.iter().flat_map(|log| &log.listeners)
     }
@@ -114,32 +118,32 @@ impl Config {
 pub struct LogConfig {
     /// The log's name in metrics.
     pub name: String,
-    /// The log's folder, created if missing; or the path of a file of lines.
+    /// The log's folder, which is created if missing, or the path of a line file.
     pub folder: PathBuf,
-    /// Whether messages become lines of a plain file.
+    /// Whether messages become lines of a line file.
     pub is_file: bool,
     /// When messages become durable.
     pub sync: SyncPolicy,
-    /// How the log is opened, except for its lengths.
+    /// The options for opening the log, except for the lengths of its buffers and segments.
     pub options: LogOptions,
-    /// The maximum number of bytes of segments before the oldest are removed, and the age at which
-    /// they are. In a log with a store the server removes them, once they are in the store.
+    /// The maximum size of all segments; if they exceed it, the oldest are removed. In a log with a
+    /// store, the server removes them, and only once they are in the store.
     pub retain_bytes: Option<u64>,
-    /// See [`LogConfig::retain_bytes`].
+    /// The maximum age of segments; removed like those beyond [`LogConfig::retain_bytes`].
     pub retain_age: Option<Duration>,
-    /// The length of each buffer. By default it holds the longest record of the log's listeners,
-    /// and at least 1 MiB.
+    /// The length of each buffer. By default, a buffer has room for the longest record of the log's
+    /// listeners, and for at least 1 MiB.
     pub buffer_bytes: Option<usize>,
     /// The length of a segment; by default the library's.
     pub segment_bytes: Option<u64>,
-    /// The URL of the object store for sealed segments.
+    /// The URL of the object store to which sealed segments are shipped.
     pub store: Option<String>,
     /// The listeners.
     pub listeners: Vec<Listen>,
 }
 
 impl LogConfig {
-    /// Returns a log with the default options for its listeners.
+    /// Returns a log with the default options for these listeners.
     fn new(name: String, folder: &Path, listeners: Vec<Listen>) -> LogConfig {
         let answers_durable = |listen: &Listen| listen.answers() == Some(Level::Durable);
         let sync = match listeners.iter().any(answers_durable) {
@@ -161,8 +165,8 @@ impl LogConfig {
         }
     }
 
-    /// Returns the options with the lengths of buffers and segments, and with retention unless the
-    /// log has a store.
+    /// Returns the log's options, including the lengths of buffers and segments. They include
+    /// retention, unless the log has a store.
     pub(crate) fn options(&self, limits: &Limits) -> LogOptions {
         let mut options = self.options.clone().sync(self.sync);
         options = options.buffer_bytes(self.buffer_bytes(limits));
@@ -187,7 +191,8 @@ impl LogConfig {
         })
     }
 
-    /// Refuses buffers that cannot hold the longest record of a listener, and short segments.
+    /// Refuses buffers that are too small for the longest record of a listener, and segments that
+    /// are too short.
     fn check_lengths(&self, limits: &Limits) -> Result<(), String> {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
         if self.segment_bytes.is_some_and(|bytes| bytes < 2 * buffer as u64) {
@@ -219,12 +224,12 @@ impl LogConfig {
     }
 }
 
-/// Returns whether a record fits into a buffer.
+/// Returns whether a record fits into a buffer, given both lengths.
 pub(crate) fn holds(buffer_bytes: usize, record_bytes: usize) -> bool {
     record_bytes.saturating_add(HEADER_BYTES_MAX) <= buffer_bytes
 }
 
-/// Guesses the URL that was meant: an address with a port lacks its scheme.
+/// Suggests a URL with a scheme if an address with a port was given, or else shows an example.
 fn meant(url: &str) -> String {
     let is_address = url.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     match is_address {
@@ -258,31 +263,31 @@ impl FromStr for Listen {
     }
 }
 
-/// The server's limits. Each refusal is counted.
+/// The limits on clients. Each refusal is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of open connections.
     pub connections: usize,
     /// The maximum length of a message.
     pub message_bytes: usize,
-    /// The maximum number of bytes of unfinished messages, over all connections. Clients that still
-    /// have to give a token share an additional sixteenth.
+    /// The maximum number of bytes of unfinished messages, over all connections. Clients that have
+    /// not authenticated yet share an additional sixteenth.
     pub in_flight_bytes: usize,
     /// The maximum number of bytes of unsent answers, over all connections.
     pub unsent_bytes: usize,
-    /// The most HTTP answers that read from logs concurrently, fixed when the server starts. Each
-    /// takes up to 6.5 MiB of buffers.
+    /// The maximum number of HTTP answers that read from logs concurrently, fixed when the server
+    /// starts. Each uses up to 6.5 MiB of buffers.
     pub readers: usize,
-    /// The time from accepting a connection to its first byte, once seven eighths of the maximum
-    /// number of connections are open. Until then there is no such limit.
+    /// The time limit from accepting a connection to its first byte. It applies only while seven
+    /// eighths of the maximum number of connections are open.
     pub first_byte: Duration,
-    /// The time for a TLS handshake.
+    /// The time limit for a TLS handshake.
     pub handshake: Duration,
-    /// The time from a message's first byte to its last.
+    /// The time limit from a message's first byte to its last.
     pub message_time: Duration,
-    /// The time for which a client may leave answers unread.
+    /// The time limit for a client to read its answers.
     pub unread_time: Duration,
-    /// The disk space to keep free.
+    /// The disk space that must stay free, in bytes.
     pub free_bytes: u64,
 }
 

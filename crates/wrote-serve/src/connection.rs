@@ -1,5 +1,4 @@
-//! A connection: feeds bytes from a stream through its protocol into the log, and sends answers
-//! back.
+//! A connection: feeds bytes from a stream through its protocol into the log, and returns answers.
 
 mod inbox;
 mod outbox;
@@ -25,7 +24,7 @@ use tokio::time::Sleep;
 
 thread_local! {
     /// The read buffer that all connections of a thread share. A connection keeps only the bytes of
-    /// an unfinished message, so an idle one keeps none.
+    /// an unfinished message, so an idle connection keeps none.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,8 +39,8 @@ pub(crate) struct Connection<S, P> {
     outbox: Outbox,
     stamper: Option<Box<Stamper>>,
     drain: Option<Wait<()>>,
-    /// The reason why the door accepts no more input, and the bytes of input at which it stopped.
-    /// Answers to earlier messages are still sent, so that the client knows what not to resend.
+    /// Why the door accepts no more input, and the number of bytes it had when it stopped. Answers
+    /// to earlier messages are still sent, so that the client knows what not to resend.
     refusal: Option<(Refusal, usize)>,
     patience: Patience,
 }
@@ -99,7 +98,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             self.outbox.release(&self.room, &self.port, context)?;
             let mut has_moved = self.send(context);
             if self.inbox.state == Input::Done {
-                // Passes the turn on, because no more input is accepted.
+                // The turn is passed on, because no more input is accepted.
                 self.room.pass();
             }
             if self.outbox.answer_later(context) {
@@ -112,8 +111,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 }
                 break;
             }
-            // A turn is used at once, even for a client that reads no answers, because others wait
-            // for it.
+            // A turn is used immediately, even for a client that does not read its answers, because
+            // other senders wait for it.
             if !self.outbox.is_full() || self.room.is_awaited() {
                 has_moved |= self.receive(context)?;
             }
@@ -126,20 +125,20 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         unreachable!("patience ends with a refusal")
     }
 
-    /// Sends released answers. Returns whether anything changed.
+    /// Sends the answers that have been released. Returns whether anything changed.
     fn send(&mut self, context: &mut Context<'_>) -> bool {
         let sent = self.outbox.send(&mut self.stream, context);
         match sent {
             Sent::Nothing => {}
             Sent::Gone => self.inbox.state = Input::Done,
-            // The client reads, however slowly.
+            // The client does read, however slowly.
             Sent::Some if self.patience.due == Some(Due::Reading) => self.patience.expect(None),
             Sent::Some => {}
         }
         sent != Sent::Nothing
     }
 
-    /// Reads once and takes complete messages. Returns whether anything changed.
+    /// Reads once, and processes complete messages. Returns whether anything changed.
     fn receive(&mut self, context: &mut Context<'_>) -> Result<bool, Refusal> {
         if self.inbox.state == Input::Done {
             return Ok(false);
@@ -151,30 +150,30 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             // The client may wait for these answers before it sends more.
             return Ok(SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0)));
         }
-        // The sender is paused while no messages are accepted, if it gets no answers.
+        // If the sender gets no answers, it is paused while no messages are accepted.
         let holds = self.port.listen.answers().is_none();
         if self.room.is_awaited() {
             let Poll::Ready(goes_on) = self.room.poll(&self.port, holds, context) else {
                 return Ok(false);
             };
             if goes_on? {
-                // Takes messages that had no room before reading more, so that the inbox does not
-                // grow. An incomplete message needs more bytes.
+                // Messages that had no room are appended before more is read, so that the inbox
+                // does not grow. An incomplete message needs more bytes.
                 SCRATCH.with_borrow_mut(|scratch| self.take_from(scratch, 0));
             }
             return Ok(true);
         }
         if holds && !self.port.channel.takes_messages() {
-            // Unread bytes stay with the sender.
+            // Bytes that are not read stay with the sender.
             self.room.hold(&self.port);
             return Ok(true);
         }
         Ok(SCRATCH.with_borrow_mut(|scratch| self.receive_into(scratch, context)))
     }
 
-    /// Drops the answer in progress if the client has closed the stream or the server drains. Kept
-    /// bytes would hide the end from reads, so it is checked separately. Returns whether the answer
-    /// was dropped.
+    /// Drops the answer in progress if the client has closed the stream or the server is draining.
+    /// Kept bytes would hide the end of the stream from reads, so it is checked separately. Returns
+    /// whether the answer was dropped.
     fn forgets_answer(&mut self, context: &mut Context<'_>) -> bool {
         let forgets = self.inbox.state == Input::Draining || self.stream.has_hung_up();
         if forgets {
@@ -192,7 +191,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         let read = self.inbox.read(&mut self.stream, scratch, most, context);
         let Poll::Ready(bytes) = read else { return false };
         if self.outbox.later.is_some() {
-            // Keeps reading, so that the client's end is seen even if the answer never comes.
+            // Reading continues, so that the end of the stream is noticed even if the answer never
+            // comes.
             self.inbox.keep(scratch, bytes);
             if self.inbox.state == Input::Ended {
                 self.outbox.later = None;
@@ -202,13 +202,13 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         self.take_from(scratch, bytes)
     }
 
-    /// Takes complete messages from the kept bytes and the newly read ones after them. Returns
+    /// Processes complete messages from the kept bytes, followed by the newly read ones. Returns
     /// whether anything changed.
     fn take_from(&mut self, scratch: &mut Vec<u8>, read: usize) -> bool {
         let before = self.inbox.state;
         let has_bytes = read > 0 || !self.inbox.is_empty();
         if has_bytes && self.room.is_taken(&self.port) {
-            // Added after the bytes that wait for room.
+            // The new bytes follow the bytes that wait for room.
             self.inbox.keep(scratch, read);
             self.patience.expect(None);
             self.room.pause(&self.port);
@@ -228,14 +228,15 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         if taken > 0 || self.patience.due == Some(Due::FirstByte) {
             self.patience.expect(None);
         }
-        // A pause that has just begun must be polled.
+        // A pause that has just begun must still be polled.
         read > 0 || taken > 0 || self.room.is_awaited() || self.inbox.state != before
     }
 
-    /// Passes `input` to the protocol. Returns the bytes consumed.
+    /// Passes `input` to the protocol. Returns the number of bytes consumed.
     fn take(&mut self, input: &[u8]) -> usize {
         if self.outbox.answers.awaited().is_none() {
-            // Answers waiting for a failed log are never sent: its error ends the connection.
+            // If the log has failed, answers that wait for it are never sent: its error ends the
+            // connection.
             self.room.renew(&self.port);
         }
         let message_bytes_max = self.port.limits.message_bytes;
@@ -257,7 +258,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
                 taken = rest.map(|rest| done + rest);
                 given -= done;
             } else if done < input.len() {
-                // A truncated message may read as a different one: `amount=10` of `amount=1000`.
+                // A truncated message may have a different meaning: `amount=10` instead of
+                // `amount=1000`.
                 intake.reject(Reason::Unfinished);
                 taken = Ok(input.len());
             }
@@ -285,7 +287,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         })
     }
 
-    /// Counts the messages that the door accepted and refused.
+    /// Counts the messages that the door has accepted, truncated and refused.
     fn count(&mut self, (messages, bytes, cut): (u64, u64, u64), rejected: Vec<Reason>) {
         let (port, client) = (&self.port, self.admission.client());
         add(&port.metrics.cut_messages_total, cut);
@@ -300,7 +302,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         self.outbox.expect(if answers.is_some() { messages } else { 0 });
     }
 
-    /// Starts draining when the server does. Returns whether it just started.
+    /// Starts draining if the server does. Returns whether it has just started.
     fn turns_to_draining(&mut self, context: &mut Context<'_>) -> bool {
         let Some(drain) = &mut self.drain else { return false };
         if drain.as_mut().poll(context).is_pending() {
@@ -313,7 +315,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         true
     }
 
-    /// Accounts for kept bytes and unsent answers while nothing moves.
+    /// Accounts for kept bytes and unsent answers while the connection makes no progress.
     fn hold_memory(&self, context: &Context<'_>) -> Result<(), Refusal> {
         let messages = self.inbox.len() + self.protocol.held_bytes();
         let answers = self.outbox.answers.held_bytes();
@@ -327,11 +329,11 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         }
         account.set_paused(self.room.is_awaited());
         account.watch(context);
-        // It may have been closed since.
+        // The connection may have been closed before its waker was registered.
         account.check()
     }
 
-    /// Ends the connection if the client misses a deadline.
+    /// Returns the refusal that ends the connection, if the client misses a deadline.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let is_awaited = self.room.is_awaited();
         let due = if self.outbox.is_unread() {
@@ -356,7 +358,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
             if due != Due::FirstByte || self.port.is_crowded() {
                 return Poll::Ready(Err(refusal));
             }
-            // Programs connect as they start, and write when there is something to say.
+            // Many programs connect when they start, and write only when they have something to
+            // report.
             self.patience = Patience { due: Some(due), since: Some(Instant::now()), sleep: None };
         }
     }
@@ -392,7 +395,8 @@ impl Patience {
         }
     }
 
-    /// Becomes ready when the client has not done this within `limit` of first being expected to.
+    /// Becomes ready once `limit` has passed since the current action was first expected of the
+    /// client.
     fn poll(&mut self, limit: Duration, context: &mut Context<'_>) -> Poll<()> {
         let Some(since) = self.since else { return Poll::Pending };
         let sleep = self.sleep.get_or_insert_with(|| {

@@ -1,7 +1,7 @@
 //! Receives datagrams. Each is a message, and none is answered.
 //!
-//! Nothing is received while the log has no room. Senders to a Unix socket then wait, and the
-//! kernel drops UDP datagrams when its buffer is full. These drops are counted.
+//! Nothing is received while the log has no room. Senders to a Unix socket then have to wait,
+//! whereas the kernel drops UDP datagrams once its buffer is full. These drops are counted.
 
 use crate::channel::Turn;
 use crate::config::{Limits, Listen, Socket};
@@ -23,11 +23,12 @@ use tokio::time::sleep;
 /// The receive buffer requested from the kernel: about 60 ms of 500-byte messages at 100,000 per
 /// second.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Bytes received before other tasks run.
+/// The number of bytes that are received before other tasks get to run.
 const TURN_BYTES: usize = 128 << 10;
 /// The longest line ending that is removed.
 const TRAILER_BYTES_MAX: usize = 2;
-/// The interval of reading the kernel's drop count, which walks all sockets.
+/// The interval at which the kernel's drop count is read, which requires a walk through all
+/// sockets.
 const DROPS_PAUSE: Duration = Duration::from_secs(1);
 /// The pause after an error of the socket or the log.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -35,17 +36,17 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A bound socket for datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    /// A socket of either kind. The server only calls recv(2), which is the same for both.
+    /// A socket of either kind: the server only calls recv(2), which is the same for both.
     socket: UnixDatagram,
     is_udp: bool,
     _file: Option<SocketFile>,
     buffer_bytes: usize,
-    /// The drops counted so far. The kernel's counter wraps at 32 bits.
+    /// The kernel's drop count at the last reading. It wraps at 32 bits.
     drops: AtomicU32,
 }
 
 impl Datagrams {
-    /// Binds a socket, unless the service manager did.
+    /// Binds a socket, or uses the one that the service manager has bound.
     pub(crate) async fn bind(listen: &Listen, passed: Option<Passed>) -> io::Result<Datagrams> {
         match (&listen.socket, passed) {
             (_, Some(passed)) => Datagrams::prepare(listen, passed.into(), None),
@@ -61,7 +62,7 @@ impl Datagrams {
         }
     }
 
-    /// Takes a socket that never blocks.
+    /// Sets up a non-blocking socket.
     fn prepare(
         listen: &Listen,
         socket: OwnedFd,
@@ -69,12 +70,13 @@ impl Datagrams {
     ) -> io::Result<Datagrams> {
         let is_udp = matches!(listen.socket, Socket::Udp(_));
         if is_udp {
-            // A refused size shows up below as a small buffer.
+            // If the kernel refuses the size, the buffer size read back below is smaller.
             let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER_BYTES);
         }
         let buffer_bytes = SockRef::from(&socket).recv_buffer_size()?;
         if is_udp {
-            // The kernel doubles the size for its own needs and reports the double (socket(7)).
+            // The kernel doubles the size for its own needs, and reports the doubled size
+            // (socket(7)).
             let given = buffer_bytes / 2;
             log::info!("{listen}: the receive buffer has {given} bytes");
             if given < BUFFER_BYTES {
@@ -87,7 +89,7 @@ impl Datagrams {
         Ok(datagrams)
     }
 
-    /// Returns the address, with the port that the kernel chose.
+    /// Returns the address with the port that the kernel chose.
     pub(crate) fn socket(&self, asked: &Socket) -> Socket {
         let address = SockRef::from(&self.socket).local_addr();
         match address.ok().and_then(|address| address.as_socket()) {
@@ -96,7 +98,7 @@ impl Datagrams {
         }
     }
 
-    /// Receives until the server drains, and then everything that has arrived.
+    /// Receives until the server drains, and then receives everything that has already arrived.
     pub(crate) async fn receive(self, mut port: Port) {
         let metrics = port.metrics.clone();
         tokio::select! {
@@ -119,12 +121,12 @@ impl Datagrams {
             self.receive_some(UnixDatagram::try_recv, &mut buffer, TURN_BYTES, port).await;
             tokio::task::yield_now().await;
         }
-        // At most the kernel's buffer has arrived. Without this bound, a persistent sender would
-        // keep the server alive.
+        // At most one kernel buffer of data has arrived. Without this bound, a persistent sender
+        // could keep the server running forever.
         self.receive_some(recv_now, &mut buffer, self.buffer_bytes, port).await;
     }
 
-    /// Receives up to about `bytes_max` of available data with `receive`.
+    /// Receives available data by `receive`, up to about `bytes_max` bytes.
     async fn receive_some(
         &self,
         receive: fn(&UnixDatagram, &mut [u8]) -> io::Result<usize>,
@@ -150,7 +152,8 @@ impl Datagrams {
         }
     }
 
-    /// Truncates a message that is too long, as other servers do: most of it is better than none.
+    /// Truncates a message that is too long, as other servers do, because losing its end is better
+    /// than losing all of it.
     fn cut<'a>(&self, message: &'a [u8], limits: &Limits, metrics: &Metrics) -> &'a [u8] {
         if message.len() > limits.message_bytes {
             add(&metrics.udp_truncated_total, 1);
@@ -159,7 +162,7 @@ impl Datagrams {
     }
 
     /// Appends a message in its turn, once there is room. While the log has failed, UDP datagrams
-    /// are refused and counted, and senders to a Unix socket wait.
+    /// are refused and counted, but senders to a Unix socket have to wait.
     async fn append(&self, message: &[u8], turn: &mut Option<Turn>, port: &Port) {
         loop {
             if port.channel.takes_messages()
@@ -167,7 +170,7 @@ impl Datagrams {
             {
                 match append_in_turn(&target, message, turn, port).await {
                     Ok(()) => return port.metrics.take(None, 1, message.len() as u64),
-                    // This message does not fit into the log.
+                    // This message can never fit into the log.
                     Err(wrote::Error::Refused { .. } | wrote::Error::TooLong { .. }) => {
                         let because = "the log cannot hold a datagram";
                         return port.reject(Client(None), Reason::Malformed, because);
@@ -190,7 +193,7 @@ impl Datagrams {
         }
     }
 
-    /// Counts the kernel's drops since the last call.
+    /// Counts the datagrams that the kernel has dropped since the last call.
     fn count_drops(&self, metrics: &Metrics) {
         if let Some(dropped) = self.dropped() {
             let before = self.drops.swap(dropped, Ordering::Relaxed);
@@ -198,7 +201,7 @@ impl Datagrams {
         }
     }
 
-    /// Returns the kernel's drop count of this socket.
+    /// Returns the kernel's drop count for this socket; `None` if it has none.
     fn dropped(&self) -> Option<u32> {
         if !self.is_udp {
             return None;
@@ -209,7 +212,8 @@ impl Datagrams {
     }
 }
 
-/// Waits for a turn after all other senders, and then for room. The turn lasts for one batch.
+/// Waits for a turn after all other senders, then for room, and appends. The turn lasts for one
+/// batch.
 async fn append_in_turn(
     target: &Target,
     message: &[u8],
@@ -226,14 +230,14 @@ async fn append_in_turn(
     }
 }
 
-/// Receives the datagrams that the kernel has, even if the runtime does not know of them yet.
+/// Receives a datagram that the kernel has, even if the runtime does not know of it yet.
 fn recv_now(socket: &UnixDatagram, buffer: &mut [u8]) -> io::Result<usize> {
     let (bytes, _) = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
     Ok(bytes)
 }
 
-/// Finds a socket in the kernel's table (proc(5)): field 10 is the inode, the last one the drop
-/// count.
+/// Returns a socket's drop count from the kernel's table (proc(5)). Field 10 is the inode, and the
+/// last field is the drop count.
 fn drops_in(table: &str, inode: u64) -> Option<u32> {
     let mut lines = table.lines().map(|line| line.split_whitespace());
     lines.find_map(|mut fields| {

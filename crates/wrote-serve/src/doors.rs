@@ -1,5 +1,5 @@
-//! Doors: protocol parsers without I/O. Bytes come in, messages go to the log by an [`Intake`],
-//! which checks and counts them, and answers come out.
+//! Doors: protocol parsers without I/O. They receive bytes, pass messages to the log through an
+//! [`Intake`], which checks and counts them, and produce answers.
 
 mod frames;
 pub(crate) mod http;
@@ -19,21 +19,22 @@ use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The maximum number of bytes that are skipped. A larger count is considered wrong.
+/// The maximum number of bytes that are skipped. A larger length is considered an error.
 const PASSED_BYTES_MAX: usize = 64 << 20;
 
 /// A protocol on a byte stream.
 pub(crate) trait Protocol: Send + Unpin + 'static {
-    /// The maximum number of unread bytes that the door leaves beyond one message.
+    /// The maximum number of bytes beyond one message that the door leaves unconsumed.
     #[cfg(any(test, feature = "fuzzing"))]
     const FRAME_BYTES_MAX: usize = 1024 + 64;
 
-    /// Takes complete messages and commands from the start of `input`, and returns the bytes
-    /// consumed. The rest is passed again with more bytes after it. Stops when the intake is full.
+    /// Processes complete messages and commands at the start of `input`, and returns the number of
+    /// bytes consumed. The rest is passed again together with more bytes. Stops when the intake is
+    /// full.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
-    /// Takes unfinished input after the client ended the stream or the server drains. Returns like
-    /// [`Protocol::take`].
+    /// Processes unfinished input after the client has ended the stream or the server drains.
+    /// Returns the number of bytes consumed.
     fn take_rest(&mut self, rest: &[u8], _: &mut Intake<'_>) -> Result<usize, Refusal> {
         Ok(rest.len())
     }
@@ -43,12 +44,12 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
         Ok(())
     }
 
-    /// Returns whether the client still has to give a token.
+    /// Returns whether the client has not authenticated yet.
     fn is_stranger(&self) -> bool {
         false
     }
 
-    /// Returns the memory that the parser keeps besides the input, if considerable.
+    /// Returns the memory that the parser uses in addition to the input, if it is significant.
     fn held_bytes(&self) -> usize {
         0
     }
@@ -57,13 +58,14 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     fn goodbye(&mut self, _: &mut Intake<'_>) {}
 }
 
-/// A destination for messages: a log, or its substitute in tests.
+/// A destination for messages: a log, or a substitute in tests.
 pub(crate) trait Store {
-    /// Appends messages atomically (a crash keeps all or none) and returns the first sequence;
-    /// `None` while there is no room.
+    /// Appends messages atomically (a crash keeps all or none) and returns the sequence of the
+    /// first; `None` if there is no room.
     fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error>;
 
-    /// Returns whether the store accepts messages, in which case an error concerns the message.
+    /// Returns whether the store accepts messages. If it does, an error of an append concerns the
+    /// message.
     fn is_well(&self) -> bool;
 }
 
@@ -81,33 +83,34 @@ impl Store for Target {
     }
 }
 
-/// Where a door puts the messages and answers of one connection.
+/// The interface through which a door appends the messages and queues the answers of one
+/// connection.
 pub(crate) struct Intake<'a> {
     store: &'a dyn Store,
     answers: &'a mut Answers,
     pub message_bytes_max: usize,
-    /// Turns messages into records, if they differ.
+    /// Adds stamps to messages; `None` if records are the bare messages.
     pub stamper: Option<&'a Stamper>,
-    /// Messages and bytes since this value was created.
+    /// The number of messages, and of their bytes, appended through this value.
     pub messages: u64,
     pub bytes: u64,
-    /// Oversized messages accepted in part.
+    /// The number of oversized messages accepted in part.
     pub cut: u64,
-    /// The log had no room for a message; the door passes it again later.
+    /// Whether the log had no room for a message. The door passes that message again later.
     pub is_full: bool,
-    /// The channel accepts no messages now.
+    /// Whether the channel currently accepts no messages.
     pub is_closed: bool,
-    /// The sender is paused while no messages are accepted, because it gets no answers.
+    /// Whether the sender is paused while no messages are accepted, because it gets no answers.
     pub holds: bool,
-    /// An answer in progress, after all earlier answers.
+    /// An answer in progress, which follows all earlier answers.
     pub later: Option<Later>,
-    /// Why individual messages were refused while the connection continues.
+    /// The reasons why individual messages were refused while the connection continues.
     pub rejected: Vec<Reason>,
-    /// The door accepts no more input; the connection ends after the answers.
+    /// Whether the door accepts no more input, so that the connection ends after the answers.
     pub is_over: bool,
 }
 
-/// An answer made by another task; there is none if the sender is dropped.
+/// An answer that another task builds. If the task drops its sender, there is no answer.
 pub(crate) type Later = oneshot::Receiver<Vec<u8>>;
 
 impl<'a> Intake<'a> {
@@ -133,8 +136,8 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Appends a message and returns its sequence. Returns `None` while the log has no room: the
-    /// door then stops before this message, and is called again with it.
+    /// Appends a message and returns its sequence. Returns `None` if the log has no room; the door
+    /// then stops before this message, and passes it again later.
     pub(crate) fn append(&mut self, message: &[u8]) -> Result<Option<u64>, Refusal> {
         if self.is_held() {
             return Ok(None);
@@ -153,14 +156,15 @@ impl<'a> Intake<'a> {
         Ok(sequence)
     }
 
-    /// Returns whether the door stops before the next message because none are accepted now.
+    /// Returns whether the door must stop before the next message, because no messages are accepted
+    /// now.
     fn is_held(&mut self) -> bool {
         self.is_full |= self.is_closed && self.holds;
         self.is_full
     }
 
-    /// Refuses a message that the log can never hold. A sender without answers is paused, because a
-    /// reopened log or free space ends the condition.
+    /// Handles a failed append. Refuses the message, unless the sender gets no answers and the
+    /// failure is temporary: the sender is then paused until the log is reopened or space is free.
     fn fail(&mut self, error: wrote::Error) -> Result<(), Refusal> {
         let refusal = self.refusal(error);
         if !self.holds || matches!(refusal, Refusal::Unfit(_)) {
@@ -175,7 +179,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Like [`Intake::append`], but counts and drops a message that the log can never hold, so that
-    /// it does not block later ones. Returns whether there was room.
+    /// it does not block later messages. Returns whether there was room.
     pub(crate) fn take(&mut self, message: &[u8]) -> Result<bool, Refusal> {
         match self.append(message) {
             Err(Refusal::Unfit(_)) => {
@@ -186,13 +190,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Like [`Intake::take`] for several messages. Returns how many are done; if fewer than all,
-    /// the door stops before the next and is called again with it.
+    /// Like [`Intake::take`], but for several messages. Returns how many were processed. If there
+    /// are more, the door stops before the next one, and passes it again later.
     pub(crate) fn append_run(&mut self, messages: &[&[u8]]) -> Result<usize, Refusal> {
         if self.is_held() {
             return Ok(0);
         }
-        // One claim for all, where they have room together; otherwise each by itself.
+        // The messages are appended together if they all fit; otherwise, one by one.
         if messages.len() > 1
             && self.stamper.is_none()
             && messages.iter().all(|message| self.check(message).is_ok())
@@ -209,8 +213,8 @@ impl<'a> Intake<'a> {
         Ok(messages.len())
     }
 
-    /// Appends messages atomically (a crash keeps all or none), and returns the first sequence.
-    /// Without room it returns `None`, like [`Intake::append`].
+    /// Appends messages atomically (a crash keeps all or none), and returns the sequence of the
+    /// first. Returns `None` if there is no room, like [`Intake::append`].
     pub(crate) fn append_all(&mut self, messages: &[&[u8]]) -> Result<Option<u64>, Refusal> {
         messages.iter().try_for_each(|message| self.check(message))?;
         let records = messages.iter().map(|message| stamp::record(self.stamper, message));
@@ -237,12 +241,13 @@ impl<'a> Intake<'a> {
         self.bytes += message.len() as u64;
     }
 
-    /// Queues `answer` until record `sequence` is safe and all earlier answers are sent.
+    /// Queues `answer`, to be sent once record `sequence` is safe and all earlier answers have been
+    /// sent.
     pub(crate) fn answer_to(&mut self, sequence: u64, answer: &[u8]) {
         self.answers.push(sequence + 1, answer);
     }
 
-    /// Counts a message refused with an error, on a connection that continues.
+    /// Counts a message that was refused with an error on a connection that continues.
     pub(crate) fn reject(&mut self, reason: Reason) {
         self.rejected.push(reason);
     }
@@ -253,7 +258,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Writes a short text into bytes that hold it, without an allocation.
+/// Formats a short text into `to`, which must be long enough, without allocating.
 fn text<'a>(to: &'a mut [u8], arguments: std::fmt::Arguments<'_>) -> &'a [u8] {
     let mut rest = &mut *to;
     rest.write_fmt(arguments).expect("it fits");

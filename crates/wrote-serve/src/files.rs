@@ -1,4 +1,5 @@
-//! The operator's files, folders of logs and sockets, and the descriptors left for connections.
+//! The operator's files, the folders of logs and sockets, and the number of descriptors available
+//! for connections.
 
 use crate::Error;
 use rustix::fs::{Access, access};
@@ -9,10 +10,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use wrote_result::units;
 
-/// Longer files are refused: a device or log named by mistake may be endless.
+/// The maximum size of a file. A device or log that was named by mistake may be endless.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a file. The error is one line that begins with the path.
+/// Reads a file. The error is a single line that begins with the path.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
@@ -27,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The mode of folders before the umask.
+/// The mode of folders before the umask is applied.
 const MODE: u32 = 0o750;
 
 /// Creates the parent folders of `path`.
@@ -40,8 +41,8 @@ pub(crate) fn make_parents(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks whether `path` can be used as a folder, without creating it. Returns a warning if this
-/// user may not write there, as the server may run as another.
+/// Checks whether `path` can be used as a folder, without creating it. If this user may not write
+/// there, returns only a warning, because the server may run as another user.
 pub(crate) fn check_folder(path: &Path) -> Result<Option<String>, String> {
     let named = |place: &Path| match place {
         empty if empty == Path::new("") => Path::new(".").to_owned(),
@@ -62,20 +63,21 @@ pub(crate) fn check_folder(path: &Path) -> Result<Option<String>, String> {
     Ok(access.err().map(|error| format!("{shown}: {error}")))
 }
 
-/// Descriptors per log beyond those open at the start: the next segment while another is removed,
-/// shipped or prepared, and files being reopened.
+/// The descriptors reserved per log beyond those open at the start: for the next segment while
+/// another is removed, shipped or prepared, and for files that are being reopened.
 const PER_LOG: u64 = 16;
-/// Descriptors per reader: a segment, and its engine's ring and event.
+/// The descriptors reserved per reader: for a segment, and for its engine's ring and event.
 const PER_READER: u64 = 3;
-/// Operators' connections, one connection being accepted per listener, files of a reload.
+/// The descriptors reserved for operators' connections, a connection being accepted per listener,
+/// and the files of a reload.
 const OTHERS: u64 = 32;
 
-/// Returns how many connections may be open, given the descriptors open now, so that logs and
-/// readers always have some: a log that cannot open its next segment has failed.
+/// Returns the maximum number of connections, given the descriptors that are open now. The rest is
+/// reserved for logs and readers, because a log that cannot open its next segment fails.
 ///
 /// # Errors
 ///
-/// If no connection would fit.
+/// If not even one connection would fit.
 pub(crate) fn connections_max(logs: usize, readers: usize) -> Result<usize, Error> {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(usize::MAX) };
     let kept = PER_LOG * logs as u64 + PER_READER * readers as u64 + OTHERS;
@@ -89,7 +91,7 @@ pub(crate) fn connections_max(logs: usize, readers: usize) -> Result<usize, Erro
     }
 }
 
-/// Returns the number of open descriptors; an estimate without /proc.
+/// Returns the number of open descriptors, or an estimate if /proc is missing.
 fn open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(64, |files| files.count() as u64)
 }

@@ -1,4 +1,4 @@
-//! Drives a door without a connection: for parser tests, and as entry points of the fuzzer.
+//! Drives a door without a connection, for tests of parsers and for the fuzzer.
 
 use crate::answers::Answers;
 use crate::config::{Frame, Oversize};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 const MESSAGE_BYTES_MAX: usize = 128;
 
-/// Parses a stream with each framing, in one piece and split. Each of `cuts` is the length of a
-/// piece and the number of messages that the log then has room for.
+/// Parses a stream with each framing, in one piece and split. Each element of `cuts` is the length
+/// of a piece and the number of messages for which the log then has room.
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ fn compare<P: Protocol>(door: impl Fn() -> P, stream: &[u8], cuts: &[(usize, usi
     assert_eq!(drive(door(), stream, cuts, MESSAGE_BYTES_MAX), whole);
 }
 
-/// The messages, answers and refusal that a stream led to.
+/// The messages, answers and refusal that resulted from a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub records: Vec<Vec<u8>>,
@@ -68,7 +68,7 @@ impl Store for Records {
     }
 
     fn try_append(&self, messages: &[&[u8]]) -> Result<Option<u64>, wrote::Error> {
-        // Like a batch: with room for one message there is room for the whole group.
+        // As in a batch, room for one message is room for the whole group.
         let first = self.kept.borrow().len() as u64;
         let Some(room) = self.room.get().checked_sub(1) else { return Ok(None) };
         self.room.set(room);
@@ -77,8 +77,8 @@ impl Store for Records {
     }
 }
 
-/// Feeds `stream` to a door in pieces as a connection would, then ends it. Each of `cuts` is the
-/// length of a piece and the number of messages that the log then has room for.
+/// Passes `stream` to a door in pieces, as a connection would, and then ends it. Each element of
+/// `cuts` is the length of a piece and the number of messages for which the log then has room.
 ///
 /// # Panics
 ///
@@ -119,7 +119,7 @@ pub(crate) fn drive(
     Outcome { records: records.kept.into_inner(), answers: sent, refused }
 }
 
-/// Feeds the kept bytes to the door until it needs more. Returns whether the connection is over.
+/// Passes the kept bytes to the door until it needs more. Returns whether the connection is over.
 fn turn<P: Protocol>(
     door: &mut P,
     kept: &mut Vec<u8>,

@@ -1,13 +1,13 @@
-//! The server: appends messages from many connections to logs, and acknowledges them once they are
+//! The server: appends messages from many connections to logs, and acknowledges each once it is
 //! safe.
 //!
 //! [`Server::start`] opens the logs of a [`Config`] and binds its listeners; [`Server::run`] serves
-//! until stopped. The crate does no terminal output and no measuring. This door
-//! only names the rooms, and has what all of them share.
+//! until it is stopped. The crate neither prints nor measures. This file only lists the modules,
+//! and contains what they all share.
 //!
 //! A message passes from a [`listener`](Listen) through a door, which parses its protocol, into a
-//! [`wrote::Log`]. Its answer is sent once the log has reached the listener's [`Level`] for it: in
-//! order, many answers per write.
+//! [`wrote::Log`]. Its answer is sent once the message has reached the listener's [`Level`]: in
+//! order, with many answers per write.
 
 mod acks;
 mod answers;
@@ -42,12 +42,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use stream::TlsFiles;
 pub use target::Level;
 
-/// Locks a mutex, also after a panic of another thread: none leaves half a change behind.
+/// Locks a mutex, even after another thread has panicked, because no thread leaves a change half
+/// done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a server did not start, or why it ended.
+/// The reason why a server did not start or has ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -59,7 +60,7 @@ pub enum Error {
     Listen {
         /// The listener.
         url: String,
-        /// The kernel's reason.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// A log could not be opened or closed.
@@ -70,7 +71,7 @@ pub enum Error {
     Runtime(io::Error),
 }
 
-/// Explains why a socket could not be bound, with the way out if there is one.
+/// Explains why a socket could not be bound, with a remedy if there is one.
 fn unbound(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {

@@ -1,4 +1,4 @@
-//! Binds sockets and accepts connections within the limits.
+//! Binds sockets, and accepts connections within the limits.
 
 use crate::config::{Door, Listen, Socket};
 use crate::connection::Connection;
@@ -15,32 +15,32 @@ use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// The idle time before the kernel probes whether the client is alive.
+/// The idle time after which the kernel probes whether the client is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// The time for a handshake in progress when the server drains.
+/// The time that a handshake in progress gets when the server drains.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
-/// The pause after a failed accept; without descriptors the next would fail too.
+/// The pause after a failed accept. Without free descriptors, the next accept would fail, too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket.
 #[derive(Debug)]
 pub(crate) struct Bound {
     kind: Kind,
-    /// A service manager keeps the socket open.
+    /// Whether a service manager keeps the socket open.
     is_kept: bool,
 }
 
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpListener),
-    /// A Unix socket with its file, unless a service manager owns it.
+    /// A Unix socket, and its file unless a service manager owns that.
     Unix(UnixListener, Option<SocketFile>),
     Datagrams(Datagrams),
 }
 
 impl Bound {
-    /// Binds a listener's socket, or takes those bound by a service manager; several may share a
-    /// name.
+    /// Binds a listener's socket, or takes the sockets that a service manager has bound. Several of
+    /// them may share a name.
     pub(crate) async fn bind_all(
         listen: &Listen,
         inherited: &mut Inherited,
@@ -52,7 +52,7 @@ impl Bound {
         Ok(all)
     }
 
-    /// Binds a listener's socket, or takes the next one bound by a service manager.
+    /// Binds a listener's socket, or takes the next one that a service manager has bound.
     async fn bind(listen: &Listen, inherited: &mut Inherited) -> io::Result<Bound> {
         let passed = inherited.take(listen)?;
         let is_kept = passed.is_some();
@@ -92,8 +92,9 @@ impl Bound {
         Listen { socket, ..asked.clone() }
     }
 
-    /// Accepts connections until the server drains, and then those already queued. Datagrams are
-    /// received likewise. On an inherited socket they are left for the next server.
+    /// Accepts connections until the server drains, and then the connections already queued.
+    /// Datagrams are received in the same way. On an inherited socket, queued connections are left
+    /// for the next server.
     pub(crate) async fn accept(self, mut port: Port) {
         let Bound { kind, is_kept } = self;
         if let Kind::Datagrams(datagrams) = kind {
@@ -142,8 +143,8 @@ impl Kind {
         }
     }
 
-    /// Accepts the connections in the kernel's queue, whose clients may have sent everything
-    /// already. The runtime may not know of them yet.
+    /// Accepts the connections in the kernel's queue, because their clients may already have sent
+    /// everything. The runtime may not know of them yet.
     fn accept_rest(self, mut port: Port) -> io::Result<()> {
         match self {
             Kind::Tcp(listener) => {
@@ -169,13 +170,13 @@ impl Kind {
     }
 }
 
-/// Accepts until the queue is empty.
+/// Accepts connections until the queue is empty.
 fn rest(mut accept: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     loop {
         match accept() {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            // The connection is gone again (`accept(2)`).
+            // The client has already disconnected (`accept(2)`).
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
         }
@@ -189,7 +190,8 @@ fn prepared(stream: std::net::TcpStream) -> io::Result<TcpStream> {
     TcpStream::from_std(stream)
 }
 
-/// Serves a stream in a new task, if the limits allow it. `make` gives it to the task's runtime.
+/// Serves a stream in a new task, if the limits allow it. `make` registers the stream with that
+/// task's runtime.
 fn admit<T, S: Stream>(
     stream: T,
     make: fn(T) -> io::Result<S>,
@@ -217,7 +219,7 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
     let problem = tokio::select! {
         session = stream::handshake(stream, tls) => match session {
             Ok(stream) => return serve(stream, admission, port),
-            // The words of rustls for a client of plain TCP.
+            // This is how rustls reports a client that uses plain TCP.
             Err(error) if error.to_string().contains("InvalidContentType") => {
                 "the client sent plain bytes".to_owned()
             }
@@ -235,12 +237,12 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
 
 /// Serves a stream in a new task.
 ///
-/// The task is only a [`Connection`]. Each `async fn` around it would keep its space a second time
-/// while the client is connected.
+/// The task contains only a [`Connection`]. If an `async fn` contained it, the task would hold its
+/// memory a second time while the client is connected.
 fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     let door = port.listen.door;
     if door == Door::Http {
-        // HTTP can report that the log has failed.
+        // HTTP has an answer for a failed log.
         tokio::spawn(http::serve(stream, admission, port));
         return;
     }
@@ -270,8 +272,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     }
 }
 
-/// Serves a stream without answers once the log is open again. Otherwise the sender would not know
-/// that its data was never read.
+/// Serves a stream without answers once the log is open again. If the stream were closed instead,
+/// the sender would not know that its data was never read.
 async fn serve_later<S: Stream>(stream: S, admission: Admission, port: Port) {
     tokio::select! {
         () = port.channel.next_good_look() => serve(stream, admission, port),

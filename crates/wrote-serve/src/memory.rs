@@ -1,8 +1,8 @@
-//! Accounts for what clients hold: the memory of partial messages and unread answers.
+//! Accounts for the memory that clients use: partial messages and unread answers.
 //!
-//! There are three pools. Clients that only read can't close writers, and unauthenticated clients
-//! can't close others. When a pool is full, the largest holder at the address with the largest
-//! total is closed, so that one address can't exclude others.
+//! There are three pools, so that clients that only read can't displace writers, and
+//! unauthenticated clients can't displace others. When a pool is full, the largest holder at the
+//! address with the largest total is closed, so that one address can't lock out the others.
 
 use crate::config::Limits;
 use crate::lock;
@@ -17,11 +17,11 @@ use wrote_result::words;
 /// A /64 usually belongs to one host or site (RFC 6177), which can use all its addresses.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// Unauthenticated clients have this fraction of [`Limits::in_flight_bytes`] in addition.
+/// The fraction of [`Limits::in_flight_bytes`] that unauthenticated clients may use in addition.
 const STRANGERS_SHARE: usize = 16;
-/// The largest fraction of free memory for one read.
+/// The maximum fraction of free memory for one read.
 const READ_SHARE: u64 = 512;
-/// The smallest read.
+/// The minimum size of a read.
 const READ_BYTES_MIN: u64 = 4 << 10;
 
 words! {
@@ -31,7 +31,7 @@ words! {
         Messages = "messages",
         /// Unsent answers.
         Answers = "answers",
-        /// Both, for unauthenticated clients.
+        /// Unfinished messages and unsent answers of unauthenticated clients.
         Strangers = "strangers",
     }
 }
@@ -39,9 +39,9 @@ words! {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     held: [AtomicU64; Pool::ALL.len()],
-    /// Clients that have held memory, by the address of their state.
+    /// The clients that have held memory, by the address of their state.
     clients: Mutex<HashMap<usize, Arc<Client>>>,
-    /// Counts how often a client began to hold memory.
+    /// The number of times that a client began to hold memory.
     begins: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Memory {
 struct Client {
     address: Option<IpAddr>,
     held: [Held; Pool::ALL.len()],
-    /// The client waits for its log, not the log for the client.
+    /// Whether the client waits for its log, and not the log for the client.
     is_paused: AtomicBool,
     is_evicted: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -58,16 +58,17 @@ struct Client {
 #[derive(Debug, Default)]
 struct Held {
     bytes: AtomicUsize,
-    /// [`Memory::begins`] when this client began to hold memory.
+    /// The value of [`Memory::begins`] when this client began to hold memory.
     since: AtomicU64,
 }
 
-/// The memory of one client, released when dropped.
+/// The memory of one client. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub memory: Arc<Memory>,
     pub peer: Peer,
-    /// Created when the client first holds memory, because idle clients should be cheap.
+    /// The client's state, created when the client first holds memory, because idle clients should
+    /// be cheap.
     client: OnceLock<Arc<Client>>,
 }
 
@@ -87,8 +88,8 @@ impl Memory {
         self.held[pool as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes a client may read at once, at most `most`. While a log has no room,
-    /// each of many clients keeps what it has read.
+    /// Returns how many bytes a client may read at once, at most `most`. The less memory is free,
+    /// the fewer: while a log has no room, each of many clients keeps what it has read.
     pub(crate) fn read_bytes(&self, most: usize, limits: &Limits) -> usize {
         let pool = Pool::Messages;
         let left = pool.bytes_max(limits).saturating_sub(self.held(pool));
@@ -96,7 +97,7 @@ impl Memory {
         most.min(usize::try_from(share).unwrap_or(most))
     }
 
-    /// Creates the state of a client that begins to hold memory.
+    /// Creates the state of a client that is about to hold memory.
     fn begin(&self, peer: Peer) -> Arc<Client> {
         let client = Client { address: peer.0.map(network), ..Client::default() };
         let client = Arc::new(client);
@@ -110,7 +111,7 @@ impl Memory {
         while self.held(pool) > bytes_max {
             let Some(client) = largest(clients.values(), pool, bytes_max) else { return };
             client.is_evicted.store(true, Ordering::Relaxed);
-            // The client frees them when it wakes up.
+            // The client frees these bytes when it wakes up.
             let bytes = client.held[pool as usize].bytes.swap(0, Ordering::Relaxed);
             self.held[pool as usize].fetch_sub(bytes as u64, Ordering::Relaxed);
             let waker = lock(&client.waker).take();
@@ -119,9 +120,9 @@ impl Memory {
     }
 }
 
-/// Finds the client to close: at the address with the largest total, among clients with at least
-/// half the bytes of its largest, the one holding memory longest. Clients that wait for their log
-/// are spared unless they hold most of the pool.
+/// Finds the client to close at the address with the largest total. Among the clients with at least
+/// half as many bytes as the largest one, it is the one that has held memory longest. Clients that
+/// wait for their log are spared unless they hold most of the pool.
 fn largest<'a>(
     clients: impl Iterator<Item = &'a Arc<Client>>,
     pool: Pool,
@@ -158,8 +159,8 @@ impl Account {
         Account { memory, peer, client: OnceLock::new() }
     }
 
-    /// Sets this client's bytes in a pool. Closes the largest holder if the pool is full, and fails
-    /// if that is this client.
+    /// Sets the number of bytes that this client holds in a pool. If the pool is full, closes the
+    /// largest holder, and fails if this client is closed.
     pub(crate) fn hold(&self, pool: Pool, bytes: usize, limits: &Limits) -> Result<(), Refusal> {
         if bytes == 0 && self.client.get().is_none() {
             return Ok(());
@@ -185,13 +186,14 @@ impl Account {
         self.check()
     }
 
-    /// Fails if this client was closed as the largest holder of a full pool.
+    /// Fails if this client was closed because a pool was full.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let is_evicted = |client: &Arc<Client>| client.is_evicted.load(Ordering::Relaxed);
         if self.client.get().is_some_and(is_evicted) { Err(Refusal::Memory) } else { Ok(()) }
     }
 
-    /// Wakes this task when the client is closed, if it holds memory. Each client has one task.
+    /// Wakes this task when the client is closed, if the client holds memory. Each client has a
+    /// single task.
     pub(crate) fn watch(&self, context: &Context<'_>) {
         if let Some(client) = self.client.get() {
             let mut waker = lock(&client.waker);
@@ -199,7 +201,7 @@ impl Account {
         }
     }
 
-    /// Records whether a client that holds memory waits for its log.
+    /// Records whether a client that holds memory is waiting for its log.
     pub(crate) fn set_paused(&self, is_paused: bool) {
         if let Some(client) = self.client.get() {
             client.is_paused.store(is_paused, Ordering::Relaxed);
@@ -222,8 +224,8 @@ fn key(client: &Arc<Client>) -> usize {
     Arc::as_ptr(client).addr()
 }
 
-/// Returns the key under which an address is counted: the network for IPv6, the IPv4 address for
-/// IPv4 and IPv4-mapped IPv6.
+/// Returns the key under which an address is counted: for IPv6 its network, for IPv4 and
+/// IPv4-mapped IPv6 the IPv4 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -250,7 +252,7 @@ mod tests {
         Limits { in_flight_bytes: 1600, unsent_bytes: 1000, ..Limits::default() }
     }
 
-    /// Returns a client at an address.
+    /// Returns the account of a client at an address.
     fn client(memory: &Arc<Memory>, address: [u8; 4]) -> Account {
         Account::new(memory.clone(), Peer(Some(address.into())))
     }
@@ -271,7 +273,7 @@ mod tests {
         let open: Vec<_> = many.iter().map(|client| client.check().is_ok()).collect();
         assert_eq!(open, [true, false, false, true, true]);
         assert_eq!(memory.held(Pool::Messages), 100 + 300 + 300 + 10 + 600);
-        // It is the largest holder itself, at the largest address.
+        // This client is the largest holder at the largest address.
         assert!(hold(&large, 1500).is_err());
         assert!(small.check().is_ok() && many[0].check().is_ok());
         drop((many, small, large));

@@ -1,4 +1,4 @@
-//! Counters of each listener, and of the whole server.
+//! The counters of each listener and of the whole server.
 
 use crate::lock;
 use crate::memory::{Memory, Pool};
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// The bounds of durations, in microseconds.
+/// The upper bounds of the histogram's buckets, in microseconds.
 const BOUNDS_US: [u64; 13] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 10_000_000,
 ];
 
-/// State shared by all listeners.
+/// The state shared by all listeners.
 #[derive(Debug)]
 pub(crate) struct Totals {
-    /// Open connections.
+    /// The number of open connections.
     pub connections: AtomicU64,
-    /// Memory held by clients.
+    /// The memory held by clients.
     pub memory: Arc<Memory>,
     pub started: SystemTime,
-    /// Whether the last reload succeeded, and when one last did.
+    /// Whether the last reload succeeded, and the time of the last successful reload.
     pub is_reloaded: AtomicBool,
     pub reloaded: Mutex<SystemTime>,
 }
@@ -50,42 +50,43 @@ impl Totals {
     }
 }
 
-/// A counter for each reason.
+/// A counter for each reason of a refusal.
 pub(crate) type Reasons = [AtomicU64; Reason::ALL.len()];
 
-/// The counters of a listener. They only increase, except those marked as gauges.
+/// The counters of a listener. They only increase, unless they are marked as gauges.
 ///
-/// For listeners with answers, messages = acknowledged + unacknowledged + unanswered, whenever the
+/// For listeners with answers, messages = acknowledged + unacknowledged + unanswered whenever the
 /// server is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// Gauge: open connections.
     pub connections: AtomicU64,
     pub connections_total: AtomicU64,
-    /// Messages in the log by promised level; the first counts those without answers.
+    /// The number of messages in the log by promised level; the first element is for messages
+    /// without answers.
     messages_total: [AtomicU64; 1 + Level::ALL.len()],
     pub bytes_total: AtomicU64,
-    /// Oversized messages accepted in part.
+    /// The number of oversized messages accepted in part.
     pub cut_messages_total: AtomicU64,
     pub acks_total: [AtomicU64; Level::ALL.len()],
-    /// Gauge: messages in the log that are to be answered.
+    /// Gauge: messages in the log that are still to be answered.
     pub unacked_messages: AtomicU64,
-    /// Messages in the log whose connection ended before their answer.
+    /// The number of messages in the log whose connection ended before they were answered.
     pub unanswered_messages_total: AtomicU64,
-    /// The times from append to answer, for one batch at a time per connection.
+    /// The durations from append to answer. Each connection times one batch at a time.
     pub ack_durations: Durations,
-    /// Datagrams that the kernel dropped because its buffer was full.
+    /// The number of datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped_total: AtomicU64,
-    /// Datagrams (UDP or Unix) truncated to the maximum length.
+    /// The number of datagrams (UDP or Unix) truncated to the maximum length.
     pub udp_truncated_total: AtomicU64,
-    /// Gauge: connections waiting for room in the log.
+    /// Gauge: connections that are waiting for room in the log.
     pub paused_connections: AtomicU64,
     pub refused: Reasons,
     pub rejected: Reasons,
 }
 
 impl Metrics {
-    /// Counts appended messages by promised level.
+    /// Counts appended messages by their promised level.
     pub(crate) fn take(&self, answer: Option<Level>, messages: u64, bytes: u64) {
         add(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)], messages);
         add(&self.bytes_total, bytes);
@@ -100,19 +101,20 @@ impl Metrics {
         add(&self.acks_total[level as usize], messages);
     }
 
-    /// Counts messages whose connection ended before their answer.
+    /// Counts messages whose connection ended before they were answered.
     pub(crate) fn forget(&self, messages: u64) {
         sub(&self.unacked_messages, messages);
         add(&self.unanswered_messages_total, messages);
     }
 
-    /// Returns the messages of a promised level; `None` for those without answers.
+    /// Returns the number of messages with a promised level; `None` stands for messages without
+    /// answers.
     pub(crate) fn messages(&self, answer: Option<Level>) -> u64 {
         read(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)])
     }
 }
 
-/// Adds up the figures of all listeners.
+/// Returns the sums over all listeners.
 pub(crate) fn figures<'a>(
     totals: &Totals,
     listeners: impl Iterator<Item = &'a Metrics> + Clone,
@@ -133,35 +135,35 @@ pub(crate) fn figures<'a>(
     }
 }
 
-/// The server's figures at one moment. Counts are totals since its start.
+/// The server's figures at one moment. Totals are counted from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// Open connections.
+    /// The number of open connections.
     pub connections: u64,
-    /// Messages appended.
+    /// The number of messages appended.
     pub messages: u64,
-    /// Bytes of appended messages.
+    /// The number of bytes of appended messages.
     pub bytes: u64,
-    /// Messages acknowledged.
+    /// The number of messages acknowledged.
     pub acks: u64,
-    /// Appended messages still to be acknowledged.
+    /// The number of appended messages that are still to be acknowledged.
     pub unacked: u64,
-    /// Appended messages whose connection ended before their answer.
+    /// The number of appended messages whose connection ended before they were answered.
     pub unanswered: u64,
-    /// Bytes of unfinished messages and unsent answers.
+    /// The number of bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,
-    /// Oversized stream messages accepted in part.
+    /// The number of oversized stream messages accepted in part.
     pub cut: u64,
-    /// Datagrams that the kernel dropped because its buffer was full.
+    /// The number of datagrams that the kernel dropped because its buffer was full.
     pub udp_dropped: u64,
-    /// Datagrams truncated to the maximum length.
+    /// The number of datagrams truncated to the maximum length.
     pub udp_truncated: u64,
-    /// Refused connections and messages.
+    /// The number of refused connections and messages.
     pub refused: u64,
 }
 
-/// Counts a sender as waiting for room until dropped.
+/// Counts a sender as waiting for room until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Paused(Arc<Metrics>);
 
@@ -190,10 +192,10 @@ pub(crate) fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// A histogram of durations with fixed buckets and fixed memory.
+/// A histogram of durations with fixed buckets, which uses a fixed amount of memory.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
-    /// Counts between consecutive bounds; the last is above all bounds.
+    /// The counts between consecutive bounds; the last one is for durations above all bounds.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     sum_ns: AtomicU64,
 }
@@ -205,7 +207,7 @@ impl Durations {
         add(&self.sum_ns, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Returns each bound in seconds with the cumulative count.
+    /// Returns each bound in seconds, with the number of durations up to it.
     pub(crate) fn cumulated(&self) -> Vec<(f64, u64)> {
         let mut count = 0;
         let up_to = |(bound, bucket): (f64, &AtomicU64)| {

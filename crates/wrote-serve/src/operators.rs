@@ -1,7 +1,7 @@
-//! The operators' listener: metrics, liveness and readiness.
+//! The operators' listener, which serves metrics, liveness and readiness.
 //!
-//! It is separate from the doors: it keeps running while they drain, and its connections are not
-//! counted.
+//! It is separate from the doors, because it keeps running while they drain and its connections are
+//! not counted.
 
 mod page;
 
@@ -29,21 +29,21 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
-/// The maximum number of connections. One more replaces the oldest.
+/// The maximum number of connections. A further connection replaces the oldest.
 const CONNECTIONS_MAX: usize = 16;
-/// The lifetime of a connection.
+/// The maximum lifetime of a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The pause after a failed accept; without descriptors the next would fail too.
+/// The pause after a failed accept. Without free descriptors, the next accept would fail, too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// The content type of Prometheus's text format.
+/// The content type of the Prometheus text format.
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 #[derive(Debug)]
 pub(crate) struct Operators {
     listener: TcpListener,
-    /// Other hosts can reach the listener, so a token is required.
+    /// Whether other hosts can reach the listener, so that it requires a token.
     asks_for_token: bool,
     /// The configured name or address.
     host: Arc<str>,
@@ -70,7 +70,7 @@ impl Operators {
         Ok(Operators { listener, asks_for_token, host: access::host(address).into() })
     }
 
-    /// Returns its address, with the port that the kernel chose.
+    /// Returns the listener's address with the port that the kernel chose.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
@@ -82,10 +82,11 @@ impl Operators {
                 Ok((stream, _)) => {
                     open.retain(|connection| !connection.is_finished());
                     if open.len() == CONNECTIONS_MAX {
-                        // The oldest has had enough time: an answer takes milliseconds.
+                        // The oldest connection has had enough time, because an answer takes
+                        // milliseconds.
                         open.pop_front().iter().for_each(AbortHandle::abort);
                     }
-                    // A client that is slow or gone can ask again.
+                    // A client that is slow or has disconnected can ask again.
                     let conversation =
                         converse(stream, shown.clone(), self.asks_for_token, self.host.clone());
                     let served = timeout(CONNECTION_TIME, conversation);
@@ -136,7 +137,7 @@ async fn answer(request: &Request<Incoming>, shown: Shown) -> Answer {
     }
     match request.uri().path() {
         "/metrics" => {
-            // Blocking: it reads each log's folder.
+            // Writing the page blocks, because it reads each log's folder.
             let written = spawn_blocking(move || page::write(&shown)).await;
             let mut answer = match written {
                 Ok(page) => text(StatusCode::OK, page),
@@ -168,7 +169,7 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 }
 
 impl Shown {
-    /// Returns whether a request has a current token. A wrong one is answered after a pause.
+    /// Returns whether a request has a valid token. After a wrong token, waits before it returns.
     async fn lets_in(&self, request: &Request<Incoming>) -> bool {
         let token = access::bearer(request.headers());
         let is_right = self.settings.borrow().access.accepts(token);

@@ -1,4 +1,4 @@
-//! A port: the state shared by all connections of one listener, which admits or refuses them.
+//! A port: the state shared by all connections of one listener. It admits or refuses connections.
 
 use crate::acks::Acks;
 use crate::channel::Channel;
@@ -16,37 +16,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
 
-/// State shared by all connections of one listener.
+/// The state shared by all connections of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub listen: Arc<Listen>,
-    /// The configured name or address.
+    /// The configured host name or address.
     pub host: Arc<str>,
     pub channel: Arc<Channel>,
-    /// Limits, tokens and certificates as of the last [`Port::renew`].
+    /// The limits, tokens and certificates as of the last [`Port::renew`].
     pub limits: Arc<Limits>,
     pub access: Arc<Access>,
-    /// `None` if this listener's streams are not encrypted.
+    /// The TLS sessions; `None` if this listener's streams are not encrypted.
     pub tls: Option<Sessions>,
     pub settings: watch::Receiver<Settings>,
     /// This listener's counters, and those shared by all listeners.
     pub metrics: Arc<Metrics>,
     pub totals: Arc<Totals>,
-    /// The server's workers, and each one's acknowledgements for this listener.
+    /// The server's workers, and the acknowledgements of each for this listener.
     pub workers: Arc<[Arc<Worker>]>,
     pub acks: Arc<[Arc<Acks>]>,
-    /// Connections for which descriptors are available.
+    /// The number of connections for which descriptors are available.
     pub descriptors: Arc<AtomicUsize>,
-    /// Held by each HTTP request that reads a log, as readers have their own buffers (W8).
+    /// Permits for HTTP requests that read a log. They are limited because each reader has its own
+    /// buffers (W8).
     pub readers: Arc<Semaphore>,
     /// Becomes true when the server drains.
     pub draining: watch::Receiver<bool>,
-    /// Log lines about refused clients.
+    /// The throttled log lines about refused clients.
     pub refusals: Arc<Refusals>,
 }
 
 impl Port {
-    /// Takes changed settings. Returns whether any changed. Costs one load otherwise.
+    /// Applies changed settings. Returns whether any have changed. If none have, the call costs a
+    /// single load.
     pub(crate) fn renew(&mut self) -> bool {
         let has_changed = self.settings.has_changed().unwrap_or(false);
         if has_changed {
@@ -57,13 +59,13 @@ impl Port {
         has_changed
     }
 
-    /// Waits until the server drains. Its end counts as that, too.
+    /// Waits until the server drains or ends.
     pub(crate) fn drains(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut draining = self.draining.clone();
         async move { _ = draining.wait_for(|&draining| draining).await }
     }
 
-    /// Returns whether few connections are free, so that silent clients take other clients' places.
+    /// Returns whether so few connections are free that silent clients may exclude other clients.
     pub(crate) fn is_crowded(&self) -> bool {
         let most = self.descriptors.load(Ordering::Relaxed).min(self.limits.connections) as u64;
         self.totals.connections.load(Ordering::Relaxed) >= most - most / 8
@@ -81,9 +83,9 @@ impl Port {
         self.say(client, reason, because);
     }
 
-    /// Logs a line of this kind, unless there was one a moment ago.
+    /// Logs a line with this reason, unless one was logged a moment ago.
     pub(crate) fn say(&self, client: Client, reason: Reason, because: impl Display) {
-        // The log has reported its reason itself.
+        // The log has already reported the reason itself.
         if reason != Reason::Log {
             let limits = &self.settings.borrow().limits;
             let line = format_args!("{}: {client}: {because}", self.listen);
@@ -92,7 +94,7 @@ impl Port {
     }
 }
 
-/// An admitted connection, counted until dropped.
+/// An admitted connection, which is counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     metrics: Arc<Metrics>,
@@ -102,7 +104,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Admits a connection from `address`, or counts the refusal.
+    /// Admits a connection from `address`, or counts its refusal and returns `None`.
     pub(crate) fn of(port: &Port, address: Option<IpAddr>) -> Option<Admission> {
         let Port { metrics, totals, limits, workers, .. } = port;
         let client = Client(address);

@@ -1,4 +1,4 @@
-//! Refusals: why a message or connection is refused, and the throttled log lines about it.
+//! Refusals: why messages or connections are refused, and the throttled log lines about them.
 
 use crate::config::Limits;
 use crate::lock;
@@ -8,22 +8,22 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use wrote_result::words;
 
-/// The least time between two warnings of one kind.
+/// The minimum time between two warnings of the same kind.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Why a message or connection is refused.
+/// The reason why a message or connection is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// A message is longer than [`Limits::message_bytes`].
+    /// The message is longer than [`Limits::message_bytes`].
     #[error("a message is too long")]
     TooLong,
-    /// The log can't hold the message, because of its format or buffers.
+    /// The log can't hold the message because of the log's format or buffers.
     #[error("{0}")]
     Unfit(String),
     /// The bytes violate the protocol.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The head of a request is longer than the server reads.
+    /// The head of a request is longer than the server accepts.
     #[error("a request's head has over 16 KiB or 100 fields")]
     LongHead,
     /// The head of a request took longer than [`Limits::message_time`].
@@ -32,13 +32,13 @@ pub(crate) enum Refusal {
     /// No byte arrived within [`Limits::first_byte`].
     #[error("nothing came")]
     Silent,
-    /// A message took longer than [`Limits::message_time`].
+    /// The message took longer than [`Limits::message_time`].
     #[error("a message took too long")]
     Slow,
     /// Answers were not read within [`Limits::unread_time`].
     #[error("answers were not read")]
     Unread,
-    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is used up, mostly by this client.
+    /// [`Limits::in_flight_bytes`] or [`Limits::unsent_bytes`] is exhausted, mostly by this client.
     #[error("too many bytes are in flight")]
     Memory,
     /// The log has failed, or its disk is full.
@@ -47,14 +47,14 @@ pub(crate) enum Refusal {
     /// The token was revoked.
     #[error("the token is not accepted any more")]
     Revoked,
-    /// The channel accepts no messages now.
+    /// The channel currently accepts no messages.
     #[error("the log takes no messages now")]
     Closed,
 }
 
 impl Refusal {
-    /// Converts an error of the log. If the log is well, the error concerns the record, which would
-    /// never fit.
+    /// Converts an error of the log. If the log has not failed, the error concerns the record,
+    /// which would never fit.
     pub(crate) fn by_log(error: wrote::Error, is_well: bool) -> Refusal {
         match error {
             wrote::Error::Refused { .. } | wrote::Error::TooLong { .. } if is_well => {
@@ -80,14 +80,14 @@ impl Refusal {
 }
 
 words! {
-    /// Reasons of refusals, for counting.
+    /// The reasons of refusals. Each is counted separately.
     pub(crate) enum Reason {
         Connections = "connections",
-        /// The remaining descriptors are reserved for logs.
+        /// The remaining descriptors are reserved for logs and readers.
         Descriptors = "open_files",
         TooLong = "too_long",
         Malformed = "malformed",
-        /// A partial message on a stream that ended abnormally.
+        /// A partial message was received on a stream that ended abnormally.
         Unfinished = "unfinished",
         Silent = "first_byte",
         Slow = "message_time",
@@ -117,14 +117,14 @@ impl Reason {
 pub(crate) struct Refusals([Throttle; Reason::ALL.len()]);
 
 impl Refusals {
-    /// Logs a line of this kind, unless there was one a moment ago.
+    /// Logs a line with this reason, unless one was logged a moment ago.
     pub(crate) fn say(&self, reason: Reason, limits: &Limits, line: impl Display) {
         let limit = Limit { reason, limits };
         self.0[reason as usize].warn(format_args!("{line}{limit}"));
     }
 }
 
-/// A client as named in log lines.
+/// A client as it is named in log lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client(pub Option<IpAddr>);
 
@@ -137,7 +137,7 @@ impl Display for Client {
     }
 }
 
-/// A limit that was exceeded, by its key.
+/// The limit that was exceeded, shown with its key.
 struct Limit<'a> {
     reason: Reason,
     limits: &'a Limits,
@@ -164,10 +164,11 @@ impl Display for Limit<'_> {
     }
 }
 
-/// Warnings of one kind, at most one every five seconds, so that no client can fill a disk.
+/// Warnings of one kind. At most one is logged every five seconds, so that no client can fill a
+/// disk.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    /// When the last was logged, and how many were suppressed since.
+    /// When the last warning was logged, and how many have been suppressed since then.
     last: Mutex<(Option<Instant>, u64)>,
 }
 

@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The interval of checking for remaining connections while draining.
+/// The interval between checks for remaining connections while the server drains.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// A server with open logs and bound listeners.
@@ -51,30 +51,30 @@ pub struct Handle {
 
 #[derive(Debug)]
 struct Listener {
-    /// The configured listener.
+    /// The listener as configured.
     asked: Listen,
-    /// The length of its log's buffers.
+    /// The length of the buffers of its log.
     buffer_bytes: usize,
     port: Port,
 }
 
 impl Server {
-    /// Opens the logs and binds the listeners. Clients can connect from then on, and are served
-    /// once the server runs.
+    /// Opens the logs and binds the listeners. Clients can connect from then on, but are served
+    /// only once the server runs.
     pub fn start(config: Config) -> Result<Server, Error> {
         Server::start_with(config, open)
     }
 
-    /// Starts a server with sockets bound by a service manager (sd_listen_fds(3)), binding only the
-    /// others. Clears the environment variables that name them, so no other thread may use the
-    /// environment during the call.
+    /// Starts a server that uses the sockets bound by a service manager (sd_listen_fds(3)), and
+    /// binds only the others. Clears the environment variables that name the sockets, so no other
+    /// thread may use the environment during the call.
     pub fn start_activated(config: Config) -> Result<Server, Error> {
         let inherited =
             Inherited::from_env().map_err(|error| Error::Config(format!("LISTEN_FDS: {error}")))?;
         Server::start_in(config, Arc::new(open), inherited)
     }
 
-    /// Starts a server that opens and reopens its logs with `open`: for tests on a simulated disk.
+    /// Starts a server that opens and reopens its logs with `open`, for tests on a simulated disk.
     pub fn start_with(
         config: Config,
         open: impl Fn(&LogConfig) -> Result<wrote::Log, wrote::Error> + Send + Sync + 'static,
@@ -118,7 +118,8 @@ impl Server {
                 };
                 for socket in sockets {
                     let actual = Arc::new(socket.listen(listen));
-                    // A name may resolve differently by now.
+                    // A name may resolve differently than it did during the check of the
+                    // configuration.
                     let checked = settings.borrow().check(&actual);
                     checked.map_err(Error::Config)?;
                     let acks = |_: &_| Arc::new(Acks::new(actual.ack));
@@ -179,8 +180,9 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Serves until [`Handle::stop`], then drains: stops accepting, takes what has arrived, makes
-    /// it durable, sends answers and goodbyes, and closes the logs.
+    /// Serves until [`Handle::stop`] is called, and then drains: stops accepting connections,
+    /// processes what has arrived, makes it durable, sends answers and goodbyes, and closes the
+    /// logs.
     pub fn run(self) -> Result<(), Error> {
         let Server { runtime, workers, bound, operators, grace, handle } = self;
         let ports: Vec<Port> =
@@ -197,10 +199,11 @@ impl Server {
                 listeners.spawn(socket.accept(port));
             }
             let mut stopped = handle.stop.subscribe();
-            // The sender lives in the handle.
+            // The sender is part of the handle, so it still exists.
             let _ = stopped.wait_for(|&stopped| stopped).await;
             let drained = async {
-                // From here on, every connection made before the stop is counted.
+                // Once the listeners have ended, every connection made before the stop has been
+                // counted.
                 while listeners.join_next().await.is_some() {}
                 while handle.totals.connections.load(Ordering::Relaxed) > 0 {
                     sleep(DRAIN_PAUSE).await;
@@ -218,10 +221,10 @@ impl Server {
 }
 
 impl Handle {
-    /// Opens the paths of files of lines anew, and applies the limits, tokens and certificates of
-    /// `config`, reading its files again. On any
-    /// fault nothing changes. Open connections stay and get the new limits. Listeners stay; those
-    /// missing from `config` keep their settings. Returns warnings, one per line.
+    /// Reopens the paths of line files, reads the files named in `config` again, and applies its
+    /// limits, tokens and certificates. If anything fails, the old settings stay in force. Open
+    /// connections get the new limits. Listeners that are missing from `config` keep their settings
+    /// until a restart. Returns warnings, one per line.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, Error> {
         self.channels.iter().for_each(|channel| channel.reopen());
         let reloaded = self.try_reload(config);
@@ -253,7 +256,8 @@ impl Handle {
         let begin = config.listeners().filter(is_new);
         warnings.extend(begin.map(|listen| format!("{listen}: begins with a restart")));
         if new.tls.is_none() {
-            // A listener that ends with a restart keeps its certificate.
+            // An encrypted listener that is missing from the new configuration keeps its
+            // certificate until the restart.
             let Settings { tls, expires_s, .. } = self.settings.borrow().clone();
             (new.tls, new.expires_s) = (tls, expires_s);
         }
@@ -261,7 +265,7 @@ impl Handle {
         Ok(warnings)
     }
 
-    /// Makes the server drain and end.
+    /// Makes the server drain and then end.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -275,7 +279,7 @@ impl Handle {
         self.listeners.iter().map(|listener| &*listener.port.metrics)
     }
 
-    /// Returns how often each reason refused a connection or message, without zeros.
+    /// Returns how often connections and messages were refused for each reason, without zeros.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         let count = |reason: Reason| {
             let all = self.metrics().flat_map(|of| [&of.refused, &of.rejected]);
@@ -285,7 +289,7 @@ impl Handle {
         Reason::ALL.into_iter().map(counted).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Returns the name of each log that accepts no messages now, and why.
+    /// Returns the name of each log that currently accepts no messages, and the reason.
     pub fn troubles(&self) -> Vec<(String, String)> {
         let trouble = |channel: &Arc<Channel>| {
             channel.trouble().map(|trouble| (channel.config.name.clone(), trouble))
@@ -293,7 +297,7 @@ impl Handle {
         self.channels.iter().filter_map(trouble).collect()
     }
 
-    /// Returns each log's name and the sequences before which its records are written and durable.
+    /// Returns each log's name, and the sequences before which its records are written and durable.
     pub fn logs(&self) -> Vec<(String, u64, u64)> {
         let state = |channel: &Arc<Channel>| {
             let target = channel.target();
@@ -324,7 +328,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-    /// Sends a request, and waits until `waiters` senders wait for a turn.
+    /// Sends a request, and waits until `waiters` senders are waiting for a turn.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
         let url = handle.listeners[listener].port.listen.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();
@@ -336,7 +340,7 @@ mod tests {
         client
     }
 
-    /// A client that has sent requests but accepts no answers, or is gone.
+    /// A client that has sent requests, but reads no answers or has disconnected.
     struct Deaf {
         requests: Vec<u8>,
         is_gone: Arc<AtomicBool>,

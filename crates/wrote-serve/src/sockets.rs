@@ -1,4 +1,4 @@
-//! Sockets that a service manager passes (sd_listen_fds(3)), and the files of Unix sockets.
+//! The sockets that a service manager passes (sd_listen_fds(3)), and the files of Unix sockets.
 
 use crate::config::{Listen, Socket};
 use crate::files;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// A socket that a service manager has bound.
 pub(crate) type Passed = socket2::Socket;
 
-/// Passed sockets that have not been taken, with their names.
+/// The passed sockets that no listener has taken yet, with their names.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     sockets: Vec<(String, Passed)>,
@@ -25,7 +25,7 @@ pub(crate) struct Inherited {
 
 impl Inherited {
     /// Takes the sockets that the environment names, and clears those variables so that child
-    /// processes do not use them too.
+    /// processes do not use the sockets, too.
     pub(crate) fn from_env() -> io::Result<Inherited> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
@@ -49,7 +49,7 @@ impl Inherited {
         Ok(Inherited { sockets })
     }
 
-    /// Returns whether another socket has this listener's name.
+    /// Returns whether there is another socket with this listener's name.
     pub(crate) fn has_more_of(&self, listen: &Listen) -> bool {
         listen.socket.passed_name().is_some() && self.place(listen).is_some()
     }
@@ -62,7 +62,7 @@ impl Inherited {
         })
     }
 
-    /// Takes a listener's next socket, by the name in its URL or by its address.
+    /// Takes a listener's next socket, which is found by the name in its URL or by its address.
     pub(crate) fn take(&mut self, listen: &Listen) -> io::Result<Option<Passed>> {
         match (self.place(listen), listen.socket.passed_name()) {
             (Some(index), _) => Ok(Some(self.sockets.remove(index).1)),
@@ -74,7 +74,7 @@ impl Inherited {
         }
     }
 
-    /// Returns the names of sockets that no listener took.
+    /// Returns the names of the sockets that no listener took.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &str> {
         self.sockets.iter().map(|(name, _)| name.as_str())
     }
@@ -101,22 +101,23 @@ fn is_at(passed: &Passed, wanted: &Socket) -> bool {
     is_it && is_kind_of(passed, wanted)
 }
 
-/// The queue of connections to accept. If it overflows, as after a restart, clients retry after a
-/// second or more. The kernel limits it to `somaxconn` (`listen(2)`).
+/// The length of the queue of connections to be accepted. If it overflows, for example after a
+/// restart, clients retry after a second or more. The kernel limits the length to `somaxconn`
+/// (`listen(2)`).
 pub(crate) const BACKLOG: i32 = 4096;
 
-/// The file of a bound socket, removed when dropped.
+/// The file of a bound socket, which is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode: if another process has replaced the file, it stays.
+    /// The file's device and inode: if another process has replaced the file, it is not removed.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`, whose file gets this mode if given, and listens if `kind` is
-    /// `STREAM`. Replaces the file of a socket that is no longer open; any other file is an error
-    /// (W7). The socket never blocks.
+    /// Binds a socket at `path`, and listens if `kind` is `STREAM`. If a mode is given, the
+    /// socket's file gets it. Replaces the file of a socket that is no longer open; any other file
+    /// is an error (W7). The socket never blocks.
     pub(crate) fn bind<S: From<OwnedFd>>(
         path: &Path,
         mode: Option<u32>,
@@ -128,7 +129,8 @@ impl SocketFile {
                 let kind = ErrorKind::AlreadyExists;
                 return Err(io::Error::new(kind, "a file that is not a socket is there"));
             }
-            // The kernel looks for the owning process before it compares socket types.
+            // A datagram socket can be used for the test: the kernel looks for the owning process
+            // before it compares socket types.
             let connected = UnixDatagram::unbound()?.connect(path);
             if connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
                 fs::remove_file(path)?;
@@ -137,7 +139,8 @@ impl SocketFile {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
         if let Some(mode) = mode {
-            // Its file is made with this mode, less the umask: it is never open to more users.
+            // The file is created with this mode minus the umask, so that it is never open to more
+            // users.
             fchmod(&socket, Mode::from_raw_mode(mode))?;
         }
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -156,7 +159,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            // The next server replaces a file that can't be removed.
+            // If the file can't be removed, the next server replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,5 +1,5 @@
-//! Stamps: the sender, place and time of a message, as a part of its record. It is a separate file
-//! because streams and HTTP stamp alike.
+//! Stamps: the time, sender and listener of a message, as a part of its record. They have a module
+//! of their own because both streams and HTTP use them.
 
 use crate::config::{Listen, Stamp};
 use crate::refusals::Client;
@@ -14,7 +14,7 @@ pub(crate) struct Stamper {
 }
 
 impl Stamper {
-    /// Returns a connection's stamper, if its listener stamps.
+    /// Returns a connection's stamper; `None` if its listener adds no stamps.
     pub(crate) fn of(
         listen: &Listen,
         client: Client,

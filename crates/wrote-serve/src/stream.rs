@@ -1,4 +1,4 @@
-//! A client's stream, plain or encrypted, which reports whether unread bytes exist.
+//! A client's stream, plain or encrypted, which reports whether it has unread bytes.
 
 #[cfg(feature = "tls")]
 mod tls;
@@ -16,10 +16,10 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A client's stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Returns the socket below the stream.
+    /// Returns the socket that the stream uses.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Returns whether unread bytes exist here or in the kernel. The runtime may not know of them
+    /// Returns whether the stream or the kernel has unread bytes. The runtime may not know of them
     /// yet.
     fn has_unread(&mut self) -> bool {
         ioctl_fionread(self.socket()).is_ok_and(|bytes| bytes > 0)
@@ -29,11 +29,11 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// bytes precede the end.
     fn has_hung_up(&self) -> bool {
         let mut polled = [PollFd::from_borrowed_fd(self.socket(), PollFlags::RDHUP)];
-        // Without waiting.
+        // A timeout of zero means not to wait.
         event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Returns the name in the client's certificate.
+    /// Returns the name in the client's certificate; `None` if there is no certificate.
     fn certificate_name(&self) -> Option<String> {
         None
     }
@@ -54,26 +54,27 @@ impl Stream for UnixStream {
 /// The PEM files of the server's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, followed by its signers'.
+    /// The certificate, followed by the certificates of its signers.
     pub cert_file: PathBuf,
     /// The certificate's private key.
     pub key_file: PathBuf,
-    /// The authorities of client certificates. If set, clients without a certificate are refused.
+    /// The authorities that sign client certificates. If set, clients without a certificate are
+    /// refused.
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// The settings of sessions, loaded from files.
+/// The settings of TLS sessions, loaded from files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub sessions: Sessions,
-    /// When the server's certificate expires, in seconds since 1970.
+    /// The time at which the server's certificate expires, in seconds since 1970.
     pub expires_s: Option<u64>,
-    /// A one-line warning that the server's certificate is not valid now.
+    /// A one-line warning if the server's certificate is currently not valid.
     pub warning: Option<String>,
 }
 
 impl TlsFiles {
-    /// Reads the files for sessions. The error is one line.
+    /// Reads the files for sessions. The error is a single line.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         match self.cert_file.as_os_str().is_empty() || self.key_file.as_os_str().is_empty() {
             true => Err("cert_file and key_file go together".to_owned()),
@@ -82,7 +83,7 @@ impl TlsFiles {
     }
 }
 
-/// Uninhabited: a build without TLS has no sessions.
+/// An uninhabited type, because a build without TLS has no sessions.
 #[cfg(not(feature = "tls"))]
 #[derive(Clone, Debug)]
 pub(crate) enum Sessions {}
@@ -93,7 +94,7 @@ fn load(files: &TlsFiles) -> Result<Loaded, String> {
     Err(format!("{cert}: this program was built without TLS; build it with the feature tls"))
 }
 
-/// Can't be called.
+/// Cannot be called, because no value of [`Sessions`] exists.
 #[cfg(not(feature = "tls"))]
 pub(crate) async fn handshake<S>(_: S, sessions: Sessions) -> std::io::Result<S> {
     match sessions {}

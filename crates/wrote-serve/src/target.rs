@@ -1,4 +1,5 @@
-//! The target of a channel's messages, a log or a plain file of lines, and how safe it makes them.
+//! The target of a channel's messages, which is a log or a line file, and how safe messages are in
+//! it.
 
 use std::sync::Arc;
 use wrote::{Error, Lines, Log, Ticket};
@@ -8,7 +9,7 @@ words! {
     /// The durability that an acknowledgement promises.
     #[derive(Default)]
     pub enum Level {
-        /// The message is in the server's memory and survives nothing.
+        /// The message is in the server's memory, and does not survive a crash of the server.
         Received = "received",
         /// The kernel has the message; it survives a crash of the server.
         Written = "written",
@@ -28,14 +29,15 @@ impl Level {
         }
     }
 
-    /// Returns the sequence before which records may be read: those at the promised level. A
-    /// sequence that a client has read therefore never names another record after a crash.
+    /// Returns the sequence before which records have reached the promised level, and may be read.
+    /// The sequence of a record that a client has read therefore never refers to another record
+    /// after a crash.
     pub(crate) fn readable(self, log: &Log) -> u64 {
         self.reached(log).min(log.written_sequence())
     }
 
-    /// Makes all current records readable, so that a client reads its own writes. Returns the
-    /// sequence before which records may be read.
+    /// Waits until all current records are readable, so that a client reads its own writes. Returns
+    /// the sequence before which records may be read.
     pub(crate) async fn present(self, log: &Log) -> u64 {
         if let Some(last) = log.stats().next_sequence.checked_sub(1) {
             // If the log has failed, earlier records can still be read.
@@ -45,24 +47,24 @@ impl Level {
     }
 }
 
-/// An open log or file; clones share it.
+/// An open log or file, which clones share.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Log(Log),
     File(Arc<Lines>),
 }
 
-/// Whether a target takes messages.
+/// Whether a target accepts messages.
 pub(crate) enum Health {
     Well,
-    /// Not now; it continues by itself once the disk has room.
+    /// The target accepts none now, but continues on its own once the disk has room.
     Waits(Error),
-    /// It has failed, and must be opened again (W2).
+    /// The target has failed, and must be opened again (W2).
     Failed(Error),
 }
 
 impl Target {
-    /// Returns the log; a file has no records to read.
+    /// Returns the log; `None` for a file, which has no records to read.
     pub(crate) fn log(self) -> Option<Log> {
         match self {
             Target::Log(log) => Some(log),
@@ -90,12 +92,12 @@ impl Target {
     pub(crate) async fn room(&self) -> Result<(), Error> {
         match self {
             Target::Log(log) => log.room().await,
-            // Its buffer is empty then.
+            // Once the file's lines are written, its buffer is empty.
             Target::File(lines) => lines.ticket().until_written().await,
         }
     }
 
-    /// Returns the sequence before which every message is at least this safe.
+    /// Returns the sequence before which every message has reached `level`.
     pub(crate) fn reached(&self, level: Level) -> u64 {
         match (self, level) {
             (Target::Log(log), level) => level.reached(log),
@@ -105,7 +107,8 @@ impl Target {
         }
     }
 
-    /// Returns the wait for a message to reach the level; in a file, for all that were appended.
+    /// Returns a ticket for a message to reach `level`; in a file, for all messages appended so
+    /// far.
     pub(crate) fn ticket(&self, level: Level, sequence: u64) -> Ticket<'static> {
         let ticket = match self {
             Target::Log(log) => log.ticket(sequence),
@@ -117,7 +120,7 @@ impl Target {
         }
     }
 
-    /// Opens the path of a file anew, after another program has rotated it.
+    /// Reopens the path of a file after another program has rotated it.
     pub(crate) fn reopen(&self) -> Result<(), Error> {
         match self {
             Target::Log(_) => Ok(()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// How long shutdown waits for blocking calls.
+/// How long the shutdown of a worker waits for blocking calls.
 const END: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub(crate) struct Worker {
     connections: AtomicUsize,
 }
 
-/// Counts a connection at its worker until dropped.
+/// A connection's assignment to a worker, which is counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<Worker>);
 
-/// All workers. They end when this is dropped.
+/// All workers. Dropping this value ends them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     pub all: Arc<[Arc<Worker>]>,
@@ -46,7 +46,7 @@ impl Workers {
                 .map_err(Error::Runtime)?;
             let (handle, mut ended) = (runtime.handle().clone(), end.subscribe());
             let serve = move || {
-                // It never changes, and ends with its sender.
+                // The value never changes; the wait ends when the sender is dropped.
                 let _ = runtime.block_on(ended.changed());
                 runtime.shutdown_timeout(END);
             };
@@ -63,14 +63,14 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.end = None;
         for thread in self.threads.drain(..) {
-            // A worker that panicked has ended too.
+            // A worker that panicked has also ended.
             let _ = thread.join();
         }
     }
 }
 
 impl Seat {
-    /// Assigns a connection to the worker with the fewest.
+    /// Assigns a connection to the worker that has the fewest.
     pub(crate) fn of(workers: &[Arc<Worker>]) -> Seat {
         let load = |worker: &&Arc<Worker>| worker.connections.load(Ordering::Relaxed);
         let worker = workers.iter().min_by_key(load).expect("there is one");

@@ -56,7 +56,7 @@ impl Content {
         found
     }
 
-    /// Returns the content of a file with unflushed changes of which only one thing is known:
+    /// Returns the content of a file with unflushed changes. Nothing is known about them except
     /// whether a flush of them failed.
     pub fn spoilt(size_bytes: u64, is_lost: bool) -> Content {
         let mut spoilt = Content { is_resized: true, ..Content::found(size_bytes) };

@@ -324,7 +324,7 @@ impl Disk {
         }
     }
 
-    /// Returns the number by which the model identifies a file.
+    /// Returns the number that identifies a file in the model.
     pub fn id(&self, file: FileId) -> Option<Id> {
         self.ids.get(&file).copied()
     }
@@ -428,8 +428,8 @@ impl Disk {
             }
             Act::Unlink { file, name } => {
                 let id = self.learn(*file, name);
-                // A file that is still being written may be in any state after a crash, so that its
-                // return is no surprise.
+                // While a file is still being written, a program must expect it in any state after
+                // a crash. Its return is therefore not reported.
                 let is_whole = !self.node(id).content.is_dirty();
                 self.change(vec![(name, None)], By::Found, is_whole.then(|| call.point()));
             }
@@ -452,7 +452,7 @@ impl Disk {
         id
     }
 
-    /// Adds a folder that existed before its first call. Without a name, `path` is that of a folder
+    /// Adds a folder that existed before its first call. Without a name, `path` leads to a folder
     /// above all known names.
     pub fn found_folder(&mut self, file: FileId, name: Option<&Name>, path: &Path) -> Id {
         let id = self.known(file);

@@ -37,7 +37,7 @@ const PASSED: [Signal; 8] = [
     Signal::SIGTSTP,
     Signal::SIGCONT,
 ];
-/// The signals by which the terminal stops background processes; they concern only the program.
+/// The signals that the terminal sends to stop background processes; they concern only the program.
 const IGNORED: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
 /// The number that shells add to a signal's number for the exit code.
 const EXIT_SIGNAL_BASE: i32 = 128;
@@ -290,7 +290,7 @@ impl Started {
     fn pass_on(&self, signal: &siginfo) -> bool {
         let is_of_kernel = signal.ssi_code > 0;
         let sender = signal.ssi_pid as i32;
-        // The program has already received the terminal's signals, and those that it sends to its
+        // The program has already received the terminal's signals, and signals that it sends to its
         // own group.
         let is_for_all = is_of_kernel
             || sender == self.tracer.as_raw()

@@ -91,7 +91,7 @@ struct Facts {
     short: Option<Short>,
 }
 
-/// A write of which the kernel wrote only a part.
+/// A write that the kernel performed only in part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Short {
     from: u64,

@@ -1,7 +1,7 @@
 //! Models which changes of names a crash would leave.
 //!
 //! A name has a durable file, and later changes. A crash keeps the changes made up to some call,
-//! and those that a flush covers.
+//! and the changes that a flush covers.
 
 use crate::call::Point;
 use std::collections::BTreeMap;
@@ -255,9 +255,9 @@ impl Names {
         }
     }
 
-    /// If there are many changes, forgets those that later ones have superseded, and removed names.
-    /// Returns whether it did. After that, some states can no longer be derived, but statements
-    /// about existing names remain true.
+    /// If there are many changes, forgets superseded changes and removed names. Returns whether it
+    /// did. After that, some states can no longer be derived, but statements about existing names
+    /// remain true.
     pub fn forget(&mut self) -> bool {
         if self.changes.len() < self.changes_max.max(CHANGES_MIN) {
             return false;

@@ -1,8 +1,8 @@
 //! Derives the possible states of a folder after power loss from a record's calls.
 //!
 //! [`Disk`] determines which names a crash leaves: a crash keeps the changes of names up to some
-//! call, and those that a flush covers. This module keeps the data. Any unflushed bytes may be
-//! missing, and so may size changes.
+//! call, and the changes that a flush covers. This module keeps the data. Any unflushed bytes may
+//! be missing, and so may size changes.
 
 use crate::call::{Act, Call, FileId, Name};
 use crate::disk::Disk;

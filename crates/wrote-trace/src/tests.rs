@@ -1,4 +1,4 @@
-//! Programs with many files, most of which are folded.
+//! Programs with many files. Most files are folded.
 
 use super::*;
 use crate::call::{Act, Name, Storage};

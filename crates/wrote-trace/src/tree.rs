@@ -77,7 +77,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn make(&self, folder: &Path) -> io::Result<()> {
         self.make_by(folder, &mut |path, bytes| fs::write(path, &**bytes))
     }
@@ -86,7 +86,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn make_by(
         &self,
         folder: &Path,

@@ -227,7 +227,7 @@ fn await_end<D>(
     }
 }
 
-/// Joins all threads of a process, including those that it creates meanwhile.
+/// Joins all threads of a process, including threads that it creates during the call.
 fn seize_all(process: pid_t) -> io::Result<()> {
     let mut known = BTreeSet::new();
     loop {

@@ -4,28 +4,28 @@ use crate::lock;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-/// The shipping figures of one log.
+/// The figures about shipping one log.
 #[derive(Debug, Default)]
 pub(crate) struct Shipping {
-    /// All records before it are in the store.
+    /// The sequence before which all records are in the store.
     pub shipped_sequence: AtomicU64,
-    /// Notified when that changes.
+    /// Notified when `shipped_sequence` changes.
     #[cfg(feature = "store")]
     moved: tokio::sync::Notify,
-    /// Sealed segments that were not in the store at the last check.
+    /// The number of sealed segments that were not in the store at the last check.
     pub waiting_segments: AtomicU64,
     pub failures: AtomicU64,
-    /// Why shipping does not progress.
+    /// The reason why shipping makes no progress.
     trouble: Mutex<Option<String>>,
 }
 
 impl Shipping {
-    /// Returns why shipping does not progress, in one line.
+    /// Returns why shipping makes no progress, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }
 
-    /// Records a failure or recovery, and logs the first of each.
+    /// Records a failure or recovery, and logs only the first of each.
     #[cfg(feature = "store")]
     fn say(&self, name: &str, error: Option<wrote_store::StoreError>) {
         let trouble = error.map(|error| error.to_string());
@@ -60,16 +60,16 @@ mod task {
     use wrote::{Error, Log};
     use wrote_store::{SegmentStore, ShipProgress, Shipped, Shipper, StoreError};
 
-    /// The interval of checking for sealed segments.
+    /// The interval between checks for sealed segments.
     const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-    /// The longest pause after a failure; pauses double up to it.
+    /// The longest pause after a failure. Pauses double up to this length.
     const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
-    /// The interval of looking for old segments while none is shipped.
+    /// The interval between checks for old segments while none is shipped.
     const AGE_PAUSE: Duration = Duration::from_secs(60);
 
-    /// Ships the sealed segments of the channel's log, and removes those in the store that exceed
-    /// the limits. A store that fails or hangs delays only this task.
+    /// Ships the sealed segments of the channel's log, and removes shipped segments from the folder
+    /// if they exceed the retention limits. A store that fails or hangs delays only this task.
     pub(crate) async fn run(channel: Arc<Channel>) {
         if let Some(url) = &channel.config.store {
             tokio::join!(ship(&channel, url), retain(&channel));
@@ -80,7 +80,8 @@ mod task {
         let (mut shipper, mut pause) = (None, LOOK_PAUSE);
         loop {
             sleep(pause).await;
-            // A failed log could be read too, but it is unknown what is durable in it.
+            // A failed log could be read as well, but it is unknown which of its records are
+            // durable.
             let Some(log) = channel.log() else { continue };
             let passed = match take(&mut shipper, url, &channel.config.folder).await {
                 Ok(mut own) => {
@@ -111,7 +112,7 @@ mod task {
         }
         let (url, folder) = (url.to_owned(), folder.to_owned());
         let made = spawn_blocking(move || Shipper::new(SegmentStore::open_or_make(&url)?, folder));
-        // Only the end of the runtime cancels it.
+        // The call is cancelled only if the runtime ends.
         made.await.unwrap_or(Err(StoreError::Interrupted))
     }
 
@@ -123,7 +124,7 @@ mod task {
         channel.shipping.waiting_segments.store(shipped.waiting, Ordering::Relaxed);
     }
 
-    /// Removes segments as they are shipped or grow old.
+    /// Removes segments once they have been shipped or have grown old.
     async fn retain(channel: &Arc<Channel>) {
         let failures = Throttle::default();
         loop {
@@ -138,8 +139,8 @@ mod task {
         }
     }
 
-    /// Removes the oldest segments while the sealed ones exceed a limit, but no record from
-    /// `shipped` on: the store may not have it.
+    /// Removes the oldest sealed segments while they exceed a limit. Keeps all records from
+    /// `shipped` on, because the store may not have them.
     fn remove(config: &LogConfig, log: &Log, shipped: u64) -> Result<(), Error> {
         let sealed = Segment::sealed(&config.folder, 1, log.durable_sequence())?;
         let oldest = config.retain_age.and_then(|age| SystemTime::now().checked_sub(age));

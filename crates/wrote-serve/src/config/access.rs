@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Delays the answer to a wrong token, so that tokens can't be guessed at network speed.
+/// The delay before a wrong token is answered, so that tokens can't be guessed at network speed.
 pub(crate) const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 
-/// Access rules.
+/// The access rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// A file of tokens, one per line. With it, RESP and HTTP require one of them.
+    /// A file of tokens, one per line. If set, RESP and HTTP clients must give one of them.
     pub token_file: Option<PathBuf>,
-    /// Allows listeners that other hosts can reach without a certificate or a token.
+    /// Whether other hosts may reach listeners that require neither a certificate nor a token.
     pub is_insecure: bool,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Reads the tokens. Skips empty lines and lines that begin with `#`.
+    /// Reads the tokens, skipping empty lines and lines that begin with `#`.
     pub(crate) fn load(config: &AccessConfig) -> Result<Access, String> {
         let Some(path) = &config.token_file else { return Ok(Access::default()) };
         let text = files::read(path)?;
@@ -44,14 +44,14 @@ impl Access {
         !self.tokens.is_empty()
     }
 
-    /// Returns whether `token` is accepted. The time depends only on its length.
+    /// Returns whether `token` is accepted. The duration depends only on its length.
     pub(crate) fn accepts(&self, token: &[u8]) -> bool {
         let is_one = |known: &Vec<u8>| known.as_slice().ct_eq(token);
         self.tokens.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
     }
 }
 
-/// Returns the bearer token of a request (RFC 6750 section 2.1), empty if absent.
+/// Returns the bearer token of a request (RFC 6750, section 2.1); empty if there is none.
 pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     let value = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
     match value.split_at_checked("Bearer ".len()) {
@@ -60,9 +60,10 @@ pub(crate) fn bearer(headers: &HeaderMap) -> &[u8] {
     }
 }
 
-/// Returns the mark of a request that a web page made a browser send: an Origin, or, where `own`
-/// (the listener's name) is given, a Host that is neither an address, nor `localhost`, nor `own`.
-/// By DNS rebinding a page's host name may lead to a local listener.
+/// Returns why a request seems to come from a web page; `None` if it does not. Such a request has
+/// an Origin header. If `own` (the listener's name) is given, a Host header also betrays it, unless
+/// that is an address, `localhost` or `own`: by DNS rebinding, a page's host name may lead to a
+/// local listener.
 pub(crate) fn mark_of_page(headers: &HeaderMap, own: Option<&str>) -> Option<&'static str> {
     if headers.contains_key(ORIGIN) {
         return Some("refused: the request has an Origin header (web pages are not allowed)");
@@ -82,8 +83,8 @@ pub(crate) fn host(address: &str) -> &str {
     }
 }
 
-/// Refuses a listener that other hosts can reach without client certificates or a token. Returns a
-/// warning if `is_insecure` allows it anyway.
+/// Refuses a listener that other hosts can reach without client certificates or a token. If
+/// `is_insecure` allows it anyway, returns a warning.
 pub(crate) fn check(
     listen: &Listen,
     addresses: &[IpAddr],
@@ -109,7 +110,7 @@ pub(crate) fn check(
     Err(format!("{listen}: other hosts can reach it; {needs}pass --insecure"))
 }
 
-/// Returns the addresses on which a listener will listen. Empty for a Unix socket and for a socket
+/// Returns the addresses on which a listener will listen; none for a Unix socket or for a socket
 /// passed by name.
 pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
     let (Socket::Tcp(address) | Socket::Udp(address)) = &listen.socket else {
@@ -126,7 +127,7 @@ pub(crate) fn addresses(listen: &Listen) -> Result<Vec<IpAddr>, String> {
 }
 
 /// Returns the addresses on which the operators' listener will listen, and whether it requires a
-/// token, because any host that reaches it may read.
+/// token because other hosts can reach it.
 pub(crate) fn operators_addresses(
     address: &str,
     rule: &AccessConfig,

@@ -1,7 +1,8 @@
 //! The configuration file: TOML with `[logs.NAME]`, `[limits]`, `[tls]` and `[access]`.
 //!
-//! The table of keys reads the values. This room knows the tables, and finds each fault's line.
-//! Faults that only the whole configuration shows name their log or listener in place of a line.
+//! The table of keys (`keys`) reads the values. This module knows the TOML tables, and finds the
+//! line of each fault. Faults that only the whole configuration reveals name their log or listener
+//! instead of a line.
 
 use super::keys::{Key, Target, Written};
 use super::{Config, Listen, LogConfig, settings};
@@ -14,14 +15,14 @@ use toml::de::{DeTable, DeValue};
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A file while it is read, and its faults by line; line 0 means that a fault has none.
+/// A file being read, and its faults by line; line 0 stands for no line.
 struct File<'t> {
     text: &'t str,
     folder: &'t Path,
     faults: Vec<(usize, String)>,
 }
 
-/// Reads a configuration and checks it. The error has one line per fault.
+/// Reads and checks a configuration. The error has one line per fault.
 pub(super) fn read(path: &Path) -> Result<Config, Error> {
     let shown = path.display();
     let bytes = files::read(path).map_err(Error::Config)?;
@@ -43,7 +44,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
         file.add(error.span().map_or(0, |span| span.start), error.message());
     }
     if !file.faults.is_empty() {
-        // Further faults would only be consequences.
+        // Further faults would only be consequences of these.
         return Err(file.sorted());
     }
     let mut config = Config::of_logs(Vec::new());
@@ -79,11 +80,11 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
 }
 
 impl<'t> File<'t> {
-    /// Adds a fault at byte `offset`.
+    /// Adds a fault at a byte offset.
     fn add(&mut self, offset: usize, fault: impl Display) {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        // Messages of the parser may span several lines.
+        // The parser's messages may span several lines.
         let words: Vec<_> = fault.to_string().split_whitespace().map(str::to_owned).collect();
         self.faults.push((line, words.join(" ")));
     }
@@ -94,7 +95,8 @@ impl<'t> File<'t> {
         self.faults
     }
 
-    /// Sets a key of a section, which is `shown` so. `others` are names that the section has too.
+    /// Sets a key of a section, which messages call `shown`. `others` are the section's other
+    /// names.
     fn set(
         &mut self,
         (section, shown): (&str, &str),

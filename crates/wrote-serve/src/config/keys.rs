@@ -1,5 +1,5 @@
-//! The keys of the configuration, each once, for the file, for URLs and for the command line:
-//! `keys.toml` is their table.
+//! The keys of the configuration, defined once for the file, for URLs and for the command line, in
+//! the table `keys.toml`.
 
 use super::{Config, Door, Listen, LogConfig};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use wrote::SyncPolicy;
 use wrote_result::units;
 
-/// The minimum similarity for suggesting a known key.
+/// The minimum similarity at which a known key is suggested.
 const SIMILARITY_MIN: f64 = 0.6;
 
 /// A key of the configuration.
@@ -23,12 +23,12 @@ pub struct Key {
     pub name: String,
     #[serde(rename = "in")]
     sections: Vec<String>,
-    /// The kind of its value, as the help shows it: `SIZE`. None for a switch.
+    /// The kind of value, as the help shows it (`SIZE`); `None` for a switch.
     pub value: Option<String>,
     range: Option<(u64, u64)>,
-    /// Its effect, with the default.
+    /// The key's effect and its default.
     pub help: String,
-    /// The option of the command line, without dashes. It concerns the server and its only log.
+    /// The command-line option without dashes. It applies to the server and its only log.
     pub flag: Option<String>,
 }
 
@@ -52,18 +52,18 @@ pub(super) enum Written<'a> {
     Word(Cow<'a, str>),
     Number(u64),
     Switch(bool),
-    /// A value that no key has.
+    /// A value of a kind that no key accepts.
     Other,
 }
 
 impl Key {
-    /// Returns the keys of the command line.
+    /// Returns the keys that are also command-line options.
     pub fn flags() -> impl Iterator<Item = &'static Key> {
         KEYS.iter().filter(|key| key.flag.is_some())
     }
 
-    /// Finds the key of this name in a section, or says which was meant. `others` are names that
-    /// the section has in addition to the table's.
+    /// Finds a key by name in a section. Otherwise, the error suggests a similar name. `others` are
+    /// names that the section has in addition to those in the table.
     pub(super) fn find(
         section: &str,
         name: &str,
@@ -84,11 +84,11 @@ impl Key {
         })
     }
 
-    /// Sets the key in the configuration of a server, as its option does.
+    /// Sets the key in a server's configuration, like its command-line option.
     ///
     /// # Errors
     ///
-    /// Why this key cannot have the word.
+    /// Why the key does not accept `word`.
     pub fn apply(&self, config: &mut Config, word: &str) -> Result<(), String> {
         let written = || Written::Word(word.into());
         if self.sections[0] != "log" {
@@ -98,7 +98,7 @@ impl Key {
         config.logs.iter_mut().try_for_each(set)
     }
 
-    /// Sets the key. Relative paths begin at `folder`. The error says what would be right.
+    /// Sets the key. Relative paths start at `folder`. The error says what would be correct.
     pub(super) fn set(
         &self,
         target: Target<'_>,
@@ -179,7 +179,7 @@ impl Key {
     }
 }
 
-/// A value, and the values that are allowed.
+/// A value, and the range that is allowed.
 #[derive(Debug)]
 struct Given<'a> {
     written: Written<'a>,
@@ -212,7 +212,7 @@ impl Given<'_> {
         }
     }
 
-    /// Reads a number of bytes, or a size with a unit.
+    /// Returns the value as a number of bytes; it may be a size with a unit.
     fn bytes<T: TryFrom<u64>>(&self) -> Result<T, String> {
         let bytes = match &self.written {
             Written::Number(bytes) => *bytes,
@@ -258,7 +258,7 @@ impl Given<'_> {
         }
     }
 
-    /// Reads the mode of a file.
+    /// Returns the value as a file mode.
     fn mode(&self) -> Result<u32, String> {
         let word = self.text()?;
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
@@ -271,7 +271,7 @@ impl Given<'_> {
 mod tests {
     use super::*;
 
-    /// The documented example.
+    /// The documented example of a configuration.
     const EXAMPLE: &str = include_str!("../../../../docs/serve.toml");
 
     #[test]

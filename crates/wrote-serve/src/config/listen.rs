@@ -1,23 +1,23 @@
-//! Listeners: their URLs, protocols and promises.
+//! Listeners: their URLs, protocols and promised durability.
 
 use crate::target::Level;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use wrote_result::words;
 
-/// A listener for errors that explain how one is written.
+/// The listener that error messages show as an example.
 pub(super) const EXAMPLE: &str = "tcp://127.0.0.1:5140";
-/// The host of a URL that refers to a socket by name: `tcp://fd:NAME`.
+/// The prefix of a host that refers to a socket by name: `tcp://fd:NAME`.
 const BY_NAME: &str = "fd:";
-/// The longest stamp without the listener: time, address, certificate name (RFC 1035: 255 bytes),
-/// and an address chosen by the kernel.
+/// The maximum length of a stamp without the listener: time, address, certificate name (RFC 1035:
+/// 255 bytes), and an address chosen by the kernel.
 const STAMP_BYTES_MAX: usize = 1024;
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Door {
-    /// Messages on a stream, framed one after another, without answers.
+    /// Messages framed on a stream, without answers.
     Frames(Frame),
     /// One message per datagram, without answers.
     Datagrams,
@@ -33,14 +33,15 @@ words! {
     /// The framing of messages on a stream. Messages are never acknowledged.
     #[derive(Default)]
     pub enum Frame {
-        /// Detected for each message (RFC 6587, section 3.4): an octet count followed by `<`, as in
-        /// every syslog message, or else a line, which NUL ends too.
+        /// The framing is detected for each message (RFC 6587, section 3.4). A message is either an
+        /// octet count followed by `<`, as in every syslog message, or a line, which may also end
+        /// with NUL.
         #[default]
         Auto = "auto",
         /// Each message ends with LF or CRLF.
         Lines = "lines",
-        /// Decimal digits and a space, then that many octets (RFC 6587, RFC 5425). One LF, CRLF or
-        /// NUL at the end of a message is removed, because some senders count it.
+        /// Each message follows its length in decimal digits and a space (RFC 6587, RFC 5425). One
+        /// LF, CRLF or NUL at the end of a message is removed, because some senders count it.
         Octets = "octets",
         /// Each message ends with NUL, as from Python's `SysLogHandler`.
         Nul = "nul",
@@ -51,28 +52,28 @@ words! {
     /// The treatment of a message over the size limit. Each such message is counted.
     #[derive(Default)]
     pub enum Oversize {
-        /// Keeps the start, as rsyslog does by default.
+        /// The start of the message is kept, as rsyslog does by default.
         #[default]
         Truncate = "truncate",
-        /// Ends the connection.
+        /// The connection is closed.
         Refuse = "refuse",
     }
 }
 
 words! {
-    /// The origin information in a record.
+    /// The information about a message's origin that is added to its record.
     #[derive(Default)]
     pub enum Stamp {
-        /// None: a record is its message, byte for byte.
+        /// No information: the record is the message, byte for byte.
         #[default]
         None = "none",
-        /// Words before the message, each followed by a space: the time, the client's address, the
+        /// A prefix of words, each followed by a space: the time, the client's address, the
         /// listener, and the name in the client's certificate or `-`.
         Prefix = "prefix",
     }
 }
 
-/// A listener: `tcp://127.0.0.1:5140?frame=octets`.
+/// A listener, such as `tcp://127.0.0.1:5140?frame=octets`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The socket.
@@ -81,31 +82,32 @@ pub struct Listen {
     pub is_tls: bool,
     /// The protocol.
     pub door: Door,
-    /// The durability that its acknowledgements promise.
+    /// The durability that acknowledgements promise.
     pub ack: Level,
-    /// The handling of messages over the limit, for frames and RELP.
+    /// The handling of messages over the size limit, for frames and RELP.
     pub oversize: Oversize,
-    /// The origin information added to each record.
+    /// The information about its origin added to each record.
     pub stamp: Stamp,
-    /// The mode of the file of a Unix socket; by default 0777 less the umask.
+    /// The mode of a Unix socket's file; by default 0777 minus the umask.
     pub mode: Option<u32>,
 }
 
 /// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
-    /// A host and port for streams.
+    /// A host and port that accept streams.
     Tcp(String),
-    /// A path for streams.
+    /// A path that accepts streams.
     Unix(PathBuf),
-    /// A host and port for datagrams.
+    /// A host and port that receive datagrams.
     Udp(String),
-    /// A path for datagrams.
+    /// A path that receives datagrams.
     UnixDatagram(PathBuf),
 }
 
 impl Socket {
-    /// Returns the name of a passed socket in a URL. A number is a port of the host `fd`.
+    /// Returns the name of a socket passed by a service manager, if the URL contains one. In
+    /// `fd:NUMBER`, the number is an ordinary port of a host called `fd`.
     pub(crate) fn passed_name(&self) -> Option<&str> {
         let address = match self {
             Socket::Tcp(address) | Socket::Udp(address) => address.as_str(),
@@ -114,7 +116,7 @@ impl Socket {
         address.strip_prefix(BY_NAME).filter(|name| name.parse::<u16>().is_err())
     }
 
-    /// Returns the path of a Unix socket.
+    /// Returns the path of a Unix socket; `None` for other sockets.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Socket::Unix(path) | Socket::UnixDatagram(path) => Some(path),
@@ -123,7 +125,7 @@ impl Socket {
     }
 }
 
-/// A scheme: its word, socket, encryption and protocol.
+/// A URL scheme: its name, socket, encryption and protocol.
 pub(super) struct Scheme(
     pub(super) &'static str,
     pub(super) fn(&str) -> Socket,
@@ -134,7 +136,7 @@ pub(super) struct Scheme(
 const TCP: fn(&str) -> Socket = |address| Socket::Tcp(address.to_owned());
 const FRAMES: Door = Door::Frames(Frame::Auto);
 
-/// All schemes, in the order of the help. The first of each pair is the one printed.
+/// All schemes, in the order of the help. Of schemes with the same meaning, the first is printed.
 const SCHEMES: [Scheme; 13] = [
     Scheme("tcp", TCP, false, FRAMES),
     Scheme("tls", TCP, true, FRAMES),
@@ -162,7 +164,7 @@ impl Scheme {
 }
 
 impl Listen {
-    /// Returns a listener with all defaults.
+    /// Returns a listener with defaults for everything else.
     pub(super) fn new(socket: Socket, is_tls: bool, door: Door) -> Listen {
         let (ack, oversize, stamp) = (Level::default(), Oversize::default(), Stamp::default());
         Listen { socket, is_tls, door, ack, oversize, stamp, mode: None }

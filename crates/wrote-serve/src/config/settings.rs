@@ -1,4 +1,4 @@
-//! Settings that can change while a server runs: limits, certificates, tokens.
+//! The settings that can change while a server runs: limits, certificates and tokens.
 
 use super::access::{self, Access, AccessConfig};
 use super::{Config, Door, Limits, Listen};
@@ -13,21 +13,22 @@ pub(crate) struct Settings {
     pub access: Arc<Access>,
     /// `None` if no stream is encrypted.
     pub tls: Option<Sessions>,
-    /// When the certificate expires, in seconds since 1970.
+    /// The time at which the certificate expires, in seconds since 1970.
     pub expires_s: Option<u64>,
     pub rule: AccessConfig,
     pub has_client_ca: bool,
 }
 
 impl Settings {
-    /// Refuses a listener that strangers can reach at these addresses.
+    /// Refuses a listener that other hosts can reach without a certificate or a token. May return a
+    /// warning.
     pub(crate) fn check(&self, listen: &Listen) -> Result<Option<String>, String> {
         let addresses = access::addresses(listen)?;
         access::check(listen, &addresses, self.has_client_ca, &self.rule)
     }
 }
 
-/// Reads the files that a configuration names. Returns its settings and warnings, or all faults.
+/// Reads the files that a configuration names. Returns the settings and warnings, or all faults.
 pub(crate) fn load(config: &Config) -> Result<(Settings, Vec<String>), Vec<String>> {
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let mut take = |checked: Result<Option<String>, String>| match checked {
@@ -89,7 +90,7 @@ pub(crate) fn load(config: &Config) -> Result<(Settings, Vec<String>), Vec<Strin
     if faults.is_empty() { Ok((settings, warnings)) } else { Err(faults) }
 }
 
-/// Joins all faults, one per line.
+/// Joins all faults into an error, one per line.
 pub(crate) fn error(faults: Vec<String>) -> Error {
     Error::Config(faults.join("\n"))
 }

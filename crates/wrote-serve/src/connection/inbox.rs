@@ -1,4 +1,4 @@
-//! The input of a connection, as far as its door has not taken it.
+//! The input of a connection that its door has not processed yet.
 
 use crate::stream::Stream;
 use std::pin::Pin;
@@ -7,16 +7,17 @@ use tokio::io::ReadBuf;
 
 /// The maximum number of bytes read at once.
 pub(super) const READ_BYTES: usize = 128 << 10;
-/// A kept message longer than this is not copied on each read.
+/// The maximum length of a kept message that is copied on each read.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
-/// The input of a connection: its state, and an unfinished message or messages that found no room.
+/// The input of a connection: its state, and an unfinished message or messages that had no room.
 pub(super) struct Inbox {
     kept: Vec<u8>,
     pub state: Input,
-    /// The stream ended abnormally; an unfinished message is dropped.
+    /// Whether the stream ended abnormally, so that an unfinished message is dropped.
     pub is_cut: bool,
-    /// The kept bytes still hold input to take: commands after an answer that just completed.
+    /// Whether the kept bytes contain input that can be processed, such as commands that waited for
+    /// an answer.
     pub has_rest: bool,
 }
 
@@ -24,11 +25,11 @@ pub(super) struct Inbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Open,
-    /// Bytes that have arrived are still read; then the connection ends.
+    /// Bytes that have already arrived are still read, and then the connection ends.
     Draining,
-    /// The stream has ended; kept bytes are still to be taken.
+    /// The stream has ended; kept bytes may still have to be processed.
     Ended,
-    /// All input was taken and the goodbye queued.
+    /// All input has been processed, and the goodbye is queued.
     Done,
 }
 
@@ -46,8 +47,8 @@ impl Inbox {
         self.kept.is_empty()
     }
 
-    /// Reads up to `most` bytes behind the copied ones in `scratch`. Returns how many, which is 0
-    /// where the input ends.
+    /// Reads up to `most` bytes into `scratch`, after the space for copied bytes. Returns the
+    /// number of bytes, or 0 if the input has ended.
     pub(super) fn read(
         &mut self,
         stream: &mut impl Stream,
@@ -66,9 +67,9 @@ impl Inbox {
         match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.state = Input::Ended,
             Poll::Ready(Ok(())) => return Poll::Ready(buffer.filled().len()),
-            // The client is gone or aborted.
+            // The client has disconnected or aborted the connection.
             Poll::Ready(Err(_)) => (self.state, self.is_cut) = (Input::Ended, true),
-            // Everything that had arrived when draining began has been read.
+            // Everything that had arrived before draining began has been read.
             Poll::Pending if self.state == Input::Draining && !stream.has_unread() => {
                 (self.state, self.is_cut) = (Input::Ended, true);
             }
@@ -77,24 +78,24 @@ impl Inbox {
         Poll::Ready(0)
     }
 
-    /// Keeps the newly read bytes, without taking any.
+    /// Keeps the newly read bytes without processing any.
     pub(super) fn keep(&mut self, scratch: &[u8], read: usize) {
         let copied = self.copied();
         self.kept.extend_from_slice(&scratch[copied..copied + read]);
     }
 
-    /// Returns how many kept bytes are copied to the start of the thread's buffer: all, or none of
-    /// many, to which the read bytes are added instead.
+    /// Returns how many kept bytes are copied to the start of the thread's buffer: all, unless they
+    /// are many. In that case, the newly read bytes are appended to them instead.
     fn copied(&self) -> usize {
         if self.kept.len() > COPIED_BYTES_MAX { 0 } else { self.kept.len() }
     }
 
-    /// Returns whether the kept bytes are too many to copy to the thread's buffer.
+    /// Returns whether there are too many kept bytes to copy to the thread's buffer.
     pub(super) fn is_long(&self) -> bool {
         self.copied() < self.kept.len()
     }
 
-    /// Moves all input out: the kept bytes and those just read.
+    /// Moves all input out: the kept bytes, followed by those just read.
     pub(super) fn move_out(&mut self, read: &[u8]) -> Vec<u8> {
         let mut input = std::mem::take(&mut self.kept);
         if input.capacity() - input.len() < read.len() {
@@ -104,7 +105,7 @@ impl Inbox {
         input
     }
 
-    /// Moves the input back, without the first `taken` bytes.
+    /// Moves the input back, except for the first `taken` bytes.
     pub(super) fn move_back(&mut self, mut input: Vec<u8>, taken: usize) {
         input.drain(..taken);
         if taken > 0 && input.capacity() > 2 * input.len() {
@@ -113,7 +114,7 @@ impl Inbox {
         self.kept = input;
     }
 
-    /// Copies the kept bytes before those just read, and returns the length of all.
+    /// Copies the kept bytes into the space before those just read. Returns the total length.
     pub(super) fn copy_out(&self, scratch: &mut Vec<u8>, read: usize) -> usize {
         let filled = self.kept.len() + read;
         if scratch.len() < filled {
@@ -123,7 +124,7 @@ impl Inbox {
         filled
     }
 
-    /// Keeps a copy of the rest, and no memory for an empty one.
+    /// Keeps a copy of the rest. If the rest is empty, keeps no memory.
     pub(super) fn copy_back(&mut self, rest: &[u8]) {
         self.kept.clear();
         self.kept.extend_from_slice(rest);

@@ -1,4 +1,4 @@
-//! The answers of a connection: held until their records are safe, and then sent.
+//! The answers of a connection, which are held until their records are safe and then sent.
 
 use super::room::Room;
 use crate::acks::{Acks, Wait as Acked};
@@ -13,26 +13,27 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep};
 
-/// Reading stops while this many bytes of answers are unsent.
+/// The number of unsent bytes of answers from which no more input is read.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
-/// The interval of checking whether a client that sent much waits for its answer.
+/// The interval at which a connection with much input checks whether its client still waits for an
+/// answer.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The unsent answers, and the messages that they acknowledge.
 pub(super) struct Outbox {
     pub answers: Answers,
     acks: Arc<Acks>,
-    /// The wait for the record of the next answer.
+    /// The wait for the record that belongs to the next answer.
     acked: Option<Acked>,
-    /// Messages in the log whose answer is outstanding.
+    /// The number of messages in the log that have not been answered.
     unacked: u64,
-    /// The end of the batch whose answer is timed, and when it was appended.
+    /// The end of the batch whose answer is timed, and the time at which it was appended.
     timed: Option<(u64, Instant)>,
-    /// An answer in progress. No more input is taken until it is complete.
+    /// An answer in progress. No more input is processed until it is complete.
     pub later: Option<Later>,
-    /// The timer for the next check whether the client waits for the answer.
+    /// The timer for the next check whether the client still waits for the answer.
     look: Option<Pin<Box<Sleep>>>,
-    /// The stream has sent all bytes that it was given. A TLS stream buffers some.
+    /// Whether the stream has sent all bytes written to it. A TLS stream buffers some of them.
     pub is_flushed: bool,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Outbox {
 pub(super) enum Sent {
     Nothing,
     Some,
-    /// The client is gone, and its unsent answers with it.
+    /// The client has disconnected, so that its unsent answers are lost.
     Gone,
 }
 
@@ -52,17 +53,18 @@ impl Outbox {
         Outbox { answers, acks, acked, unacked, timed, later, look, is_flushed }
     }
 
-    /// Returns whether so much is unsent that no more input is read.
+    /// Returns whether there is so much unsent data that no more input is read.
     pub(super) fn is_full(&self) -> bool {
         self.answers.len() >= UNSENT_BYTES_MAX
     }
 
-    /// Returns whether the client has bytes to read.
+    /// Returns whether there are bytes for the client to read.
     pub(super) fn is_unread(&self) -> bool {
         !self.answers.sendable().is_empty() || !self.is_flushed
     }
 
-    /// Releases the answers whose records are safe (W1), and registers a wake-up for the next.
+    /// Releases the answers whose records are safe (W1), and registers a wake-up for the next
+    /// answer.
     pub(super) fn release(
         &mut self,
         room: &Room,
@@ -82,7 +84,7 @@ impl Outbox {
                     self.acks.check(acked).map_err(Refusal::Log)?;
                     break;
                 }
-                // Checks once more: the record may have become safe since.
+                // The loop checks once more, because the record may just have become safe.
                 _ => {
                     let log = (room.generation, &room.target);
                     let wait = self.acks.wait(log, end, context).map_err(Refusal::Log)?;
@@ -104,7 +106,7 @@ impl Outbox {
         }
     }
 
-    /// Counts messages that are to be answered, and times the answer of the last.
+    /// Counts messages that are to be answered. If no batch is being timed, times the last answer.
     pub(super) fn expect(&mut self, messages: u64) {
         self.unacked += messages;
         if let (Some(end), None) = (self.answers.last_awaited(), self.timed) {
@@ -112,8 +114,8 @@ impl Outbox {
         }
     }
 
-    /// Queues an answer that was made by another task, even while others are unsent, because only
-    /// queued bytes are counted. Returns whether it was ready.
+    /// Queues an answer built by another task if it is ready, and returns whether it was. It is
+    /// queued even while other answers are unsent, because only queued bytes are accounted for.
     pub(super) fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
         let Some(later) = &mut self.later else { return false };
         let Poll::Ready(answer) = Pin::new(later).poll(context) else { return false };
@@ -124,12 +126,13 @@ impl Outbox {
         true
     }
 
-    /// Drops the answer in progress: its client is gone.
+    /// Drops the answer in progress, because its client has disconnected.
     pub(super) fn forget_later(&mut self) {
         (self.later, self.look) = (None, None);
     }
 
-    /// Wakes the connection after a while, to check again whether the client waits for its answer.
+    /// Wakes the connection after a pause, to check again whether the client still waits for its
+    /// answer.
     pub(super) fn look_again(&mut self, context: &mut Context<'_>) {
         let look = self.look.get_or_insert_with(|| Box::pin(sleep(LOOK_PAUSE)));
         if look.as_mut().poll(context).is_ready() {
@@ -138,7 +141,7 @@ impl Outbox {
         }
     }
 
-    /// Sends released answers.
+    /// Sends the answers that have been released.
     pub(super) fn send(&mut self, stream: &mut impl Stream, context: &mut Context<'_>) -> Sent {
         let mut sent = Sent::Nothing;
         while !self.answers.sendable().is_empty() {
@@ -155,14 +158,14 @@ impl Outbox {
             }
         }
         if sent == Sent::Some || !self.is_flushed {
-            // The next read notices a broken stream.
+            // If the stream is broken, the next read notices it.
             self.is_flushed = Pin::new(stream).poll_flush(context).is_ready();
         }
         sent
     }
 
-    /// Closes the sending side. A client that is gone needs no shutdown; one that does not read has
-    /// the same deadline as for answers.
+    /// Closes the sending side. A client that has disconnected needs no shutdown; for one that does
+    /// not read, the same deadline applies as for answers.
     pub(super) fn shut_down(
         &mut self,
         stream: &mut impl Stream,
@@ -172,7 +175,7 @@ impl Outbox {
         if self.is_flushed { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Forgets the messages that will not be answered.
+    /// Records that the pending messages will not be answered.
     pub(super) fn forget(&self, port: &Port) {
         if let Some(acked) = self.acked {
             self.acks.forget(acked);

@@ -1,4 +1,4 @@
-//! The log that takes a connection's messages, and the connection's wait for room there.
+//! The log that receives a connection's messages, and the connection's wait for room in it.
 
 use super::Wait;
 use crate::channel::Turn;
@@ -8,15 +8,16 @@ use crate::refusals::Refusal;
 use crate::target::Target;
 use std::task::{Context, Poll};
 
-/// A wait, which may end with a turn.
+/// A wait that may end with a turn to append.
 type Turned = Wait<Result<Option<Turn>, Refusal>>;
 
-/// The place of a connection at its log.
+/// A connection's access to its log.
 pub(super) struct Room {
     pub target: Target,
-    /// The channel's generation when the log was taken.
+    /// The channel's generation when `target` was opened.
     pub generation: u64,
-    /// Set if the log had no room for the first kept message, or others wait for room.
+    /// The current wait, if the log had no room for the first kept message or other senders wait
+    /// for room.
     wait: Option<(Turned, Paused)>,
     /// The right to append before all senders that wait for room.
     turn: Option<Turn>,
@@ -27,17 +28,17 @@ impl Room {
         Room { target, generation: port.channel.generation(), wait: None, turn: None }
     }
 
-    /// Returns whether the connection waits.
+    /// Returns whether the connection is waiting.
     pub(super) fn is_awaited(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// Returns whether other senders wait, and this one has no turn.
+    /// Returns whether other senders wait for room and this connection does not have the turn.
     pub(super) fn is_taken(&self, port: &Port) -> bool {
         !port.channel.turns.lets(self.turn.as_ref())
     }
 
-    /// Switches to the log that replaced a failed one.
+    /// Switches to the new log if the channel has reopened it after a failure.
     pub(super) fn renew(&mut self, port: &Port) {
         let generation = port.channel.generation();
         if generation != self.generation
@@ -47,7 +48,8 @@ impl Room {
         }
     }
 
-    /// Waits for its turn, and then for room in the log's buffers.
+    /// Begins to wait for a turn, or for room in the log's buffers if the connection already has
+    /// the turn.
     pub(super) fn pause(&mut self, port: &Port) {
         let target = self.target.clone();
         let wait: Turned = match self.turn.take() {
@@ -63,8 +65,8 @@ impl Room {
         self.wait = Some((wait, Paused::of(&port.metrics)));
     }
 
-    /// Waits until messages are accepted again. If the server ends before that, the sender's data
-    /// in flight is lost.
+    /// Begins to wait until messages are accepted again. If the server ends before that, the
+    /// sender's data in flight is lost.
     pub(super) fn hold(&mut self, port: &Port) {
         self.turn = None;
         let good_look = port.channel.next_good_look();
@@ -78,8 +80,8 @@ impl Room {
         self.wait = Some((wait, Paused::of(&port.metrics)));
     }
 
-    /// Polls the wait, if any. Returns whether the connection continues with its kept bytes: a
-    /// connection that holds waits again after a failure of the log.
+    /// Polls the wait, if any. Returns whether the connection continues with its kept bytes. If it
+    /// `holds`, it begins to wait again after a failure of the log.
     pub(super) fn poll(
         &mut self,
         port: &Port,
@@ -90,7 +92,7 @@ impl Room {
         let Poll::Ready(waited) = wait.as_mut().poll(context) else { return Poll::Pending };
         self.wait = None;
         match waited {
-            // A reopened log or free space ends this condition.
+            // The failure is temporary: the log may be reopened, or space may become free.
             Err(Refusal::Log(_)) if holds => {
                 self.hold(port);
                 return Poll::Ready(Ok(false));
@@ -100,7 +102,7 @@ impl Room {
         Poll::Ready(Ok(true))
     }
 
-    /// Ends the wait, and passes the turn on.
+    /// Ends the wait, and passes on the turn.
     pub(super) fn pass(&mut self) {
         (self.wait, self.turn) = (None, None);
     }

@@ -1,4 +1,4 @@
-//! Messages framed on a stream by lines, octet counts, or NUL.
+//! Messages framed on a stream by line endings, octet counts or NUL.
 
 use super::{PASSED_BYTES_MAX, Protocol};
 use crate::config::{Frame, Oversize};
@@ -7,20 +7,22 @@ use crate::refusals::Refusal;
 use memchr::{memchr, memchr2};
 use std::ops::Range;
 
-/// The maximum number of digits of a count: more than any message length has.
+/// The maximum number of digits in an octet count. No valid message length has more.
 pub(super) const DIGITS_MAX: usize = 9;
 /// The first bytes of TLS: a handshake record of version 3.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 3];
 /// The refusal of a client that sends TLS to a listener without it.
 pub(super) const TLS: Refusal = Refusal::Malformed("a TLS handshake on a plain listener");
-/// The bytes behind the length of a message from Python's `SocketHandler`.
+/// The position of a pickle's first bytes in a message from Python's `SocketHandler`, after the
+/// length.
 const PICKLE: Range<usize> = 4..6;
 const PICKLED: Refusal = Refusal::Malformed(
     "a pickle of Python's logging.handlers.SocketHandler; SysLogHandler sends lines",
 );
-/// The first bytes of a zlib stream (RFC 1950), at each level but `x^`, which may start a text.
+/// The first bytes of a zlib stream (RFC 1950) at each level except `x^`, which could also start a
+/// text.
 const COMPRESSED: [[u8; 2]; 3] = [[b'x', 0x01], [b'x', 0x9c], [b'x', 0xda]];
-/// HTTP methods.
+/// The methods at the beginning of HTTP requests.
 const METHODS: [&[u8]; 9] = [
     b"GET ",
     b"HEAD ",
@@ -41,15 +43,16 @@ const REQUEST_LINE_BYTES_MAX: usize = 8192;
 pub(crate) struct Frames {
     frame: Frame,
     oversize: Oversize,
-    /// The rest of an oversized message, to be skipped.
+    /// The rest of an oversized message, which is to be skipped.
     rest: Option<Rest>,
-    /// The bytes at the start of the input that hold no end of message.
+    /// The number of bytes at the start of the input that are known to contain no end of a message.
     searched: usize,
-    /// The first bytes of the stream were checked.
+    /// Whether the first bytes of the stream have been checked.
     has_begun: bool,
 }
 
-/// The bytes that end a message, and for each the preceding byte that is removed too.
+/// The bytes that end a message, and for each of them the byte that is also removed if it precedes
+/// the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ends {
     ends: [u8; 2],
@@ -69,29 +72,29 @@ enum Framing {
 #[derive(Clone, Copy, Debug)]
 enum Rest {
     Bytes(usize),
-    /// Through the next end.
+    /// Up to and including the next end.
     Until(Ends),
 }
 
 /// The maximum number of messages appended at once.
 const RUN_MAX: usize = 64;
 
-/// Consecutive messages, without empty ones.
+/// Consecutive messages, not counting empty ones.
 struct Run<'a> {
     messages: [&'a [u8]; RUN_MAX],
-    /// The end of each message in the input.
+    /// The offset in the input at which each message ends.
     ends: [usize; RUN_MAX],
     count: usize,
-    /// The input bytes that the run covers.
+    /// The number of input bytes that the run covers.
     bytes: usize,
     then: Then,
 }
 
-/// How the input continues after a run.
+/// The input after a run.
 enum Then {
-    /// Possibly with another run.
+    /// Possibly another run.
     Run,
-    /// With an incomplete message.
+    /// An incomplete message.
     Part,
     Refused(Refusal),
 }
@@ -105,7 +108,8 @@ impl Frames {
     }
 
     /// Returns the framing of the message at the start of `input`; `None` if more bytes are needed.
-    /// A count larger than any message is not a count, as it would swallow the lines after it.
+    /// A number larger than any message length is not treated as a count, because it would swallow
+    /// the lines after it.
     fn framing(&self, input: &[u8], message_bytes_max: usize) -> Option<Framing> {
         match self.frame {
             Frame::Octets => Some(Framing::Octets),
@@ -126,7 +130,8 @@ impl Frames {
         }
     }
 
-    /// Returns the message at the start of `input`, whose first `searched` bytes contain no end.
+    /// Returns the message at the start of `input`. The first `searched` bytes are known to contain
+    /// no end.
     fn next<'a>(
         &self,
         input: &'a [u8],
@@ -151,7 +156,7 @@ impl Frames {
             run.then = match next {
                 Ok(Some((message, bytes))) => {
                     run.bytes += bytes;
-                    // Empty lines are skipped.
+                    // Empty messages are skipped.
                     if !message.is_empty() {
                         (run.messages[run.count], run.ends[run.count]) = (message, run.bytes);
                         run.count += 1;
@@ -166,8 +171,9 @@ impl Frames {
         run
     }
 
-    /// Takes the beginning of the oversized message at the start of `input`, whose rest is skipped.
-    /// Returns the bytes consumed; `None` if more bytes are needed or the log has no room.
+    /// Appends the beginning of the oversized message at the start of `input`; the rest is skipped.
+    /// Returns the number of bytes consumed; `None` if more bytes are needed or the log has no
+    /// room.
     fn cut(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Option<usize>, Refusal> {
         let max = intake.message_bytes_max;
         let (head, rest) = match self.framing(input, max) {
@@ -189,7 +195,7 @@ impl Frames {
         Ok(Some(head + max))
     }
 
-    /// Skips the rest of an oversized message. Returns the bytes consumed.
+    /// Skips the rest of an oversized message. Returns the number of bytes consumed.
     fn pass(&mut self, input: &[u8]) -> usize {
         let (bytes, rest) = match self.rest {
             None => (0, None),
@@ -206,16 +212,17 @@ impl Frames {
         bytes
     }
 
-    /// Refuses TLS and HTTP on a plain listener. The random bytes of TLS may contain a line feed,
-    /// and a web page may make a local browser send HTTP. Returns whether the stream is long enough
-    /// to decide.
+    /// Refuses TLS, HTTP and other foreign streams on a plain listener. The random bytes of TLS may
+    /// contain a line feed, and a web page may make a local browser send HTTP. Returns whether the
+    /// stream is long enough to decide.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Refusal> {
         if !self.has_begun && self.frame != Frame::Octets {
             match input.first_chunk() {
                 Some(&TLS_HANDSHAKE) => {
                     return Err(TLS);
                 }
-                // A length of four bytes, and a dictionary in pickle's protocol 1.
+                // The message begins with a length of four bytes, followed by a dictionary in
+                // pickle protocol 1.
                 Some([0, 0]) if input.len() < PICKLE.end => return Ok(false),
                 Some([0, 0]) if input[PICKLE] == *b"}q" => return Err(PICKLED),
                 Some(begin) if COMPRESSED.contains(begin) => {
@@ -237,7 +244,7 @@ impl Frames {
     }
 }
 
-/// Takes the beginning of an oversized message. Returns whether there was room.
+/// Appends the beginning of an oversized message. Returns whether there was room.
 fn take_cut(message: &[u8], intake: &mut Intake<'_>) -> Result<bool, Refusal> {
     let has_room = intake.take(&message[..intake.message_bytes_max])?;
     intake.cut += u64::from(has_room);
@@ -295,8 +302,8 @@ impl Protocol for Frames {
         Ok(done)
     }
 
-    /// Takes bytes without a final delimiter as a message. With a count they are only a part of
-    /// one.
+    /// Processes bytes without a final delimiter as a message. After a count, they are only a part
+    /// of one, and are dropped.
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         if rest.is_empty() {
             return Ok(0);
@@ -318,7 +325,7 @@ impl Protocol for Frames {
     }
 }
 
-/// Finds the first end of a message.
+/// Returns the position of the first end of a message.
 fn find(ends: Ends, bytes: &[u8]) -> Option<usize> {
     match ends.ends {
         [end, other] if end == other => memchr(end, bytes),
@@ -326,9 +333,10 @@ fn find(ends: Ends, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Splits at the first end, and removes one byte before it.
+/// Returns the message before the first end, without the byte that is also removed, and its framed
+/// length.
 fn until(input: &[u8], ends: Ends, searched: usize, max: usize) -> Result<Framed<'_>, Refusal> {
-    // One more byte may be removed.
+    // The end may be preceded by a byte that is also removed.
     let within = &input[..input.len().min(max + 2)];
     let searched = searched.min(within.len());
     match find(ends, &within[searched..]).map(|at| searched + at) {
@@ -371,23 +379,24 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     }
 }
 
-/// Returns whether the input begins with the first byte of TLS, where a protocol has another.
+/// Returns whether the input begins with the first byte of TLS, which no supported protocol begins
+/// with.
 pub(super) fn is_tls(input: &[u8]) -> bool {
     input.first() == Some(&TLS_HANDSHAKE[0])
 }
 
-/// Returns the number of leading digits of `input`, at most one more than a number may have.
+/// Returns the number of leading digits of `input`, but at most one more than a count may have.
 pub(super) fn digits(input: &[u8]) -> usize {
     let within = input.iter().take(DIGITS_MAX + 1);
     within.take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Returns the value of at most [`DIGITS_MAX`] digits.
+/// Returns the value of up to [`DIGITS_MAX`] digits.
 pub(super) fn number(digits: &[u8]) -> usize {
     digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
 }
 
-/// Removes one line ending, which some senders count.
+/// Removes one line ending, because some senders include it in the count.
 pub(crate) fn without_trailer(message: &[u8]) -> &[u8] {
     let trailers: [&[u8]; 3] = [b"\r\n", b"\n", b"\0"];
     trailers.into_iter().find_map(|trailer| message.strip_suffix(trailer)).unwrap_or(message)

@@ -1,8 +1,8 @@
-//! HTTP/1.1: `POST /append` appends records to the log, `GET /records` reads them.
+//! HTTP/1.1: `POST /append` appends records to the log, and `GET /records` reads them.
 //!
-//! The `hyper` crate implements the protocol. A 200 is sent once the listener's
-//! [`Level`](crate::Level) has reached every record of the request (W1). Temporary conditions are
-//! answered with 503, because common clients drop their records on most other codes.
+//! The `hyper` crate implements the protocol. A status of 200 is sent once every record of the
+//! request has reached the listener's [`Level`](crate::Level) (W1). Temporary conditions are
+//! answered with 503, because common clients drop their records after most other codes.
 
 mod append;
 mod body;
@@ -28,7 +28,7 @@ use tokio::time::sleep;
 
 const WRONG_METHOD: &str = "the path has another method";
 
-/// Answers a request by its path.
+/// Answers a request according to its path.
 async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<Answer, Infallible> {
     exchange.begin();
     let (parts, body) = request.into_parts();

@@ -1,10 +1,10 @@
 //! RELP as spoken by rsyslog's `omrelp`. Each message is acknowledged by its number once it is
 //! safe.
 //!
-//! `doc/relp.md` of librelp is the specification. Where librelp deviates, comments name its source.
-//! librelp forgets a message after any answer to it, even an error. A refused message therefore
-//! gets no answer; the connection ends, and the client reconnects and resends everything
-//! unanswered.
+//! The specification is `doc/relp.md` of librelp. Where librelp deviates from it, comments name
+//! librelp's source file. librelp forgets a message after any answer to it, even an error. A
+//! refused message therefore gets no answer: the connection ends, and the client reconnects and
+//! resends everything that was not answered.
 
 use super::frames::{DIGITS_MAX, TLS, is_tls, number, without_trailer};
 use super::{PASSED_BYTES_MAX, Protocol, text};
@@ -13,33 +13,34 @@ use crate::doors::Intake;
 use crate::refusals::{Reason, Refusal};
 
 const COMMAND_BYTES_MAX: usize = 32;
-/// The maximum amount of data in a command that carries no message; an `open` has about 100 bytes.
+/// The maximum length of data in a command that carries no message; an `open` has about 100 bytes.
 const OFFERS_BYTES_MAX: usize = 1024;
-/// The highest protocol version supported. librelp offers 0, and ends the session if the answer
-/// exceeds its offer (`src/relpsess.c`).
+/// The highest supported version of the protocol. librelp offers 0, and ends the session if the
+/// answer exceeds its offer (`src/relpsess.c`).
 const VERSION_MAX: u32 = 1;
 /// The largest transaction number; 1 follows it.
 const TRANSACTION_MAX: usize = 999_999_999;
 const NO_FRAME: Refusal = Refusal::Malformed("not a RELP frame");
-/// The longest answer to a message.
+/// The maximum length of an answer to a message.
 const ANSWER_BYTES_MAX: usize = "999999999 rsp 6 200 OK\n".len();
 
-/// The parser and the state of the session.
+/// The parser, and the state of the session.
 #[derive(Debug)]
 pub(crate) struct Relp {
-    /// The next transaction number, which librelp's server requires too (`src/relpframe.c`).
+    /// The next transaction number. librelp's server requires consecutive numbers, too
+    /// (`src/relpframe.c`).
     next: usize,
-    /// The session is open.
+    /// Whether the session is open.
     is_open: bool,
     oversize: Oversize,
-    /// The bytes of an oversized message that are still to be skipped.
+    /// The number of bytes of an oversized message that are still to be skipped.
     passed: usize,
 }
 
 /// A frame: `TRANSACTION SP COMMAND SP LENGTH [SP DATA] LF`.
 #[derive(Debug)]
 struct RelpFrame<'a> {
-    /// 0 in a hint, which is never answered.
+    /// The transaction number; 0 in a hint, which is never answered.
     transaction: usize,
     command: &'a [u8],
     data: &'a [u8],
@@ -62,7 +63,7 @@ impl Protocol for Relp {
             done += frame.bytes;
             if cut {
                 intake.cut += 1;
-                // Includes the trailing line feed.
+                // The rest includes the line feed at the end.
                 self.passed = head.length - message_bytes_max + 1;
                 done += self.pass(&input[done..]);
             }
@@ -70,7 +71,7 @@ impl Protocol for Relp {
         Ok(done)
     }
 
-    /// librelp reconnects as soon as it reads this hint.
+    /// Queues the hint on which librelp reconnects immediately.
     fn goodbye(&mut self, intake: &mut Intake<'_>) {
         if self.is_open {
             intake.answer(b"0 serverclose 0\n");
@@ -83,9 +84,9 @@ impl Relp {
         Relp { next: 1, is_open: false, oversize, passed: 0 }
     }
 
-    /// Appends a message and returns its sequence; `None` while there is no room. A message that
-    /// the log can never hold is treated like an oversized one: truncated, or the end of the
-    /// connection. One without any line is answered without a sequence.
+    /// Appends a message and returns its sequence; `None` if there is no room. A message that the
+    /// log can never hold is treated like an oversized one: it is truncated, or the connection
+    /// ends. A message without any line has no sequence, but is answered.
     fn taken(
         &self,
         message: &[u8],
@@ -107,14 +108,14 @@ impl Relp {
         }
     }
 
-    /// Skips the rest of an oversized message. Returns the bytes consumed.
+    /// Skips the rest of an oversized message. Returns the number of bytes consumed.
     fn pass(&mut self, input: &[u8]) -> usize {
         let bytes = self.passed.min(input.len());
         self.passed -= bytes;
         bytes
     }
 
-    /// Executes a frame. Returns whether it is complete; a message may find no room.
+    /// Executes a frame. Returns whether this is done: there may be no room for a message.
     fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
         let is_hint = frame.transaction == 0;
         if !is_hint && frame.transaction != self.next {
@@ -125,20 +126,20 @@ impl Relp {
                 let Some(sequence) = self.taken(frame.data, intake)? else { return Ok(false) };
                 acknowledge(frame.transaction, sequence, intake);
             }
-            // An unknown hint may be ignored.
+            // Unknown hints may be ignored.
             _ if is_hint => return Ok(true),
             b"open" if !self.is_open => {
                 self.is_open = true;
                 answer(frame, &offers(frame.data)?, intake);
             }
-            // librelp itself omits the code that its client expects (`src/cclose.c`,
-            // `src/scrsp.c`).
+            // The answer must contain a code, because librelp's client expects it (`src/scrsp.c`),
+            // although librelp's server omits it (`src/cclose.c`).
             b"close" if self.is_open => {
                 answer(frame, "200 OK", intake);
                 intake.is_over = true;
             }
-            // An unknown command may carry a message, which an error as the answer would lose.
-            // librelp ends the connection too (`src/relp.c`).
+            // An unknown command may carry a message, and an error as the answer would lose it.
+            // librelp ends the connection, too (`src/relp.c`).
             b"open" => return Err(Refusal::Malformed("the session is open already")),
             b"syslog" | b"close" => return Err(Refusal::Malformed("the session was not opened")),
             _ => return Err(Refusal::Malformed("the command is unknown")),
@@ -150,7 +151,7 @@ impl Relp {
     }
 }
 
-/// Answers a message once it is safe, unless it is a hint.
+/// Queues the answer to a message, to be sent once the message is safe. A hint gets none.
 fn acknowledge(transaction: usize, sequence: Option<u64>, intake: &mut Intake<'_>) {
     if transaction == 0 {
         return;
@@ -168,7 +169,7 @@ fn answer(to: &RelpFrame<'_>, data: &str, intake: &mut Intake<'_>) {
     intake.answer(answer.as_bytes());
 }
 
-/// Answers a client's offers with the version that both support and the only command.
+/// Returns the answer to a client's offers: the version that both support, and the only command.
 fn offers(offered: &[u8]) -> Result<String, Refusal> {
     let version = offered
         .split(|&byte| byte == b'\n')
@@ -183,14 +184,14 @@ fn offers(offered: &[u8]) -> Result<String, Refusal> {
 struct RelpHead<'a> {
     transaction: usize,
     command: &'a [u8],
-    /// The length of the data.
+    /// The length of the data in bytes.
     length: usize,
-    /// The length up to the space before the data.
+    /// The length of the head in bytes, without the space before the data.
     bytes: usize,
 }
 
 impl<'a> RelpHead<'a> {
-    /// Returns the head at the start of `input`, once complete.
+    /// Returns the head at the start of `input`; `None` if it is incomplete.
     fn first(input: &'a [u8]) -> Result<Option<RelpHead<'a>>, Refusal> {
         let is_digit = u8::is_ascii_digit;
         let Some((transaction, rest)) = field(input, DIGITS_MAX, is_digit)? else {
@@ -206,8 +207,8 @@ impl<'a> RelpHead<'a> {
         Ok(Some(RelpHead { transaction, command, length, bytes: input.len() - rest.len() }))
     }
 
-    /// Returns the frame once complete. A frame that is `cut` is complete once it has the maximum
-    /// length of a message.
+    /// Returns the frame; `None` if it is incomplete. If the frame is to be `cut`, it is complete
+    /// once it has the maximum length of a message.
     fn frame(
         &self,
         input: &'a [u8],
@@ -239,7 +240,7 @@ impl<'a> RelpHead<'a> {
     }
 }
 
-/// Splits `input` after a field, once the byte after it has arrived.
+/// Splits `input` after a field; `None` until the byte after the field has arrived.
 fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'_>, Refusal> {
     let bytes = input.iter().take(bytes_max + 1).take_while(|byte| has(byte)).count();
     if bytes > bytes_max || (bytes == 0 && !input.is_empty()) {
@@ -248,7 +249,7 @@ fn field(input: &[u8], bytes_max: usize, has: fn(&u8) -> bool) -> Result<Split<'
     Ok((bytes < input.len()).then(|| input.split_at(bytes)))
 }
 
-/// A field, and the bytes after it.
+/// A field, and the bytes that follow it.
 type Split<'a> = Option<(&'a [u8], &'a [u8])>;
 
 fn behind(input: &[u8], separator: u8) -> Result<&[u8], Refusal> {

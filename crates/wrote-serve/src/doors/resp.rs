@@ -1,7 +1,7 @@
 //! RESP2 and RESP3 as spoken by Redis clients. The log appears as a stream or a list.
 //!
-//! The protocol is <https://redis.io/docs/latest/develop/reference/protocol-spec/>. The record with
-//! sequence N has the ID `N-1`, so `0-0` precedes the first.
+//! The protocol is specified at <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
+//! The record with sequence N has the ID `N-1`, so that `0-0` precedes the first record.
 
 mod greeting;
 mod read;
@@ -20,29 +20,29 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use transaction::Transaction;
 
-/// The name of an entry's only field when read.
+/// The name of the only field in an entry when it is read.
 const FIELD: &str = "message";
-/// The version reported to clients: streams came with 5.0, HELLO with 6.0.
+/// The Redis version reported to clients. Streams were added in 5.0, and HELLO in 6.0.
 const REDIS_VERSION: &str = "7.0.0";
-/// The longest request of a client that has not authenticated.
+/// The maximum length of a request from a client that has not authenticated.
 const GREETING_BYTES_MAX: usize = 16 << 10;
-/// The longest answer to XADD: `$22` and an ID of up to 22 digits.
+/// The maximum length of an answer to XADD: `$22` and an ID of up to 22 digits.
 const ID_BYTES_MAX: usize = 40;
 
-/// The parser and the state of its client.
+/// The parser, and the state of its client.
 #[derive(Debug)]
 pub(crate) struct Resp {
     /// The log, and the level at which records may be read; `None` in tests without a log.
     log: Option<(Arc<Channel>, Level)>,
     request: Request,
-    /// For the request at the start of the input: the number of its values already in the log, and
-    /// the sequence of the last. The log had no room for the rest.
+    /// For the request at the start of the input, if the log had no room for all of it: the number
+    /// of its values that are already in the log, and the sequence of the last one.
     pushed: Option<(usize, u64)>,
     transaction: Option<Transaction>,
-    /// The client uses RESP3.
+    /// Whether the client uses RESP3.
     is_three: bool,
     access: Arc<Access>,
-    /// The token that the client has given.
+    /// The valid token that the client has given.
     token: Option<Box<[u8]>>,
 }
 
@@ -51,7 +51,7 @@ const NO_GROUPS: &str =
 
 enum Obeyed {
     Done,
-    /// The log had no room; the same request is passed again.
+    /// The log had no room. The same request is passed again later.
     Again,
 }
 
@@ -92,7 +92,7 @@ impl Resp {
     fn take_requests(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         let mut done = 0;
         while !intake.is_over && intake.later.is_none() {
-            // Commands of a transaction stay in front until EXEC.
+            // The commands of a transaction remain at the front of the input until EXEC.
             let begun = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
             let rest = &input[done + begun..];
             let read = self.request.read(rest);
@@ -123,7 +123,7 @@ impl Resp {
         Ok(done)
     }
 
-    /// Executes the request after the first `begun` bytes, which belong to a transaction.
+    /// Executes the request that follows the first `begun` bytes, which belong to a transaction.
     fn obey(
         &mut self,
         input: &[u8],
@@ -165,7 +165,7 @@ impl Resp {
             (b"UNWATCH", 1) => intake.answer(b"+OK\r\n"),
             (b"XADD", 5..) => return self.xadd(input, intake),
             (b"RPUSH" | b"LPUSH", 3..) => return self.push(input, intake),
-            // A web page can make a browser send these to loopback (redis/redis#12024).
+            // A web page can make a browser send these to a local listener (redis/redis#12024).
             (b"POST" | b"HOST:", _) => {
                 return Err(Refusal::Malformed("HTTP came to a listener of RESP"));
             }
@@ -196,10 +196,10 @@ impl Resp {
             (b"XGROUP" | b"XREADGROUP" | b"XACK" | b"XPENDING" | b"XCLAIM" | b"XAUTOCLAIM", _) => {
                 error(intake, NO_GROUPS);
             }
-            // Every key is the log.
+            // All keys refer to the log.
             (b"EXISTS", 2..) => intake.answer(format!(":{}\r\n", words - 1).as_bytes()),
             (b"TYPE", 2) => intake.answer(b"+stream\r\n"),
-            // The log has its own retention: nothing was removed.
+            // The log has its own retention, so nothing is removed.
             (b"XTRIM", 4..) if self.trimming(input, 3) == Some(words) => intake.answer(b":0\r\n"),
             (b"XREAD", 4..) => read::xread(self, input, intake),
             (
@@ -219,8 +219,8 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// `XADD key * field value`: the value is the record; several fields are combined into one.
-    /// Trimming options are ignored because the log has its own retention.
+    /// Handles `XADD key * field value`. The value is the record; several fields are combined into
+    /// one record. Trimming options are ignored, because the log has its own retention.
     fn xadd(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
         let record = match self.entry(input) {
             Ok(record) => record,
@@ -236,14 +236,14 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// Returns the record of an XADD.
+    /// Returns the record of an XADD, or an error for the client.
     fn entry<'a>(&self, input: &'a [u8]) -> Result<Cow<'a, [u8]>, &'static str> {
         let is = |at, option| self.is(input, at, option);
         let mut at = 2;
         loop {
             let begin = at;
             at += usize::from(is(at, b"NOMKSTREAM"));
-            // No references to entries are removed either.
+            // This option concerns references to removed entries, and there are none.
             at += usize::from(is(at, b"KEEPREF"));
             if is(at, b"MAXLEN") || is(at, b"MINID") {
                 at = self.trimming(input, at + 1).ok_or("ERR syntax error")?;
@@ -263,7 +263,7 @@ impl Resp {
         request::record(&words)
     }
 
-    /// Returns the position after the trimming options.
+    /// Returns the position after the trimming options; `None` if they are invalid.
     fn trimming(&self, input: &[u8], mut at: usize) -> Option<usize> {
         let is = |at, option: &[u8]| self.is(input, at, option);
         let is_number = |at| {
@@ -282,12 +282,13 @@ impl Resp {
         }
     }
 
-    /// Returns whether the word equals this one, ignoring case.
+    /// Returns whether the word at a position equals `word`, ignoring case.
     fn is(&self, input: &[u8], at: usize, word: &[u8]) -> bool {
         self.request.word(input, at).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
-    /// `RPUSH key value..`: each value is a record; the answer is the resulting length of the list.
+    /// Handles `RPUSH key value..`. Each value is a record, and the answer is the resulting length
+    /// of the list.
     fn push(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<Obeyed, Refusal> {
         let (before, mut last) = self.pushed.take().unwrap_or((0, 0));
         for at in 2 + before..self.request.len() {
@@ -299,8 +300,8 @@ impl Resp {
                     self.pushed = Some((at - 2, last));
                     return Ok(Obeyed::Again);
                 }
-                // Earlier values are in the log. The client resends all, which duplicates them but
-                // loses none.
+                // Earlier values are already in the log. The client resends all of them, which
+                // duplicates some but loses none.
                 Err(Obeyed::Done) => return Ok(Obeyed::Done),
             }
         }
@@ -308,7 +309,7 @@ impl Resp {
         Ok(Obeyed::Done)
     }
 
-    /// Accepts the properties that clients state about themselves, and shows them nowhere.
+    /// Accepts the properties that clients report about themselves, but does not use them.
     fn client(&self, input: &[u8], intake: &mut Intake<'_>) {
         match self.request.len() {
             3 if self.is(input, 1, b"SETNAME") => intake.answer(b"+OK\r\n"),
@@ -333,8 +334,9 @@ impl Resp {
     }
 }
 
-/// Returns the sequence of an appended record. If there is none, tells what follows: the same
-/// request again once the log has room, or the next one after an error as the answer.
+/// Returns the sequence of an appended record. Otherwise, returns how to continue: repeat the
+/// request once the log has room, or proceed with the next request after an error has been
+/// answered.
 fn appended(outcome: Result<Option<u64>, Refusal>, intake: &mut Intake<'_>) -> Result<u64, Obeyed> {
     match outcome {
         Ok(sequence) => sequence.ok_or(Obeyed::Again),
@@ -345,7 +347,7 @@ fn appended(outcome: Result<Option<u64>, Refusal>, intake: &mut Intake<'_>) -> R
     }
 }
 
-/// Answers why a message was refused, and counts the refusal.
+/// Queues the reason for refusing a message as the answer, and counts the refusal.
 fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     match refusal {
         Refusal::TooLong => {
@@ -363,7 +365,7 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     intake.reject(refusal.reason());
 }
 
-/// Answers XADD with the record's ID.
+/// Queues the answer to XADD: the record's ID.
 fn answer_id(sequence: u64, intake: &mut Intake<'_>) {
     let (mut id, mut answer) = ([0; ID_BYTES_MAX], [0; ID_BYTES_MAX]);
     let id = text(&mut id, format_args!("{sequence}-1"));
@@ -374,7 +376,7 @@ fn answer_id(sequence: u64, intake: &mut Intake<'_>) {
     intake.answer_to(sequence, &answer[..head + len + 2]);
 }
 
-/// Answers a push with the length of the list after record `last`.
+/// Queues the answer to a push: the length of the list that ends with record `last`.
 fn answer_len(last: u64, intake: &mut Intake<'_>) {
     let mut answer = [0; ID_BYTES_MAX];
     intake.answer_to(last, text(&mut answer, format_args!(":{}\r\n", last + 1)));

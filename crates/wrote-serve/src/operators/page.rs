@@ -1,7 +1,7 @@
-//! Writes the metrics in Prometheus's text format.
+//! Writes the metrics in the Prometheus text format.
 //!
-//! The format is <https://prometheus.io/docs/instrumenting/exposition_formats/>. Labels have few
-//! values: reasons, levels, and log names.
+//! The format is specified at <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+//! Labels have few distinct values: reasons, levels, and log names.
 
 use super::Shown;
 use crate::channel::Channel;
@@ -23,17 +23,17 @@ use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wrote::log::LogStats;
 
-/// The prefix of every metric.
+/// The prefix of all metric names.
 const PREFIX: &str = "wrote_serve_";
 
 #[derive(Debug, Default)]
 struct Page(String);
 
-/// The help of each family, by kind and name.
+/// The help texts of all families, by kind and name.
 static FAMILIES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
     LazyLock::new(|| toml::from_str(include_str!("families.toml")).expect("valid families"));
 
-/// Writes the page. Reads the folder of each log.
+/// Returns the page. Reads the folder of each log.
 pub(super) fn write(shown: &Shown) -> String {
     let mut page = Page::default();
     page.connections(shown);
@@ -101,7 +101,7 @@ impl Page {
         }
     }
 
-    /// Writes certificates and reloads.
+    /// Writes the families about certificates and reloads.
     fn settings(&mut self, shown: &Shown) {
         let name = "certificate_expiry_timestamp_seconds";
         self.begin(name);
@@ -159,7 +159,7 @@ impl Page {
         let values: Vec<_> = channels.iter().map(|channel| log_values(channel)).collect();
         for (index, (name, _)) in values[0].iter().enumerate() {
             if values.iter().all(|of_log| of_log[index].1.is_none()) && name.contains("ship") {
-                // No log has a store.
+                // No log has a store, so the family is left out.
                 continue;
             }
             self.begin(name);
@@ -198,7 +198,7 @@ impl Page {
     }
 }
 
-/// Returns the families of a log, and its values. A failed log has no statistics until it is
+/// Returns the families of a log and their values. A failed log has no statistics until it is
 /// reopened.
 fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
     let stats = channel.log().map(|log| log.stats());
@@ -226,10 +226,11 @@ fn log_values(channel: &Channel) -> [(&'static str, Option<f64>); 15] {
     ]
 }
 
-/// Returns the size of the files in a folder. Retention may remove one in the meantime.
+/// Returns the total size of the files in a folder. Files that retention removes during the call
+/// are not counted.
 fn file_bytes(folder: &Path) -> u64 {
     let Ok(files) = std::fs::read_dir(folder) else {
-        // It may be a file of lines.
+        // The path may lead to a line file.
         return folder.metadata().map_or(0, |metadata| metadata.len());
     };
     let lens = files.filter_map(|file| file.ok()?.metadata().ok()).map(|metadata| metadata.len());
@@ -241,7 +242,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Returns the process part of the page. Unavailable figures are omitted.
+/// Returns the part of the page about the process, without figures that are unavailable.
 fn process_figures(started: SystemTime) -> String {
     let status = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The program's name, in parentheses, may contain spaces (proc(5)).
@@ -269,7 +270,7 @@ fn process_figures(started: SystemTime) -> String {
     known.collect()
 }
 
-/// Returns seconds since 1970.
+/// Returns a time as seconds since 1970.
 fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

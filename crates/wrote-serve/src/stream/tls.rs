@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use webpki::{EndEntityCert, KeyUsage};
 
-/// The year 9999, after the end of every certificate.
+/// A time in the year 9999, after every certificate has expired.
 const LATER: Duration = Duration::from_secs(253_370_764_800);
 
 /// The maximum number of unsent bytes that a session buffers.
@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 pub(crate) type Sessions = Arc<ServerConfig>;
 
-/// Reads the files. The error is one line.
+/// Reads the files. The error is a single line.
 pub(super) fn load(own: &TlsFiles) -> Result<Loaded, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -55,15 +55,15 @@ pub(super) fn load(own: &TlsFiles) -> Result<Loaded, String> {
         rustls::Error::General(_) => wrong(&own.key_file, &error),
         _ => wrong(&own.cert_file, &error),
     })?;
-    // Clients stay connected, so resumption is of little use. A stored session would cost
-    // memory and could outlive its certificates.
+    // Clients stay connected, so resumption is of little use. A stored session would use memory,
+    // and could outlive the certificates.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Loaded { sessions: Arc::new(config), expires_s, warning })
 }
 
-/// Performs the handshake. Boxed, because each function that passes it on would keep its space
-/// again.
+/// Performs the handshake. The session is boxed, because otherwise each function that returns it
+/// would reserve memory for it again.
 pub(crate) async fn handshake<S: Stream>(
     stream: S,
     sessions: Sessions,
@@ -81,7 +81,7 @@ impl<S: Stream> Stream for Box<TlsStream<S>> {
 
     fn has_unread(&mut self) -> bool {
         let (stream, session) = self.get_mut();
-        // A failed session yields no more data; its next read reports the error.
+        // A failed session yields no more data; the next read from it reports the error.
         let state = session.process_new_packets();
         state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || stream.has_unread())
     }
@@ -131,8 +131,8 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     }
 }
 
-/// Returns why a certificate is not valid now. Dates are checked before signatures, so no
-/// authority's certificate is needed.
+/// Returns why a certificate is currently not valid; `None` if it is. Dates are checked before
+/// signatures, so no authority's certificate is needed.
 fn invalidity(certificate: &CertificateDer<'_>) -> Option<&'static str> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());

@@ -23,7 +23,7 @@ const UNKNOWN: Id = 0;
 /// The maximum number of ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
 
-/// What is kept of a folded file.
+/// The information kept about a folded file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// The folder with the unflushed names of the file; 0 if they are in several folders.
@@ -65,7 +65,7 @@ impl Rest {
     }
 }
 
-/// What the report knows of a file and [`Disk`] does not.
+/// The information about a file that the report has and [`Disk`] has not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
     /// The number, counted from 1, of the finding that applies if the program ends now.
@@ -276,8 +276,8 @@ impl Disk {
         }
     }
 
-    /// If there are many folders, drops those that no known name needs: first the safe ones, then
-    /// all.
+    /// If there are many folders, drops the folders that no known name needs: first the safe ones,
+    /// then all.
     fn drop_folders(&mut self) {
         for is_any in [false, true] {
             let folders =

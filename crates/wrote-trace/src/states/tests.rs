@@ -665,7 +665,7 @@ fn a_moment_is_told_by_its_call() {
         "making a file without a name",
     ];
     assert_eq!(told, expected);
-    // Reports of files that existed before are no moments, and of two consecutive writes only the
+    // Reports of files that existed before are not moments. Of two consecutive writes, only the
     // last is one.
     assert_eq!(moments(&record.calls, 1000), (5..=record.calls.len() as u64).collect::<Vec<_>>());
     let thin = moments(&record.calls, 10);

@@ -197,7 +197,7 @@ impl Reader {
     }
 
     /// Examines what a process may have written before it was watched: its files that are open for
-    /// writing, and its mappings. Returns the methods by which it may write unobserved.
+    /// writing, and its mappings. Returns notes on the methods that it may use to write unobserved.
     pub fn join(&mut self, process: pid_t) -> Vec<&'static str> {
         let mut unseen = Vec::new();
         let open = fs::read_dir(format!("/proc/{process}/fd"));

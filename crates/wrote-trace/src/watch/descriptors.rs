@@ -298,7 +298,7 @@ pub fn name_of(path: &Path) -> Option<Name> {
 ///
 /// # Errors
 ///
-/// Those of `pidfd_getfd(2)`.
+/// The errors of `pidfd_getfd(2)`.
 pub fn copied(process: pid_t, descriptor: i32) -> rustix::io::Result<File> {
     let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
     if descriptor < 0 {

@@ -158,7 +158,7 @@ impl Areas {
         Stores::Seen
     }
 
-    /// Follows the mappings that a new process has inherited. Returns those that cannot be
+    /// Follows the mappings that a new process has inherited. Returns the mappings that cannot be
     /// followed.
     pub fn born(&mut self, process: pid_t) -> Vec<Act> {
         let is_known = |of: &pid_t| *of == process || shares_memory(*of, process);

@@ -106,7 +106,7 @@ impl Mapped {
 }
 
 /// Returns the effect of `msync` with `MS_SYNC` on these addresses. Mappings without write
-/// permission are left out, because the kernel skips those of files that were opened for reading.
+/// permission are left out, because the kernel skips a mapping if its file was opened for reading.
 pub fn flushed(mappings: &[&Mapping], memory: &Range<u64>) -> Option<Act> {
     let first = mappings.iter().find(|of| of.memory.contains(&memory.start))?;
     let mut bytes = first.bytes(memory);

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 /// The maximum number of frames of a stack that are examined.
 const FRAMES_MAX: usize = 64;
-/// The number of words at the top of the stack by which a repeated call is recognised.
+/// The number of words at the top of the stack that identify a repeated call.
 const WORDS_MAX: usize = 8;
 /// The maximum number of stacks that are remembered to recognise repeated calls.
 const KNOWN_MAX: usize = 1 << 12;
@@ -217,8 +217,8 @@ impl Places {
         has_lines.then_some(stacks)
     }
 
-    /// Returns the language of a location, and its file and line: those of the innermost frame that
-    /// is the program's own. The file is relative to `folder`.
+    /// Returns the language of a location, and the file and line of its innermost frame that is the
+    /// program's own. The file is relative to `folder`.
     pub fn shown(&mut self, place: PlaceId, folder: &Path) -> (Language, Option<String>) {
         let (language, frames) = self.places.get(place as usize).cloned().unwrap_or_default();
         let line = match &frames[..] {

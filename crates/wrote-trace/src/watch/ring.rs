@@ -152,8 +152,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Returns the error with which to refuse rings that can't be followed: that of a kernel
-    /// without them.
+    /// Returns the error to report for rings that can't be followed: the error of a kernel without
+    /// them.
     pub fn refusal(flags: u32) -> Option<i32> {
         match flags {
             // The error of kernels before Linux 5.11 if the permission is missing.
@@ -167,7 +167,7 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// Those of `mmap(2)`, and an error for a kernel before 5.4.
+    /// The errors of `mmap(2)`, and an error for a kernel before 5.4.
     pub fn map(ring: &File, params: &[u8; PARAMS_BYTES]) -> io::Result<Ring> {
         let at = |place: usize| word(params, place) as usize;
         let flags = word(params, FLAGS_AT as usize);

@@ -83,7 +83,7 @@ pub fn refused(process: pid_t, error: io::Error) -> io::Error {
 ///
 /// # Errors
 ///
-/// Those of `pipe(2)`, `fork(2)` and `ptrace(2)`.
+/// The errors of `pipe(2)`, `fork(2)` and `ptrace(2)`.
 pub fn start(
     command: &[OsString],
     filter: &[sock_filter],

@@ -1,4 +1,4 @@
-//! Tests of framing: each stream in one piece, and split at any point.
+//! Tests of framing: each stream is passed in one piece, and split at any point.
 
 use super::*;
 use crate::fuzzing::{Outcome, drive};
@@ -20,7 +20,7 @@ fn with(frame: Frame, oversize: Oversize, stream: &[u8]) -> Outcome {
     whole
 }
 
-/// Asserts the messages of `stream`, and how it ends.
+/// Asserts which messages `stream` contains, and how it ends.
 #[track_caller]
 fn assert_is(frame: Frame, stream: &[u8], messages: &[&[u8]], refused: Option<Reason>) {
     let outcome = of(frame, stream);
@@ -31,7 +31,7 @@ fn owned(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     messages.iter().map(|message| message.to_vec()).collect()
 }
 
-/// Frames messages as a sender does.
+/// Frames messages in the way a sender does.
 fn framed(frame: Frame, messages: &[Vec<u8>]) -> Vec<u8> {
     let mut stream = Vec::new();
     for message in messages {
@@ -71,7 +71,7 @@ fn a_message_of_the_limit_is_taken_and_one_byte_more_is_refused() {
             assert_is(frame, &stream(len), &[b"first"], Some(Reason::TooLong));
         }
     }
-    // Removed bytes do not count.
+    // Bytes that are removed do not count towards the length.
     assert_is(Frame::Lines, &[&[b'x'; MAX][..], b"\r\n"].concat(), &[&[b'x'; MAX]], None);
     assert_is(Frame::Lines, &[b'x'; MAX + 1], &[], Some(Reason::TooLong));
     let stream = framed(Frame::Octets, &[[&[b'x'; MAX][..], b"\r\n"].concat()]);
@@ -92,7 +92,7 @@ fn a_message_over_the_limit_leaves_its_beginning_and_blocks_none() {
         let ended = with(Frame::Lines, Oversize::Truncate, &vec![b'x'; len]);
         assert_eq!((ended.records, ended.refused), (owned(&[&[b'x'; MAX]]), None), "{len}");
     }
-    // A count that no sender means.
+    // A count that no sender would use.
     for stream in [&b"2 ok999999999 forged\n"[..], b"2 ok1234567890 forged\n"] {
         let outcome = with(Frame::Octets, Oversize::Truncate, stream);
         assert_eq!((outcome.records, outcome.refused), (owned(&[b"ok"]), Some(Reason::TooLong)));
@@ -162,7 +162,7 @@ fn another_protocol_is_refused_for_one_reason() {
     }
     assert_is(Frame::Auto, b"\0\0a\0bcd\n", &[b"a", b"bcd"], None);
     assert_is(Frame::Lines, b"x^2\n", &[b"x^2"], None);
-    // Only at the start of a stream, and only both bytes together.
+    // These bytes are refused only at the start of a stream, and only both together.
     assert_is(Frame::Lines, b"\x16\n\x16\x03\n", &[b"\x16", b"\x16\x03"], None);
     assert_is(Frame::Lines, b"\x16", &[b"\x16"], None);
 }
@@ -192,7 +192,7 @@ proptest! {
         for frame in FRAMES {
             let has_ends = frame != Frame::Octets;
             let clean = |message: &Vec<u8>| {
-                // Bytes that a line-based sender cannot send.
+                // The filter removes bytes that a line-based sender cannot send.
                 let is_clean = |byte: &u8| !has_ends || !b"\n\r\0\x16x0123456789".contains(byte);
                 let mut message: Vec<u8> = message.iter().copied().filter(is_clean).collect();
                 message.push(b'.');

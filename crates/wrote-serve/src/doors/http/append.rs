@@ -1,4 +1,4 @@
-//! `POST /append`: appends records from a body, and answers once all are safe.
+//! `POST /append`: appends the records of a body, and answers once all of them are safe.
 
 use super::body::{Answer, Upload, json_answer, partly, refused, wrong};
 use super::exchange::Exchange;
@@ -70,25 +70,25 @@ pub(super) async fn append(
     }
 }
 
-/// Records of a body that are in the log and safe.
+/// The records of a body that are in the log and safe.
 struct Taken {
-    /// The first sequence, and the one after the last.
+    /// The first sequence, and the sequence after the last one.
     first: u64,
     next: u64,
     refused: RefusedLines,
 }
 
-/// Lines of a body that were refused.
+/// The lines of a body that were refused.
 #[derive(Default)]
 struct RefusedLines {
     count: u64,
-    /// The first few line numbers, counted from 1.
+    /// The numbers of the first refused lines, counted from 1.
     lines: Vec<u64>,
-    /// Why the first one was refused.
+    /// Why the first of them was refused.
     because: Option<Refusal>,
 }
 
-/// Appends the records of a body as they arrive, and waits until the last is safe.
+/// Appends the records of a body as they arrive, and waits until the last one is safe.
 async fn take(
     by: By,
     token: &[u8],
@@ -102,7 +102,8 @@ async fn take(
         return Err(Refusal::Closed);
     }
     let log = port.channel.log().ok_or(Refusal::Closed)?;
-    // Refuses early, so that a client which sent `Expect: 100-continue` need not send its body.
+    // A long body is refused early, so that a client that sent `Expect: 100-continue` need not send
+    // it.
     if by == By::Body && body.bytes_min() > limits.message_bytes as u64 {
         return Err(Refusal::TooLong);
     }
@@ -137,15 +138,15 @@ struct Batch<'a> {
     exchange: &'a Exchange,
     records: u64,
     bytes: u64,
-    /// The records and bytes already counted in the metrics.
+    /// The number of records and bytes that have been counted in the metrics.
     counted: (u64, u64),
     first: Option<(u64, Instant)>,
     last: u64,
     is_acknowledged: bool,
-    /// The lines so far.
+    /// The number of lines so far.
     lines: u64,
     refused: RefusedLines,
-    /// The right to append before all senders that wait for room, for the rest of a chunk.
+    /// The right to append before all waiting senders, for the rest of a chunk.
     turn: Option<Turn>,
 }
 
@@ -166,7 +167,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Appends the records that end in `chunk`.
+    /// Appends the records that are completed by `chunk`.
     async fn take(
         &mut self,
         by: By,
@@ -192,8 +193,8 @@ impl<'a> Batch<'a> {
         outcome
     }
 
-    /// Appends a record. A line that the log can never hold is skipped, so that later ones are not
-    /// blocked.
+    /// Appends a record. A line that the log can never hold is skipped, so that it does not block
+    /// later lines.
     async fn take_piece(
         &mut self,
         by: By,
@@ -216,7 +217,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Appends a record once there is room. `held_bytes` are accounted for while it waits.
+    /// Appends a record once there is room. `held_bytes` are accounted for during the wait.
     async fn append(&mut self, record: &[u8], held_bytes: usize) -> Result<(), Refusal> {
         if record.is_empty() {
             return Ok(());
@@ -250,7 +251,7 @@ impl<'a> Batch<'a> {
         Refusal::by_log(error, is_well)
     }
 
-    /// Updates the metrics with the records that were appended since the last call.
+    /// Updates the metrics with the records appended since the last call.
     fn count(&mut self) {
         let port = &self.exchange.port;
         let (records, bytes) = (self.records - self.counted.0, self.bytes - self.counted.1);
@@ -260,8 +261,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Waits until every record reaches the listener's level (W1). Once a record is durable, all
-    /// before it are too (W9).
+    /// Waits until every record has reached the listener's level (W1). Once a record is durable,
+    /// all records before it are too (W9).
     async fn acknowledge(&mut self) -> Result<(u64, u64), Refusal> {
         let port = &self.exchange.port;
         let level = port.listen.ack;

@@ -1,5 +1,5 @@
-//! Bodies of requests as they arrive, and answers: a code, a body in whole or in pieces, and
-//! whether to retry.
+//! The bodies of requests as they arrive, and answers: a code, a body that is whole or in pieces,
+//! and whether to retry.
 
 use super::exchange::Exchange;
 use crate::refusals::Refusal;
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
-/// The maximum number of decompressed bytes of a body: gzip can expand by a factor of a thousand.
+/// The maximum decompressed size of a body: gzip can expand data by a factor of a thousand.
 const BYTES_MAX: u64 = 1 << 30;
 const BROKEN: Refusal = Refusal::Malformed("the body is not gzip");
 
@@ -25,7 +25,8 @@ const BROKEN: Refusal = Refusal::Malformed("the body is not gzip");
 #[derive(Debug)]
 pub(super) struct Body {
     content: Content,
-    /// Set if the request was read completely; the exchange is notified when the answer is written.
+    /// Set if the request has been read completely. The exchange is then notified once the answer
+    /// is written.
     exchange: Option<Arc<Exchange>>,
 }
 
@@ -35,10 +36,11 @@ enum Content {
     Pieces(Pieces),
 }
 
-/// Pieces of a body. The body holds the receiving end.
+/// The pieces of a body. The body holds the receiving end.
 pub(super) type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
 
-/// The records could not be read to the end. The answer is aborted, so that the client notices.
+/// An error that occurred while records were read. The answer is aborted, so that the client
+/// notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the records could not be read to the end")]
 pub(super) struct Broken;
@@ -52,7 +54,7 @@ impl Body {
         Body { content: Content::Pieces(pieces), exchange: None }
     }
 
-    /// Notifies `exchange` when the body is written.
+    /// Arranges for `exchange` to be notified once the body is written.
     pub(super) fn then_ends(&mut self, exchange: Arc<Exchange>) {
         self.exchange = Some(exchange);
     }
@@ -93,7 +95,7 @@ pub(super) struct Upload {
     incoming: Incoming,
     pub has_ended: bool,
     pub is_gzip: bool,
-    /// The decoder of a compressed body, from its first bytes on, and its pending input.
+    /// The decoder of a compressed body, once its first bytes have arrived, and its pending input.
     gunzip: Option<Box<Gunzip>>,
     compressed: Bytes,
 }
@@ -105,18 +107,18 @@ impl Upload {
         Upload { incoming, has_ended, is_gzip, gunzip, compressed }
     }
 
-    /// Returns the minimum length of the body.
+    /// Returns a lower bound of the length of the body.
     pub(super) fn bytes_min(&self) -> u64 {
         if self.is_gzip { 0 } else { self.incoming.size_hint().lower() }
     }
 
-    /// Returns the memory of the decoder and its input.
+    /// Returns the memory that the decoder and its input use.
     pub(super) fn held_bytes(&self) -> usize {
         let decoder = self.gunzip.as_ref().map_or(0, |_| Gunzip::MEMORY_BYTES);
         decoder + self.compressed.len()
     }
 
-    /// Waits for the next bytes; `None` at the end.
+    /// Waits for the next bytes of the body, decompressed if necessary; `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Refusal> {
         loop {
             if let Some(gunzip) = &mut self.gunzip {
@@ -141,12 +143,12 @@ impl Upload {
         Ok((!last.is_empty()).then_some(last))
     }
 
-    /// Waits for the next bytes as received.
+    /// Waits for the next bytes as received; `None` at the end.
     async fn received(&mut self) -> Result<Option<Bytes>, Refusal> {
         while !self.has_ended {
             match self.incoming.frame().await {
                 None => self.has_ended = true,
-                // Trailer fields are ignored.
+                // Trailers are ignored.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(chunk) => return Ok(Some(chunk)),
                     Err(_) => continue,
@@ -174,7 +176,7 @@ struct Gunzip {
 }
 
 impl Gunzip {
-    /// The memory of a decoder: 32 KiB each of input and output, and tables.
+    /// The memory that a decoder uses: 32 KiB each for input and output, and tables.
     const MEMORY_BYTES: usize = 76 << 10;
 
     fn new() -> Gunzip {
@@ -182,7 +184,7 @@ impl Gunzip {
     }
 
     /// Decompresses from the front of `compressed` and returns at most 32 KiB, possibly nothing. A
-    /// few bytes may expand to thousands of pieces, so other tasks run before each.
+    /// few bytes may expand to thousands of pieces, so other tasks get to run before each.
     async fn next(&mut self, compressed: &mut Bytes) -> Result<Bytes, Refusal> {
         yield_now().await;
         let taken = self.decoder.write(compressed).map_err(|_| BROKEN)?;
@@ -206,11 +208,11 @@ impl Gunzip {
 
 pub(super) type Answer = Response<Body>;
 
-/// Seconds after which the client should retry.
+/// The number of seconds after which the client should retry.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Returns a JSON answer on one line, for reading in a terminal.
+/// Returns a JSON answer on a single line, so that it is readable in a terminal.
 pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::from(format!("{value}\n"))));
     *answer.status_mut() = status;
@@ -218,12 +220,12 @@ pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
     answer
 }
 
-/// Returns an answer that explains what is wrong with the request.
+/// Returns an answer that explains what is wrong with a request.
 pub(super) fn wrong(status: StatusCode, because: &str) -> Answer {
     json_answer(status, &json!({ "error": because }))
 }
 
-/// Returns an answer that asks for the same request again later.
+/// Returns an answer that asks the client to repeat the request later.
 pub(super) fn not_now(because: &str) -> Answer {
     later(wrong(StatusCode::SERVICE_UNAVAILABLE, because))
 }
@@ -235,8 +237,8 @@ pub(super) fn wrong_method(allowed: &'static str) -> Answer {
     answer
 }
 
-/// Returns the answer to a request whose records are refused. The `appended` records before them
-/// are in the log, but were not acknowledged.
+/// Returns the answer to a request whose remaining records are refused. The `appended` records
+/// before them are in the log, but are not acknowledged.
 pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     let status = status(refusal);
     let value = json!({ "error": refusal.to_string(), "appended": appended });
@@ -244,7 +246,8 @@ pub(super) fn refused(refusal: &Refusal, appended: u64) -> Answer {
     if status == StatusCode::SERVICE_UNAVAILABLE { later(answer) } else { answer }
 }
 
-/// Returns the answer, with its head, where no whole request head arrived.
+/// Returns the complete answer, including its head, for a request whose head did not arrive
+/// completely.
 pub(super) fn to_no_request(refusal: &Refusal) -> String {
     let text = format!("{}\n", json!({ "error": refusal.to_string() }));
     let status = status(refusal);
@@ -255,7 +258,7 @@ pub(super) fn to_no_request(refusal: &Refusal) -> String {
     )
 }
 
-/// Returns the answer to a request if only these lines were refused; all others are safe.
+/// Returns the answer to a request if only these lines were refused and all others are safe.
 pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u64]) -> Answer {
     taken["error"] = format!("line {}: {refusal}", lines[0]).into();
     taken["refused"] = count.into();
@@ -263,8 +266,8 @@ pub(super) fn partly(refusal: &Refusal, mut taken: Value, count: u64, lines: &[u
     json_answer(status(refusal), &taken)
 }
 
-/// Returns the code of a refusal. Clients such as fluent-bit (`plugins/out_http/http.c`) and
-/// vector's sink drop their records on codes 400 to 499, except 408 and 429.
+/// Returns the status code for a refusal. Clients such as fluent-bit (`plugins/out_http/http.c`)
+/// and vector's sink drop their records after codes 400 to 499, except 408 and 429.
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,

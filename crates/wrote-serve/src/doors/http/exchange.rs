@@ -1,4 +1,4 @@
-//! State shared by the stream, the requests and the session of one connection.
+//! The state shared by the stream, the requests and the session of one connection.
 
 use crate::config::Limits;
 use crate::config::access::{self, Access};
@@ -12,17 +12,17 @@ use hyper::HeaderMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The memory of a request whose body has not arrived: its task, its head, and hyper.
+/// The memory of a request before its body arrives: its task, its head, and hyper's state.
 const REQUEST_BYTES: usize = 16 << 10;
 
-/// The last request was read and answered completely, or none has begun.
+/// The phase in which the last request has been read and answered completely, or none has begun.
 const IS_OVER: u8 = 0;
-/// The client's next bytes belong to a request head.
+/// The phase in which the client's next bytes belong to a request head.
 const AWAITS_HEAD: u8 = 1;
-/// A request is being served, or its answer is being sent.
+/// The phase in which a request is being served, or its answer is being sent.
 const SERVES: u8 = 2;
 
-/// Records of an answer, which hyper drops once written.
+/// Records of an answer. hyper drops them once they are written.
 struct Unwritten {
     bytes: Vec<u8>,
     exchange: Arc<Exchange>,
@@ -35,13 +35,13 @@ pub(super) struct Exchange {
     admission: Admission,
     pub stamper: Option<Box<Stamper>>,
     phase: AtomicU8,
-    /// Everything that was written has been sent.
+    /// Whether everything written has been sent.
     is_flushed: AtomicBool,
-    /// The answer follows new records until the client ends it.
+    /// Whether the answer follows new records until the client ends it.
     follows: AtomicBool,
-    /// Bytes of the next request's head.
+    /// The number of bytes received of the next request's head.
     head_bytes: AtomicUsize,
-    /// Bytes of answer records that are not written yet.
+    /// The number of bytes of answer records that have not been written yet.
     answer_bytes: AtomicUsize,
     /// Why the stream was cut.
     refusal: Mutex<Option<Refusal>>,
@@ -63,34 +63,34 @@ impl Exchange {
         }
     }
 
-    /// A request head is expected.
+    /// Notes that a request head is expected.
     pub(super) fn await_head(&self) {
         self.phase.store(AWAITS_HEAD, Ordering::Relaxed);
     }
 
-    /// Returns whether no whole request head has arrived.
+    /// Returns whether a request head is expected and has not arrived completely.
     pub(super) fn awaits_head(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == AWAITS_HEAD
     }
 
-    /// A request head has arrived.
+    /// Notes that a request head has arrived.
     pub(super) fn begin(&self) {
         self.phase.store(SERVES, Ordering::Relaxed);
         self.follows.store(false, Ordering::Relaxed);
         self.head_bytes.store(0, Ordering::Relaxed);
         for pool in [Pool::Messages, Pool::Strangers] {
-            // Reducing the amount never fails.
+            // Reducing the amount cannot fail.
             let _ = self.admission.account.hold(pool, 0, &self.limits());
         }
     }
 
-    /// The request was read completely and its answer is written.
+    /// Notes that the request has been read completely and its answer written.
     pub(super) fn end(&self) {
         self.follows.store(false, Ordering::Relaxed);
         self.phase.store(IS_OVER, Ordering::Relaxed);
     }
 
-    /// The answer continues until the client ends it.
+    /// Notes that the answer continues until the client ends it.
     pub(super) fn follow(&self) {
         self.follows.store(true, Ordering::Relaxed);
     }
@@ -100,13 +100,13 @@ impl Exchange {
         self.follows.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a request has begun that was not read to its end, so that more of it may
+    /// Returns whether a request has begun but has not been read completely, so that more of it may
     /// arrive.
     pub(super) fn is_cut_short(&self) -> bool {
         self.phase.load(Ordering::Relaxed) != IS_OVER
     }
 
-    /// Returns whether the connection waits for its next request.
+    /// Returns whether the connection is waiting for its next request.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_cut_short() && self.is_flushed.load(Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Exchange {
         }
     }
 
-    /// Accounts for an incomplete request head, before any token was given.
+    /// Accounts for an incomplete request head, whose client may not have authenticated yet.
     pub(super) fn hold_head(&self) -> Result<(), Refusal> {
         match self.head_bytes.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -130,15 +130,15 @@ impl Exchange {
         }
     }
 
-    /// Accounts for a request whose body is being read, and `bytes` of it, replacing the previous
-    /// amount.
+    /// Accounts for a request whose body is being read, and for `bytes` of it. Replaces the
+    /// previous amount.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
         self.admission.account.hold(Pool::Messages, REQUEST_BYTES + bytes, &self.limits())
     }
 
-    /// Releases the memory of a request.
+    /// Releases the memory accounted for a request.
     pub(super) fn release(&self) {
-        // Reducing the amount never fails.
+        // Reducing the amount cannot fail.
         let _ = self.admission.account.hold(Pool::Messages, 0, &self.limits());
     }
 
@@ -161,14 +161,15 @@ impl Exchange {
         self.port.settings.borrow().access.clone()
     }
 
-    /// Returns whether a request with this token (or none) is accepted now.
+    /// Returns whether a request with this token, which may be empty, is currently accepted.
     pub(super) fn lets_in(&self, token: &[u8]) -> bool {
         let access = self.access();
         !access.asks_for_token() || access.accepts(token)
     }
 
-    /// Returns the mark of a request that a web page made a browser send. A page's host name is
-    /// arbitrary. Only for a listener without token and TLS can it reach a local client.
+    /// Returns why a request seems to come from a web page; `None` if it does not. A page can have
+    /// any host name, and can reach a local client's listener only if that has neither tokens nor
+    /// TLS.
     pub(super) fn mark_of_page(&self, headers: &HeaderMap) -> Option<&'static str> {
         let is_local = self.client().0.is_some_and(|address| address.to_canonical().is_loopback());
         let is_open = !self.port.listen.is_tls && !self.access().asks_for_token();
@@ -187,7 +188,7 @@ impl Exchange {
         if self.access().asks_for_token() { Pool::Strangers } else { Pool::Messages }
     }
 
-    /// Keeps the reason for cutting the stream.
+    /// Stores the reason for cutting the stream.
     pub(super) fn refuse(&self, refusal: Refusal) {
         *lock(&self.refusal) = Some(refusal);
     }
@@ -207,7 +208,7 @@ impl Drop for Unwritten {
     fn drop(&mut self) {
         let (held, exchange) = (self.bytes.len(), &self.exchange);
         let left = exchange.answer_bytes.fetch_sub(held, Ordering::Relaxed) - held;
-        // Reducing the amount never fails.
+        // Reducing the amount cannot fail.
         let _ = exchange.account().hold(Pool::Answers, left, &exchange.limits());
     }
 }

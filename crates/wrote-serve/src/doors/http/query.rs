@@ -1,4 +1,4 @@
-//! A request's options, and the records of its body, independent of how it is chunked.
+//! A request's options, and the records of its body, regardless of how the body is chunked.
 
 use crate::refusals::Refusal;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
@@ -8,9 +8,9 @@ use percent_encoding::percent_decode_str;
 use std::time::SystemTime;
 use wrote_result::units;
 
-/// Capacity kept from one record to the next.
+/// The maximum capacity that is kept between records.
 const KEPT_BYTES_MAX: usize = 4096;
-/// Content types with one record per line.
+/// The content types of bodies with one record per line.
 const LINES_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
@@ -23,10 +23,10 @@ pub(super) enum Layout {
     U32,
 }
 
-/// Where an answer begins.
+/// The position at which an answer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// At the record of this sequence.
+    /// At the record with this sequence.
     At(u64),
     /// At the first record written at or after this time.
     Since(SystemTime),
@@ -38,14 +38,14 @@ pub(super) struct Wanted {
     pub begin: Begin,
     /// The maximum number of records to return.
     pub limit: u64,
-    /// Continues with new records as they arrive.
+    /// Whether the answer continues with new records as they arrive.
     pub follows: bool,
     pub layout: Layout,
 }
 
-/// Returns how a body is split, as given by the query or else by its type.
+/// Returns how a body is split into records: as the query says, or else according to its type.
 pub(super) fn by(parts: &Parts) -> Result<By, String> {
-    // Its sender relies on a promise that the server does not make.
+    // A sender of this header relies on a promise that the server does not make.
     if parts.headers.contains_key("idempotency-key") {
         return Err("Idempotency-Key is not taken: a retry may append a record again".to_owned());
     }
@@ -87,13 +87,13 @@ pub(super) fn coding(parts: &Parts) -> Coding {
     }
 }
 
-/// Returns whether the body has a transfer encoding other than chunked (RFC 9112 section 6).
+/// Returns whether the body has a transfer encoding other than chunked (RFC 9112, section 6).
 pub(super) fn is_transformed(parts: &Parts) -> bool {
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
     codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Parses a request to read.
+/// Parses the options of a request to read records.
 pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     let (mut from, mut since) = (None, None);
     let mut wanted =
@@ -140,25 +140,26 @@ fn pairs(parts: &Parts) -> impl Iterator<Item = (&str, &str)> {
 pub(super) enum By {
     /// The whole body is one record, unless it is empty.
     Body,
-    /// Each record ends with LF or CRLF, which is optional for the last. Empty lines are skipped.
+    /// Each record ends with LF or CRLF, which may be missing after the last one. Empty lines are
+    /// skipped.
     Lines,
 }
 
-/// The parser. It keeps only an incomplete record.
+/// Splits a body into records. Keeps only an incomplete record.
 #[derive(Debug)]
 pub(super) struct Pieces {
     by: By,
     record_bytes_max: usize,
     kept: Vec<u8>,
-    /// The kept bytes were returned as a record.
+    /// Whether the kept bytes have been returned as a record.
     is_given: bool,
-    /// The line is too long and is skipped up to its end.
+    /// Whether the current line is too long, and is skipped up to its end.
     passes: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A complete record, empty for an empty line.
+    /// A complete record; empty for an empty line.
     Record(&'a [u8]),
     /// A line that is too long. Later lines are still records.
     TooLong,
@@ -169,8 +170,8 @@ impl Pieces {
         Pieces { by, record_bytes_max, kept: Vec::new(), is_given: false, passes: false }
     }
 
-    /// Returns the next record from the front of `chunk`. `None` if no record ends in it; its rest
-    /// is kept.
+    /// Returns the next record from the front of `chunk`. Returns `None` if no record ends in it,
+    /// and keeps the rest of it.
     pub(super) fn next<'a, 'chunk: 'a>(
         &'a mut self,
         chunk: &mut &'chunk [u8],
@@ -191,7 +192,7 @@ impl Pieces {
         Ok(Some(self.given()))
     }
 
-    /// Returns the bytes that are left at the end of the body.
+    /// Returns the bytes that remain at the end of the body.
     pub(super) fn rest(&mut self) -> Piece<'_> {
         self.forget_given();
         self.given()
@@ -205,7 +206,7 @@ impl Pieces {
         self.checked(&self.kept)
     }
 
-    /// Returns the memory kept, if considerable.
+    /// Returns the memory that is kept, if it is significant.
     pub(super) fn kept_bytes(&self) -> usize {
         let bytes = self.kept.capacity();
         if bytes > KEPT_BYTES_MAX { bytes } else { self.kept.len() }
@@ -221,7 +222,7 @@ impl Pieces {
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        // A CR may be removed.
+        // A CR at the end may be removed later.
         let is_long = self.kept.len() + bytes.len() > self.record_bytes_max + 1;
         if is_long && self.by == By::Body {
             return Err(Refusal::TooLong);
@@ -309,7 +310,7 @@ mod tests {
         assert!(of("from=1&since=10m").unwrap_err().contains("send one"));
     }
 
-    /// Returns the records of a body that comes in chunks of these lengths.
+    /// Returns the records of a body that arrives in chunks of these lengths.
     fn records(by: By, body: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<Reason>) {
         let record = |piece: Piece<'_>| match piece {
             Piece::Record(record) => record.to_vec(),

@@ -1,7 +1,7 @@
-//! `GET /records`: returns records from a sequence or a time on, and follows new ones.
+//! `GET /records`: returns records that begin at a sequence or a time, and follows new ones.
 //!
-//! A client gets only records that have reached the listener's level. A record that it has read
-//! therefore keeps its sequence, and the client can resume after any crash.
+//! A client gets only records that have reached the listener's level. A record that a client has
+//! read therefore keeps its sequence, so that the client can resume after any crash.
 
 use super::body::{Answer, Body, Broken, Pieces, json_answer, not_now, wrong};
 use super::exchange::Exchange;
@@ -21,22 +21,22 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use wrote::{Error, Log, LogReader};
 
-/// Bytes of records read at a time, unless a single one is longer.
+/// The number of bytes of records that are read at a time, unless a single record is longer.
 const PIECE_BYTES: usize = 64 << 10;
-/// The time to find a record that is known to be in the log.
+/// The time limit for finding a record that is known to be in the log.
 const RECORD_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait for a reader slot.
+/// The time limit for waiting for a reader slot.
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
-/// A reader that waits longer than this, for records or for its client, gives its slot to others. A
-/// busy reader gives it up after this time if no other slot is free.
+/// The time after which a reader gives up its slot if it has to wait, for records or for its
+/// client. A busy reader gives it up after this time if no other slot is free.
 const PLACE_TIME: Duration = Duration::from_millis(100);
 /// The pause after a failure of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const FIRST_SEQUENCE: HeaderName = HeaderName::from_static("wrote-first-sequence");
-/// The sequence at which to continue after an answer.
+/// The header with the sequence at which a client continues after an answer.
 const NEXT_SEQUENCE: HeaderName = HeaderName::from_static("wrote-next-sequence");
 
-/// Answers a request to read.
+/// Answers a request to read records.
 pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange>) -> Answer {
     let port = &exchange.port;
     let refuse = |reason, answer| {
@@ -74,14 +74,15 @@ enum Failure {
     Removed {
         first: u64,
     },
-    /// The request names a time, but the log has no times.
+    /// The request contains a time, but the log has no times.
     HasNoTimes(String),
     Log(Error),
-    /// Clients read less than they request, this one least of all.
+    /// The memory for unsent answers is exhausted, and this client holds the largest part of it.
     Memory,
 }
 
-/// Reads the first records before answering, because only then is it known whether they exist.
+/// Begins an answer. Reads the first records before that, because only then is it known that they
+/// exist.
 async fn begin(
     wanted: Wanted,
     log: &Log,
@@ -136,8 +137,8 @@ async fn begin(
     Ok(answer)
 }
 
-/// Finds the first record written at or after `time`, or the end of the log. Returns its sequence
-/// and a reader positioned there.
+/// Finds the first record written at or after `time`, or else the end of the log. Returns its
+/// sequence, and a reader positioned there.
 async fn since(
     log: &Log,
     time: SystemTime,
@@ -153,13 +154,13 @@ async fn since(
             Error::Refused { .. } => Failure::HasNoTimes(error.to_string()),
             error => Failure::Log(error),
         })?;
-        // Sequences without a record may precede it.
+        // Sequences without a record may precede the first record.
         let first = reader.next_within(Duration::ZERO)?.map(|record| record.sequence);
         let from = first.unwrap_or(reader.next_sequence());
         reader.seek(from)?;
         Ok((from, Some(reader)))
     };
-    // Blocking: it reads from the disk.
+    // The search blocks, because it reads from the disk.
     spawn_blocking(find).await.unwrap_or(Err(Failure::Log(Error::Interrupted)))
 }
 
@@ -168,14 +169,14 @@ struct Reading {
     layout: Layout,
     follows: bool,
     next: u64,
-    /// Records before this sequence may be read.
+    /// The sequence before which records may be read.
     known: u64,
-    /// The sequence after the last one requested.
+    /// The sequence after the last requested one.
     end: u64,
     exchange: Arc<Exchange>,
-    /// The request's token, which may be revoked while reading.
+    /// The request's token, which may be revoked during the read.
     token: Box<[u8]>,
-    /// `None` while no reader is open.
+    /// The reader slot; `None` while no reader is open.
     place: Option<Place>,
 }
 
@@ -186,7 +187,7 @@ struct Place {
 }
 
 impl Place {
-    /// Waits for a slot, in order of arrival.
+    /// Waits for a reader slot, in order of arrival.
     async fn next(port: &Port) -> Place {
         let permit = port.readers.clone().acquire_owned().await.expect("it is never closed");
         Place { _permit: permit, since: Instant::now() }
@@ -194,7 +195,7 @@ impl Place {
 }
 
 impl Reading {
-    /// Reads the next records; empty if none are available.
+    /// Reads the next records; returns nothing if none are available.
     async fn piece(&mut self) -> Result<Vec<u8>, Failure> {
         if self.next >= self.known {
             return Ok(Vec::new());
@@ -220,13 +221,13 @@ impl Reading {
             Ok((reader, bytes, next))
         };
         let interrupted = |_| Err(Failure::Log(Error::Interrupted));
-        // Blocking: it reads from the disk.
+        // Reading blocks, because it uses the disk.
         let (reader, bytes, next) = spawn_blocking(read).await.unwrap_or_else(interrupted)?;
         (self.reader, self.next) = (Some(reader), next);
         Ok(bytes)
     }
 
-    /// Sends the first piece, then keeps reading in a task that ends with the connection.
+    /// Sends the first piece, and continues reading in a task that ends with the connection.
     fn go_on(mut self, first: Vec<u8>) -> Pieces {
         let (sender, pieces) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -246,8 +247,8 @@ impl Reading {
                 Ok(piece) if piece.is_empty() => None,
                 Ok(piece) => match self.exchange.hold_answer(piece) {
                     Ok(held) => Some(Ok(held)),
-                    // The session notices and cuts the connection, because the answer must not seem
-                    // complete.
+                    // The answer must not seem complete. Once this task stops sending, the session
+                    // notices the failure and cuts the connection.
                     Err(_) => return sender.closed().await,
                 },
                 Err(broken) => Some(Err(broken)),
@@ -270,7 +271,8 @@ impl Reading {
         }
     }
 
-    /// Waits for safe records. Returns `false` if none are requested or the server drains.
+    /// Waits until more records may be read. Returns `false` if no more are requested or the server
+    /// drains.
     async fn more_is_known(&mut self) -> bool {
         if !self.follows || self.next >= self.end {
             return false;
@@ -290,7 +292,7 @@ impl Reading {
         self.next < self.known
     }
 
-    /// Waits, and gives up the reader slot if that takes long.
+    /// Waits for a future, and gives up the reader slot if that takes long.
     async fn unless_long<T>(&mut self, wait: impl Future<Output = T>) -> T {
         let mut wait = pin!(wait);
         let outcome = timeout(PLACE_TIME, &mut wait).await;
@@ -306,7 +308,7 @@ impl Reading {
     }
 }
 
-/// Waits until record `sequence` may be read, and returns the sequence before which all may be.
+/// Waits until record `sequence` may be read. Returns the sequence before which all records may be.
 async fn safe_behind(sequence: u64, port: &Port) -> u64 {
     let level = port.listen.ack;
     loop {
@@ -317,12 +319,12 @@ async fn safe_behind(sequence: u64, port: &Port) -> u64 {
                 return readable;
             }
         }
-        // A full disk or a failed log does not end the wait: both can recover.
+        // A full disk or a failed log does not end the wait, because both can recover.
         sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Reads records from `next` up to `known`, at most one piece. Returns the next sequence too.
+/// Reads at most one piece of records from `next` up to `known`. Returns the next sequence, too.
 fn fill(
     reader: &mut LogReader,
     mut next: u64,

@@ -1,6 +1,6 @@
-//! A session: the requests of one connection, one after another.
+//! A session: the successive requests of one connection.
 //!
-//! Between requests a session holds only the stream: no buffer and no deadline.
+//! Between requests, a session holds only the stream, and has neither a buffer nor a deadline.
 
 use super::exchange::Exchange;
 use super::wire::Wire;
@@ -21,13 +21,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// The maximum number of bytes that hyper buffers per connection, and the longest request head.
+/// The maximum number of bytes that hyper buffers per connection. Also the maximum length of a
+/// request head.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
-/// How long a refused client may keep sending. Without this time the kernel would send a reset, and
-/// the client might never read the refusal.
+/// How long a refused client may continue to send. Without this time, the kernel would send a
+/// reset, and the client might never read the refusal.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Serves a client until it ends, is refused, or the server drains. Refusals are counted.
+/// Serves a client until it disconnects or is refused, or the server drains. Refusals are counted.
 pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     let exchange = Arc::new(Exchange::new(admission, port, stream.certificate_name()));
     let mut session = Session { draining: exchange.port.draining.clone(), exchange };
@@ -41,7 +42,7 @@ pub(crate) async fn serve<S: Stream>(stream: S, admission: Admission, port: Port
         let port = &session.exchange.port;
         port.refuse(session.exchange.client(), refusal.reason(), refusal);
     }
-    // A client that is gone needs no shutdown.
+    // A client that has disconnected needs no shutdown.
     let _ = wire.shutdown().await;
     if session.exchange.is_cut_short() {
         let _ = timeout(LINGER, wire.discard()).await;
@@ -62,7 +63,7 @@ enum Served<S> {
 }
 
 impl Session {
-    /// Serves all requests, and returns why it stopped.
+    /// Serves all requests. Returns the stream, and the refusal that ended the session, if any.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
         let mut is_silent = true;
@@ -81,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Waits for the first bytes of a request; `false` if the client sends no more.
+    /// Waits for the first bytes of a request; `false` if the client sends no more requests.
     async fn request_begins<S: Stream>(
         &mut self,
         wire: &mut Wire<S>,
@@ -102,11 +103,11 @@ impl Session {
             _ = self.draining.wait_for(|&draining| draining) => {}
             () = crowds_out, if is_silent => return Err(Refusal::Silent),
         }
-        // A request that arrived before draining began is served.
+        // A request that arrived before draining began is still served.
         Ok(wire.has_unread() && wire.fill().await)
     }
 
-    /// Lets hyper serve requests until the client pauses, ends, or is refused.
+    /// Lets hyper serve requests until the client pauses, disconnects, or is refused.
     async fn converse<S: Stream>(&mut self, wire: Wire<S>) -> Served<S> {
         self.exchange.await_head();
         let shared = self.exchange.clone();
@@ -115,14 +116,15 @@ impl Session {
             .timer(TokioTimer::new())
             .header_read_timeout(self.exchange.limits().message_time)
             .max_buf_size(BUFFER_BYTES_MAX)
-            // A client may close its side after a request. The wire notices followers that left.
+            // A client may close its sending side after a request. The wire notices when a client
+            // that follows records has left.
             .half_close(true)
             .serve_connection(TokioIo::new(wire), service);
         let mut drains = pin!(self.draining.wait_for(|&draining| draining));
         let (mut has_begun, mut is_draining) = (false, false);
         let outcome = poll_fn(|context| {
-            // An answer may complete within one poll and must announce that it is the last. If
-            // draining began before hyper starts on the request, hyper would end without an answer.
+            // An answer may be completed within one poll, and must announce that it is the last. If
+            // hyper were shut down before it starts on the request, it would end without an answer.
             if has_begun && !is_draining && drains.as_mut().poll(context).is_ready() {
                 is_draining = true;
                 Pin::new(&mut connection).graceful_shutdown();
@@ -138,7 +140,7 @@ impl Session {
                 if is_draining || drains.as_mut().poll(context).is_pending() {
                     let held = self.exchange.hold_head();
                     self.exchange.account().watch(context);
-                    // It may have been closed since.
+                    // The connection may have been closed before its waker was registered.
                     return match held.and(self.exchange.account().check()) {
                         Ok(()) => Poll::Pending,
                         Err(refusal) => {
@@ -147,7 +149,7 @@ impl Session {
                         }
                     };
                 }
-                // The current answer is the last and announces it.
+                // The current answer is the last one, and announces that.
                 is_draining = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
@@ -168,7 +170,7 @@ impl Session {
     }
 }
 
-/// Maps an error of hyper to a refusal; a client that is gone is not refused.
+/// Converts an error of hyper to a refusal. A client that has disconnected is not refused.
 fn refusal(error: &hyper::Error, unread: &[u8]) -> Result<(), Refusal> {
     if error.is_parse_too_large() {
         Err(Refusal::LongHead)
@@ -183,7 +185,7 @@ fn refusal(error: &hyper::Error, unread: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Returns what hyper could not read in a request's head: only its texts tell one from another.
+/// Returns what hyper could not read in a request's head. Its errors differ only in their texts.
 fn wrong_in_head(error: &hyper::Error) -> &'static str {
     match &*error.to_string() {
         _ if error.is_parse_version_h2() => "HTTP/2 is not served: send HTTP/1.1",

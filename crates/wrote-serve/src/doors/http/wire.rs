@@ -1,4 +1,4 @@
-//! The stream as hyper sees it, with bytes counted and writes timed.
+//! The stream as hyper sees it, which counts bytes and limits the time of writes.
 
 use super::exchange::Exchange;
 use crate::refusals::Refusal;
@@ -13,11 +13,11 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The maximum number of bytes of a request's first read.
+/// The maximum size of the first read of a request.
 const READ_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// The buffer for first reads of a thread, so that idle connections need none.
+    /// The buffer that all first reads of a thread share, so that idle connections need none.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
@@ -26,9 +26,9 @@ thread_local! {
 pub(super) struct Wire<S> {
     stream: S,
     exchange: Arc<Exchange>,
-    /// Bytes that were read and are returned first.
+    /// Bytes that were read ahead, and are returned by the next read.
     ahead: Bytes,
-    /// The deadline for the client to read what was written, while the stream accepts no more.
+    /// The deadline for the client to read what was written, set while the stream accepts no more.
     unread: Option<Pin<Box<Sleep>>>,
 }
 
@@ -37,34 +37,34 @@ impl<S: Stream> Wire<S> {
         Wire { stream, exchange, ahead: Bytes::new(), unread: None }
     }
 
-    /// Puts back bytes that belong to the next request.
+    /// Returns bytes of the next request to the stream.
     pub(super) fn put_back(&mut self, bytes: &[u8]) {
         // A slice of a buffer, even an empty one, would keep the whole buffer alive.
         self.ahead = [bytes, &self.ahead].concat().into();
     }
 
-    /// Returns whether bytes of the next request were read.
+    /// Returns whether bytes of the next request were read ahead.
     pub(super) fn has_ahead(&self) -> bool {
         !self.ahead.is_empty()
     }
 
-    /// Returns whether the kernel holds unread bytes.
+    /// Returns whether the stream or the kernel has bytes that were not read.
     pub(super) fn has_unread(&mut self) -> bool {
         self.stream.has_unread()
     }
 
-    /// Waits for the first bytes of a request; `false` if the client closed the stream.
+    /// Waits for the first bytes of a request; `false` if the client has closed the stream.
     pub(super) async fn fill(&mut self) -> bool {
         self.ahead = poll_fn(|context| self.poll_some(context, Bytes::copy_from_slice)).await;
         self.has_ahead()
     }
 
-    /// Reads and discards until the client closes the stream.
+    /// Reads and discards data until the client closes the stream.
     pub(super) async fn discard(&mut self) {
         while poll_fn(|context| self.poll_some(context, |bytes| bytes.len())).await > 0 {}
     }
 
-    /// Reads once. Returns no bytes if the client closed the stream.
+    /// Reads once. Passes no bytes to `take` if the client has closed the stream.
     fn poll_some<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -73,13 +73,13 @@ impl<S: Stream> Wire<S> {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
             let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-            // A broken stream counts as ended.
+            // A broken stream is treated as ended.
             Poll::Ready(take(if outcome.is_ok() { buffer.filled() } else { &[] }))
         })
     }
 
-    /// Fails once a client that follows new records has closed its side. The next write would find
-    /// out, but may never happen.
+    /// Fails once a client that follows new records has closed its side. A write would reveal that
+    /// too, but there may never be another one.
     fn check_follower(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if !self.exchange.follows() || self.has_ahead() {
             return Ok(());
@@ -93,13 +93,14 @@ impl<S: Stream> Wire<S> {
         Ok(())
     }
 
-    /// Cuts the stream for a reason that the session counts.
+    /// Notes the reason, which the session counts, and returns the error that cuts the stream.
     fn cut(&self, refusal: Refusal) -> io::Error {
         self.exchange.refuse(refusal);
         ErrorKind::ConnectionAborted.into()
     }
 
-    /// Passes on the outcome of a write, unless the client has left answers unread for too long.
+    /// Returns the outcome of a write, or an error if the client has left answers unread for too
+    /// long.
     fn timed<T>(
         &mut self,
         outcome: Poll<io::Result<T>>,
@@ -146,7 +147,8 @@ impl<S: Stream> AsyncWrite for Wire<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.exchange.awaits_head() {
-            // hyper's answer to a head that it can't read gives no reason. The session answers.
+            // If hyper can't read a head, its own answer gives no reason. It is discarded here, and
+            // the session answers.
             return Poll::Ready(Ok(bytes.len()));
         }
         self.exchange.set_flushed(false);

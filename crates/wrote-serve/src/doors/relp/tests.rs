@@ -1,4 +1,4 @@
-//! Tests of RELP: sessions as librelp sends them, in one piece and split at any point.
+//! Tests of RELP sessions as librelp sends them, passed in one piece and split at any point.
 
 use super::*;
 use crate::fuzzing::{Outcome, drive};
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 const MAX: usize = 64;
-/// An `open` of librelp 1.11.
+/// An `open` command from librelp 1.11.
 const OPEN: &str = "1 open 86 relp_version=0\n\
      relp_software=librelp,1.11.0,http://librelp.adiscon.com\n\
      commands=syslog\n";
@@ -22,7 +22,7 @@ fn opened(frames: &[u8]) -> Outcome {
     of(&[OPEN.as_bytes(), frames].concat())
 }
 
-/// Returns the answers after the one to `open`, without the goodbye.
+/// Returns the answers after the answer to `open`, without the goodbye.
 fn answers(outcome: &Outcome) -> &str {
     let answers = str::from_utf8(&outcome.answers).unwrap();
     let (_, behind) = answers.split_once("commands=syslog\n").unwrap();
@@ -95,7 +95,7 @@ fn a_refused_message_has_no_answer_and_those_before_it_have() {
         (b"3 sys-log 3 bad\n", Reason::Malformed),
         (b"3  3 bad\n", Reason::Malformed),
         (b"3 abcdefghijklmnopqrstuvwxyzabcdefg 3 bad\n", Reason::Malformed),
-        // Invalid lengths, refused at once.
+        // Invalid lengths, which are refused immediately.
         (b"3 syslog 65 b", Reason::TooLong),
         (b"3 eventlog 1025 b", Reason::TooLong),
         (b"3 syslog 999999999 bad\n", Reason::TooLong),
@@ -114,7 +114,7 @@ fn a_refused_message_has_no_answer_and_those_before_it_have() {
         assert_eq!(outcome.records, [b"good"], "{}", bad.escape_ascii());
         assert_eq!(answers(&outcome), "2 rsp 6 200 OK\n", "{}", bad.escape_ascii());
     }
-    // Without a session nothing is accepted.
+    // Without a session, no commands are accepted.
     for first in [&b"1 syslog 3 bad\n"[..], b"1 close 0\n", b"GET / HTTP/1.1\r\n", b"\x16\x03\x01"]
     {
         let outcome = of(first);
@@ -139,7 +139,7 @@ fn a_message_over_the_limit_is_answered_and_what_stands_behind_it_is_taken() {
     assert_eq!(drive(Relp::new(Oversize::Truncate), &stream, &[(1, 0)], MAX), whole);
     assert_eq!(whole.records, [vec![b'x'; MAX], b"behind".to_vec()]);
     assert_eq!((whole.refused, answers(&whole)), (None, "2 rsp 6 200 OK\n3 rsp 6 200 OK\n"));
-    // A length that no sender means.
+    // A length that no sender would use.
     let forged = [OPEN.as_bytes(), b"2 syslog 999999999 bad\n"].concat();
     let outcome = drive(Relp::new(Oversize::Truncate), &forged, &[], MAX);
     assert_eq!((outcome.records.len(), outcome.refused), (0, Some(Reason::TooLong)));
@@ -154,7 +154,7 @@ fn half_a_message_is_left_to_be_sent_again() {
 
 #[test]
 fn a_line_ending_that_a_template_adds_is_no_part_of_the_message_and_nothing_is_cut() {
-    // rsyslog's `RSYSLOG_SyslogProtocol23Format` ends in one.
+    // The messages of rsyslog's `RSYSLOG_SyslogProtocol23Format` end with a line feed.
     let outcome = opened(b"2 syslog 6 good\r\n\n3 syslog 4 lin\n\n");
     assert_eq!(outcome.records, [b"good".to_vec(), b"lin".to_vec()]);
 }

@@ -1,4 +1,4 @@
-//! Handshake: protocol version and token.
+//! The handshake: protocol version and token.
 
 use super::{REDIS_VERSION, Resp, error};
 use crate::config::access::WRONG_TOKEN_PAUSE;
@@ -10,14 +10,14 @@ use tokio::time::sleep;
 
 static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
-/// Returns whether an unauthenticated client may send this command.
+/// Returns whether the client may send this command, even if it has not authenticated.
 pub(super) fn may_come(resp: &Resp, name: &[u8]) -> bool {
-    // The last two are HTTP, which is refused as such.
+    // The last two come from HTTP clients, and are refused later with a better reason.
     let is_greeting = matches!(name, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"POST" | b"HOST:");
     is_greeting || resp.token.is_some() || !resp.access.asks_for_token()
 }
 
-/// `AUTH token`, or `AUTH user token` with any user.
+/// Handles `AUTH token`, or `AUTH user token` with any user.
 pub(super) fn auth(resp: &mut Resp, input: &[u8], intake: &mut Intake<'_>) {
     if !resp.access.asks_for_token() {
         error(intake, "ERR this server asks for no password");
@@ -26,7 +26,7 @@ pub(super) fn auth(resp: &mut Resp, input: &[u8], intake: &mut Intake<'_>) {
     }
 }
 
-/// `HELLO 3 AUTH user token`: protocol version and token.
+/// Handles `HELLO 3 AUTH user token`, which sets the protocol version and the token.
 pub(super) fn hello(resp: &mut Resp, input: &[u8], intake: &mut Intake<'_>) {
     let is_three = match resp.request.word(input, 1) {
         None => resp.is_three,
@@ -63,15 +63,15 @@ pub(super) fn hello(resp: &mut Resp, input: &[u8], intake: &mut Intake<'_>) {
     intake.answer(answer.as_bytes());
 }
 
-/// Checks the word at `at` as a token. A wrong one is answered and counted, and revokes an
-/// earlier right one.
+/// Checks the word at `at` as a token. A wrong token is answered and counted, and revokes an
+/// earlier valid one.
 fn authorize(resp: &mut Resp, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
     let token = resp.request.word(input, at);
     resp.token = token.filter(|token| resp.access.accepts(token)).map(Box::from);
     if resp.token.is_none() {
         intake.reject(Reason::Unauthorized);
         error(intake, "WRONGPASS invalid username-password pair or user is disabled.");
-        // Delays further commands.
+        // Further commands are delayed.
         let (sender, later) = oneshot::channel();
         tokio::spawn(async move {
             sleep(WRONG_TOKEN_PAUSE).await;
@@ -82,8 +82,8 @@ fn authorize(resp: &mut Resp, input: &[u8], at: usize, intake: &mut Intake<'_>) 
     resp.token.is_some()
 }
 
-/// Returns the position of the token in a HELLO, if it has one; `None` if it has unknown
-/// options.
+/// Returns the position of the token in a HELLO, if it contains one. Returns `None` if the HELLO
+/// has unknown options.
 fn token_in_greeting(resp: &Resp, input: &[u8]) -> Option<Option<usize>> {
     let (mut at, mut token) = (2, None);
     while at < resp.request.len() {

@@ -1,4 +1,4 @@
-//! Reading over RESP: the length, ranges, and new records.
+//! Reading over RESP: the number of records, ranges, and new records.
 
 use super::request::fields;
 use super::{Resp, error};
@@ -13,10 +13,10 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 use wrote::{Error, Log, LogReader};
 
-/// The maximum number of record bytes of one answer, which is built completely before it is sent.
+/// The maximum size of the records in one answer, which is built completely before it is sent.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Limits concurrent reads, as each takes a reader's buffers and its answer (W8). An answer waiting
-/// for its client counts as bytes in flight.
+/// The limit on concurrent reads: each needs a reader's buffers and memory for its answer (W8). An
+/// answer that waits for its client is accounted for as unsent bytes.
 static READS: Semaphore = Semaphore::const_new(READS_MAX);
 pub(crate) const READS_MAX: usize = 4;
 /// The default COUNT of XREAD.
@@ -26,7 +26,7 @@ const READ_COUNT: usize = 1000;
 struct Wanted {
     sequences: Range<u64>,
     count: Option<usize>,
-    /// Fewer may be returned; the client then asks again after the last.
+    /// Whether fewer entries may be returned, because the client continues after the last one.
     is_partial: bool,
 }
 
@@ -37,14 +37,15 @@ struct Entries {
     text: Vec<u8>,
 }
 
-/// XLEN: the number of records, including those this connection has just added.
+/// Handles XLEN: answers with the number of records, including records that this connection has
+/// just added.
 pub(super) fn xlen(resp: &Resp, intake: &mut Intake<'_>) {
     let stats = resp.log.as_ref().and_then(|(channel, _)| channel.log()).map(|log| log.stats());
     let len = stats.map_or(0, |stats| stats.next_sequence - stats.first_sequence);
     intake.answer(format!(":{len}\r\n").as_bytes());
 }
 
-/// `XRANGE key start end [COUNT n]`.
+/// Handles `XRANGE key start end [COUNT n]`.
 pub(super) fn xrange(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
     let word = |at| resp.request.word(input, at).unwrap_or_default();
     let count = match resp.request.len() {
@@ -65,7 +66,7 @@ pub(super) fn xrange(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
     });
 }
 
-/// `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
+/// Handles `XREAD [COUNT n] [BLOCK ms] STREAMS key id`.
 pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
     let word = |at| resp.request.word(input, at).unwrap_or_default();
     let (mut at, mut count, mut block) = (1, READ_COUNT, None);
@@ -89,10 +90,10 @@ pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
     let Some(mut from) = from else { return error(intake, INVALID_ID) };
     let is_three = resp.is_three;
     answer_later(resp, intake, move |mut log, channel, level| async move {
-        // 0 means forever.
+        // A value of 0 means to wait forever.
         let end = block.filter(|&ms| ms > 0).map(|ms| Instant::now() + Duration::from_millis(ms));
         loop {
-            // A failed log is reopened.
+            // A failed log may have been reopened.
             log = channel.log().unwrap_or(log);
             let known = level.present(&log).await;
             let sequences = from..known;
@@ -102,10 +103,10 @@ pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
                 Ok(entries) if entries.count == 0 => {}
                 Ok(entries) => return entries.stream(&key, is_three),
             }
-            // Sequences without a record.
+            // These sequences have no records.
             from = from.max(known);
             let comes = async {
-                // A full disk or a failed log does not end the wait: both can recover.
+                // A full disk or a failed log does not end the wait, because both can recover.
                 if log.written(log.written_sequence().max(from)).await.is_err() {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -143,7 +144,7 @@ fn answer_later<F>(
     tokio::spawn(async move {
         tokio::select! {
             answer = make(log, channel, level) => {
-                // The client may be gone.
+                // The client may have disconnected.
                 let _ = sender.send(answer);
             }
             () = sender.closed() => {}
@@ -158,7 +159,7 @@ fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Parses the two numbers of an ID; the second is optional.
+/// Parses the two numbers of an ID. The second one is optional.
 fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
@@ -166,8 +167,8 @@ fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// Parses the start of a range: `-`, `5`, `5-1`, or exclusive `(5-1`. An ID without its second part
-/// means its first entry.
+/// Parses the start of a range: `-`, `5`, `5-1`, or exclusive `(5-1`. Without its second part, an
+/// ID means the first entry with that number.
 fn first(word: &[u8]) -> Option<u64> {
     match word {
         b"-" => Some(0),
@@ -179,7 +180,7 @@ fn first(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns the sequence of the first record after this ID: `5` or `5-1`.
+/// Returns the sequence of the first record after an ID such as `5` or `5-1`.
 fn after(word: &[u8]) -> Option<u64> {
     match id(word)? {
         (sequence, None | Some(0)) => Some(sequence),
@@ -187,8 +188,8 @@ fn after(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns the sequence after a range's end: `+`, `5`, `5-1`, or exclusive `(5-1`. An ID without
-/// its second part means its last entry.
+/// Returns the sequence after the end of a range: `+`, `5`, `5-1`, or exclusive `(5-1`. Without its
+/// second part, an ID means the last entry with that number.
 fn behind(word: &[u8]) -> Option<u64> {
     let (word, is_exclusive) = match word {
         b"+" => return Some(u64::MAX),
@@ -205,7 +206,7 @@ fn behind(word: &[u8]) -> Option<u64> {
 async fn entries(channel: Arc<Channel>, wanted: Wanted) -> Result<Entries, Failure> {
     let permit = READS.acquire().await.expect("it is never closed");
     let read = move || {
-        // Held even if the client is gone by now.
+        // The permit is held even if the client has disconnected.
         let _permit = permit;
         read(&channel, &wanted)
     };
@@ -227,7 +228,7 @@ fn failed(failure: &Failure) -> Vec<u8> {
     format!("-ERR {text}\r\n").into_bytes()
 }
 
-/// Reads the records of an answer. Blocks on the disk.
+/// Reads the records of an answer. Blocks while it reads from the disk.
 fn read(channel: &Channel, wanted: &Wanted) -> Result<Entries, Failure> {
     let mut entries = Entries::default();
     let Range { start, end } = wanted.sequences;
@@ -278,7 +279,7 @@ impl Entries {
         array
     }
 
-    /// Encodes the answer of XREAD: streams by key.
+    /// Encodes the answer to XREAD, which contains streams by key.
     fn stream(self, key: &[u8], is_three: bool) -> Vec<u8> {
         let head = if is_three { "%1\r\n" } else { "*1\r\n*2\r\n" };
         let len = key.len();

@@ -1,8 +1,9 @@
-//! Parses RESP requests (an array of bulk strings, or a typed line of words), and encodes the
+//! Parses RESP requests (an array of bulk strings, or a line of words as typed), and encodes the
 //! fields of an entry as one record.
 //!
-//! A record of one field is its value, byte for byte. A record of several is an element of a JSON
-//! text sequence (RFC 7464): the byte 0x1E, and an array of alternating names and values.
+//! A record of one field is its value, byte for byte. A record of several fields is an element of a
+//! JSON text sequence (RFC 7464): the byte 0x1E, followed by an array of alternating names and
+//! values.
 
 use super::FIELD;
 use crate::doors::frames::{self, TLS, is_tls};
@@ -10,28 +11,28 @@ use crate::refusals::Refusal;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The maximum number of words of a request; a client that pushes many values at once sends
+/// The maximum number of words in a request. A client that pushes many values at once sends
 /// thousands.
 const WORDS_MAX: usize = 1 << 20;
 pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// The number of word positions whose memory is kept between requests.
+/// The maximum number of word positions whose memory is kept between requests.
 const KEPT_WORDS_MAX: usize = 64;
 
-/// The words of a request, as positions in the input. Reused for each request, with the memory of a
-/// few words.
+/// The words of a request, as positions in the input. The value is reused for each request, and
+/// keeps the memory for a few words.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     words: Vec<Range<usize>>,
-    /// For an incomplete array: the number of missing words, and the start of the next.
+    /// For an incomplete array: the number of missing words, and the start of the next word.
     part: Option<(usize, usize)>,
-    /// The line contains quotes, which are not supported.
+    /// Whether the line contains quotes, which are not supported.
     pub is_quoted: bool,
 }
 
 impl Request {
-    /// Parses the request at the start of `input`. Returns its length once complete. Until then the
-    /// same bytes must be passed again, with more after them.
+    /// Parses the request at the start of `input`. Returns its length; `None` if it is incomplete.
+    /// In that case, the same bytes must be passed again, followed by more.
     pub(super) fn read(&mut self, input: &[u8]) -> Result<Option<usize>, Refusal> {
         if self.part.is_none() {
             self.words.clear();
@@ -40,7 +41,7 @@ impl Request {
         let bytes = match input.first() {
             None => None,
             Some(b'*') => self.array(input)?,
-            // No typed line starts with this byte.
+            // A typed line never starts with this byte.
             Some(_) if is_tls(input) => return Err(TLS),
             Some(_) => self.line(input)?,
         };
@@ -50,7 +51,7 @@ impl Request {
         Ok(bytes)
     }
 
-    /// Returns a word of the input that was parsed.
+    /// Returns a word of the parsed input; `None` if there are fewer words.
     pub(super) fn word<'a>(&self, input: &'a [u8], at: usize) -> Option<&'a [u8]> {
         self.words.get(at).map(|word| &input[word.clone()])
     }
@@ -59,14 +60,14 @@ impl Request {
         self.words.len()
     }
 
-    /// Frees the memory of a request with many words, unless it is incomplete.
+    /// Frees the memory of a request with many words, unless the request is incomplete.
     pub(super) fn shrink(&mut self) {
         if self.part.is_none() && self.words.capacity() > KEPT_WORDS_MAX {
             self.words = Vec::new();
         }
     }
 
-    /// Returns the memory of word positions, if considerable.
+    /// Returns the memory that word positions use, if it is significant.
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.words.capacity();
         if words > KEPT_WORDS_MAX { words * size_of::<Range<usize>>() } else { 0 }
@@ -122,8 +123,8 @@ impl Request {
     }
 }
 
-/// Reads the digits from `at` on, and the CR and LF after them. Returns the number, and the offset
-/// after it.
+/// Parses the digits at offset `at`, followed by CR and LF. Returns the number and the offset after
+/// it.
 fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
     let rest = &input[at..];
     let digits = frames::digits(rest);
@@ -138,10 +139,10 @@ fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
     }
 }
 
-/// The first byte of a record of several fields.
+/// The first byte of a record that consists of several fields.
 const BEGIN: u8 = 0x1e;
 
-/// Encodes alternating names and values as a record.
+/// Encodes alternating names and values as one record.
 pub(super) fn record<'a>(words: &[&'a [u8]]) -> Result<Cow<'a, [u8]>, &'static str> {
     if let [_, value] = words {
         return Ok(Cow::Borrowed(value));
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The words of a request, and its length.
+    /// The words of a request, and the request's length.
     type Words = Option<(Vec<Vec<u8>>, usize)>;
 
     fn words(input: &[u8]) -> Result<Words, Refusal> {

@@ -1,11 +1,11 @@
-//! Tests of RESP without a connection.
+//! Tests of the RESP door without a connection.
 
 use super::*;
 use crate::config::access::AccessConfig;
 use crate::fuzzing::{Outcome, drive};
 use proptest::prelude::*;
 
-/// Feeds a whole stream to the door, split by `cuts`.
+/// Passes a whole stream to the door, split as `cuts` say.
 fn over(stream: &[u8], cuts: &[(usize, usize)]) -> Outcome {
     drive(Resp::new(None, Arc::default()), stream, cuts, 100)
 }
@@ -84,7 +84,7 @@ fn the_handshakes_of_clients_are_answered() {
     assert!(answers.ends_with(end), "{answers}");
 }
 
-/// Encodes a transaction as clients send it.
+/// Encodes a transaction in the way clients send it.
 fn transaction(commands: &[&[&[u8]]]) -> Vec<u8> {
     let commands = commands.iter().map(|words| request(words));
     [request(&[b"MULTI"]), commands.flatten().collect(), request(&[b"EXEC"])].concat()
@@ -133,7 +133,7 @@ fn a_refused_transaction_appends_no_record() {
         assert!(line.starts_with(last) && outcome.records.is_empty(), "{answers}");
         assert_eq!(outcome.refused, None);
     }
-    // A transaction that the client never ends.
+    // The client never completes this transaction.
     let open = transaction(&[add]);
     assert!(over(&open[..open.len() - 2], &[]).records.is_empty());
 }

@@ -6,14 +6,14 @@ use crate::doors::Intake;
 use crate::refusals::Refusal;
 use std::borrow::Cow;
 
-/// An open transaction. Its commands stay in the connection's input until EXEC, counted as bytes in
-/// flight.
+/// An open transaction. Its commands remain in the connection's input until EXEC, and are accounted
+/// for as bytes in flight.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    /// Input bytes from MULTI to the end of the last command that was answered.
+    /// The number of input bytes from MULTI to the end of the last answered command.
     pub bytes: usize,
     commands: usize,
-    /// A command was refused, so EXEC will be too.
+    /// Whether a command was refused, so that EXEC will be refused, too.
     pub is_refused: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn discard(resp: &mut Resp, intake: &mut Intake<'_>) {
     }
 }
 
-/// Queues a command; if it is refused, so is the transaction.
+/// Queues a command. If the command is refused, the transaction is, too.
 pub(super) fn enqueue(resp: &mut Resp, name: &[u8], input: &[u8], intake: &mut Intake<'_>) {
     let problem = match (name, resp.request.len()) {
         (b"XADD", 5..) => resp.entry(input).err().map(str::to_owned),
@@ -53,7 +53,8 @@ pub(super) fn enqueue(resp: &mut Resp, name: &[u8], input: &[u8], intake: &mut I
     }
 }
 
-/// Appends the records of all commands, and answers each. `input` holds MULTI and the commands.
+/// Appends the records of all commands, and answers each command. `input` consists of MULTI and the
+/// commands.
 pub(super) fn exec(
     resp: &mut Resp,
     input: &[u8],
@@ -98,7 +99,7 @@ pub(super) fn exec(
 
 /// Parses a command and returns its records.
 fn records_of<'a>(resp: &mut Resp, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
-    // It was parsed successfully before.
+    // The command was parsed successfully before.
     let _ = resp.request.read(command);
     let word = |at| resp.request.word(command, at).unwrap_or_default();
     match word(0).to_ascii_uppercase().as_slice() {
@@ -108,7 +109,7 @@ fn records_of<'a>(resp: &mut Resp, command: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
     }
 }
 
-/// Returns each command after MULTI, with the input after it.
+/// Returns each command after MULTI, with the input that follows it.
 fn commands(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut request = Request::default();
     let mut rest = input;
@@ -117,7 +118,7 @@ fn commands(input: &[u8]) -> impl Iterator<Item = &[u8]> {
             let bytes = request.read(rest).ok().flatten()?;
             let command = rest;
             rest = &rest[bytes..];
-            // Skips MULTI itself and empty lines between commands.
+            // MULTI itself and empty lines between commands are skipped.
             let is_first = std::ptr::eq(command, input);
             if !is_first && request.len() > 0 {
                 return Some(command);

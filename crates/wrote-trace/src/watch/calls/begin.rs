@@ -111,9 +111,9 @@ impl Reader {
                 // be found after it.
                 self.look(|area| area.file() == file);
                 let from_bytes = size(process, descriptor)?;
-                // If a descriptor that has not written empties the file, the effect is that of an
-                // open with `O_TRUNC`. After the descriptor's own writes, it ends the use of the
-                // file, as with a journal.
+                // If a descriptor that has not written empties the file, the call has the same
+                // effect as an open with `O_TRUNC`. After the descriptor's own writes, it ends the
+                // use of the file, as with a journal.
                 let is_new = !self.descriptors.get(process, descriptor)?.is_written;
                 let bytes = c..c.saturating_add(d);
                 match number {

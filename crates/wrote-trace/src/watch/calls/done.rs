@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The modes of `fallocate(2)` that leave zeros, and those that move bytes.
+/// The modes of `fallocate(2)` that leave zeros, and the modes that move bytes.
 const ERASES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE | WRITE_ZEROES;
 const SHIFTS: i32 = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
 /// From `linux/falloc.h`, Linux 6.17 and later.

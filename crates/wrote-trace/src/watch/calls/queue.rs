@@ -1,8 +1,7 @@
 //! The operations that a process has submitted to a kernel queue, until they have ended.
 //!
 //! An operation begins when it is submitted, and has ended once its completion is visible. If an
-//! operation waits for others, such as those that it is linked to in io_uring, they end before it
-//! begins.
+//! operation waits for others, for example as a link of io_uring, they end before it begins.
 
 use super::Begun;
 use crate::call::PlaceId;
