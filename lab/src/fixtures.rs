@@ -2,16 +2,17 @@
 //!
 //! | room | what belongs in it |
 //! |---|---|
-//! | `folder` | folders and files of a test, and ones that imitate a machine's root or `/sys` |
+//! | `folder` | folders and files of a test, and folders that imitate a machine's root or `/sys` |
 //! | `group` | control groups that limit a device, and kernel settings that a test changes |
 //! | `loops`, `mounted` | loop devices, and file systems on them |
-//! | `running` | programs of a test: run to the end, watched, or itself once more |
+//! | `running` | programs that a test runs to their end or watches, and the test in another process
+//! |
 //! | `samples` | made-up results and reports of jobs (feature `samples`) |
-//! | `schema` | documents judged by their JSON Schema |
-//! | `seeds` | seeds that are tried on every CPU, and records of logs |
+//! | `schema` | validation of documents against their JSON Schema |
+//! | `seeds` | seeds that are tried on all CPUs, and records of logs |
 //! | `strange` | the file system of `lab strange-fs` |
 //!
-//! Dropping a fixture removes what it made.
+//! Dropping a fixture removes what it created.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,6 @@ pub use schema::judge;
 pub use seeds::{Seeds, record, sender, words_of_panic};
 pub use strange::Strange;
 
-/// A shell program that implements the protocol of `langs/README.md`. A caller appends `main "$@"`,
-/// preceded by functions that replace some of the program's own.
+/// A shell program that implements the protocol of `langs/README.md`. The caller appends `main
+/// "$@"`, preceded by functions that replace some of the program's own.
 pub const HONEST_LANGUAGE: &str = include_str!("fixtures/honest.sh");

@@ -1,13 +1,14 @@
-//! Equipment of tests and tools, machines that refuse and fail, and the programs that run there.
+//! Equipment for tests and tools, simulated machines that refuse and fail, and the programs that
+//! run on them.
 //!
-//! | door | what belongs in it |
+//! | module | content |
 //! |---|---|
-//! | [`fixtures`] | equipment of tests; its names are this crate's own too |
-//! | [`process`] | a child process that never outlives its holder |
-//! | [`log_reader`] | a second reader of logs |
-//! | `tools` | child processes, steps, packages, for every tool (feature `tools`) |
-//! | `runs` | each lab: what it builds, runs and judges (feature `tools`) |
-//! | `verbs` | the program `lab`: what runs on those machines (feature `verbs`) |
+//! | [`fixtures`] | equipment for tests; its names are also re-exported here |
+//! | [`process`] | a child process that never outlives its owner |
+//! | [`log_reader`] | an independent second reader of logs |
+//! | `tools` | child processes, reports of steps, and packages, for all tools (feature `tools`) |
+//! | `runs` | what each lab builds, runs and judges (feature `tools`) |
+//! | `verbs` | the program `lab`, which runs on those machines (feature `verbs`) |
 
 pub mod fixtures;
 pub mod log_reader;

@@ -3,38 +3,39 @@
 
 #![forbid(unsafe_code)]
 
-/// A file: its name and its bytes.
+/// A file, as its name and its bytes.
 pub type File = (String, Vec<u8>);
 
 /// The result of a reader.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReadLog {
-    /// Sequences and bytes.
+    /// The records, as their sequences and bytes.
     pub records: Vec<(u64, Vec<u8>)>,
-    /// The end, by step 6.
+    /// The end of the log, as step 6 determines it.
     pub end: End,
-    /// Segments whose header does not state the end of the segment before.
+    /// Segments whose header does not state the end of the previous segment.
     pub unlinked: Vec<u64>,
-    /// Segments with garbage after their last record, although the log continues.
+    /// Segments with garbage after their last record, although the log continues in a later
+    /// segment.
     pub garbage: Vec<u64>,
 }
 
-/// The end of a log. Each has the next sequence, and the place after the last record in its
-/// segment.
+/// The end of a log. Each variant contains the next sequence; two also contain the offset after the
+/// last record in its segment.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of all ends")]
 pub enum End {
-    /// Its writer closed it.
+    /// The writer has closed the log.
     Closed { sequence: u64 },
-    /// No byte stands after the last record.
+    /// There are no bytes after the last record.
     Open { sequence: u64 },
-    /// Bytes after the last record were never durable.
+    /// There are bytes after the last record that never were durable.
     Torn { sequence: u64, offset: usize },
-    /// Durable records are lost.
+    /// Durable records have been lost.
     Damaged { sequence: u64, offset: usize },
 }
 
-/// Computes the document's "The checksum", bit by bit.
+/// Computes the checksum bit by bit, as the document's section "The checksum" describes.
 fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut register = !0u32;
     for byte in parts.iter().flat_map(|part| part.iter()) {
@@ -46,17 +47,17 @@ fn crc32c(parts: &[&[u8]]) -> u32 {
     !register
 }
 
-/// Reads a number of four bytes.
+/// Reads a four-byte number at an offset.
 pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Reads a number of eight bytes.
+/// Reads an eight-byte number at an offset.
 pub fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 
-/// Returns the numbers in names with this ending, in order, each with its file.
+/// Returns the numbers in the names with this ending, in order, each with its file's bytes.
 fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     let mut found: Vec<_> = files
         .iter()
@@ -71,16 +72,16 @@ fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     found
 }
 
-/// The bytes of a segment, and what is known about it.
+/// The bytes of a segment, and facts about it.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     bytes: &'a [u8],
     block: usize,
-    /// The log's id and the segment's, as bytes of a header.
+    /// The log's ID and the segment's ID, as bytes of a header.
     identity: [u8; 16],
-    /// Its file was another segment's.
+    /// Whether the file belonged to another segment before.
     is_recycled: bool,
-    /// A cut removes the records from this one on.
+    /// The sequence from which a cut has removed the records.
     limit: u64,
 }
 
@@ -91,7 +92,7 @@ struct Header {
     previous: (usize, u32),
     block: usize,
     is_recycled: bool,
-    /// The number of the segment before it, and whether a cut states it.
+    /// The number of the previous segment, and whether a cut has stated it.
     before: u64,
     is_cut: bool,
 }
@@ -109,7 +110,7 @@ struct Batch {
     whole: bool,
 }
 
-/// The records of a batch that were not read yet.
+/// The records of a batch that have not been read yet.
 #[derive(Clone, Copy)]
 struct Rest {
     left: u32,
@@ -166,7 +167,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns whether a batch counts: an atomic one needs all its records.
+    /// Returns whether a batch is valid as a whole: an atomic one needs all of its records.
     fn counts(&self, batch: &Batch) -> bool {
         let mut at = batch.begin + 48;
         let is_there = |sequence| match self.record(at, batch.end, sequence) {
@@ -180,7 +181,8 @@ impl<'a> Segment<'a> {
         !batch.whole || sequences.into_iter().all(is_there)
     }
 
-    /// Reads the record at `at` of a batch that ends at `end`: its end, and its bytes if it is one.
+    /// Reads the record at offset `at` of a batch that ends at `end`. Returns the offset after it
+    /// and its bytes, or `None` as the bytes of a slot without a record.
     fn record(&self, at: usize, end: usize, sequence: u64) -> Option<(usize, Option<&'a [u8]>)> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         let length = word(header, 0);
@@ -197,8 +199,8 @@ impl<'a> Segment<'a> {
         (word(header, 4) == checksum).then_some((own_end, record))
     }
 
-    /// Returns the batches that may reach over `at`, by the segment's first batch; `None` if that
-    /// does not state a length.
+    /// Returns the batches that may extend beyond offset `at`, according to the length stated in
+    /// the segment's first batch; `None` if it states none.
     fn before(&self, at: usize, first: &Batch) -> Option<Vec<Batch>> {
         let longest = Some(first.longest).filter(|&longest| longest > 0 && !first.after_cut)?;
         let blocks = (0..at).step_by(self.block).filter(|&begin| at - begin < longest + self.block);
@@ -207,7 +209,7 @@ impl<'a> Segment<'a> {
         Some(batches.filter(|batch| batch.end - batch.begin <= longest).collect())
     }
 
-    /// Returns whether something was written after a reader's place.
+    /// Returns whether something was written after a reader's position.
     fn has_more(&self, place: &Place) -> bool {
         if !self.is_recycled {
             return is_filled(self.bytes, place.at);
@@ -216,14 +218,14 @@ impl<'a> Segment<'a> {
         self.durable(place.at, valid.unwrap_or_default()).is_some()
     }
 
-    /// Returns the end of the record at `at`, as its length states it.
+    /// Returns the end of the record at offset `at`, according to its stated length.
     fn stated_end(&self, at: usize) -> Option<usize> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         Some(at + 8 + (word(header, 0) & 0x3fff_ffff) as usize)
     }
 
-    /// Returns the ranges of the valid records of a batch from `at` on, each after at most one
-    /// invalid record.
+    /// Returns the ranges of a batch's valid records from offset `at` on. Stops at the second
+    /// invalid record in a row.
     fn valid(&self, mut at: usize, mut sequence: u64, rest: Rest) -> Vec<std::ops::Range<usize>> {
         let mut ranges = Vec::new();
         let mut was_valid = true;
@@ -242,8 +244,8 @@ impl<'a> Segment<'a> {
         ranges
     }
 
-    /// Returns the greatest `durable_sequence` of the batches from `from` on; `None` if there is no
-    /// batch. `valid` are records after it that are valid.
+    /// Returns the maximum `durable_sequence` of the batches from offset `from` on; `None` if there
+    /// is no batch. `valid` are valid records that follow the first of these offsets.
     fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> Option<u64> {
         let mut durable = None;
         let blocks = (0..self.bytes.len()).step_by(self.block).skip_while(|&at| at < from);
@@ -261,12 +263,12 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// The position of a reader in a log.
+/// A reader's position in a log.
 #[derive(Default)]
 struct Place {
     at: usize,
     sequence: u64,
-    /// The checksum in the last batch header; 0 before the first.
+    /// The checksum in the last batch header; 0 before the first batch.
     checksum: u32,
     /// The rest of the last batch; `None` before the first batch of a segment.
     rest: Option<Rest>,
@@ -274,13 +276,13 @@ struct Place {
 }
 
 impl Place {
-    /// Returns whether the last batch was read to its end.
+    /// Returns whether the last batch has been read completely.
     fn is_whole(&self) -> bool {
         self.rest.is_none_or(|rest| rest.left == 0)
     }
 }
 
-/// Reads the records of one segment: steps 3 and 4.
+/// Reads the records of one segment, as in steps 3 and 4.
 fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64, Vec<u8>)>) {
     loop {
         let begin = place.at.next_multiple_of(segment.block);
@@ -319,10 +321,10 @@ fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
     Segment { bytes, block, identity, is_recycled, limit: u64::MAX }
 }
 
-/// Files by number, and the records where cuts end some of them.
+/// Files by number, and for some of them the sequence at which a cut ends their records.
 type LiveFiles<'a> = (Vec<(u64, &'a [u8])>, Vec<(u64, u64)>);
 
-/// Leaves out the files that a cut removed from the log: step 1.
+/// Leaves out the files that a cut has removed from the log, as in step 1.
 fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     let (mut live, mut limits) = (Vec::new(), Vec::new());
     let mut most = u64::MAX;
@@ -341,7 +343,7 @@ fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     (live, limits)
 }
 
-/// Returns the files from each segment on where a reader may begin, by step 2.
+/// Returns the files from each segment at which a reader may begin, as in step 2.
 pub fn beginnings(files: &[File]) -> Vec<&[File]> {
     let begins_log = |file: &File| {
         let own = numbered(std::slice::from_ref(file), ".segment");
@@ -354,12 +356,12 @@ pub fn beginnings(files: &[File]) -> Vec<&[File]> {
         .collect()
 }
 
-/// Reads a log that has the header of at least one segment.
+/// Reads a log in which at least one segment has its header.
 pub fn read(files: &[File]) -> ReadLog {
     let (files, limits) = without_cut(numbered(files, ".segment"));
     let (mut records, mut unlinked, mut garbage) = (Vec::new(), Vec::new(), Vec::new());
     let mut place = Place::default();
-    // The segment that is read, and the files after it.
+    // The segment being read, and the files after it.
     let mut last: Option<Segment<'_>> = None;
     let mut later = &files[..];
     while let Some((&(number, bytes), behind)) = later.split_first() {
@@ -387,8 +389,8 @@ pub fn read(files: &[File]) -> ReadLog {
     ReadLog { records, end, unlinked, garbage }
 }
 
-/// Finds the end of a closed log only from the end of its last file: the next sequence. By "Finding
-/// a place".
+/// Finds the end of a closed log using only the end of its last file, as described in "Finding a
+/// place". Returns the next sequence.
 pub fn closed_end(files: &[File]) -> Option<u64> {
     let files = numbered(files, ".segment");
     let &(number, bytes) = files.last()?;
@@ -410,7 +412,7 @@ pub fn closed_end(files: &[File]) -> Option<u64> {
     (is_proven && is_followed).then_some(mark.first_sequence)
 }
 
-/// Returns the numbers of segments with a batch longer than their first one states.
+/// Returns the numbers of the segments with a batch that is longer than their first batch states.
 pub fn too_long(files: &[File]) -> Vec<u64> {
     let too_long = |&(number, bytes): &(u64, &[u8])| {
         let own = header(bytes, number)?;
@@ -429,12 +431,12 @@ pub fn too_long(files: &[File]) -> Vec<u64> {
     numbered(files, ".segment").iter().filter_map(too_long).collect()
 }
 
-/// Returns whether the header of some segment is left.
+/// Returns whether any segment still has its header.
 pub fn has_header(files: &[File]) -> bool {
     numbered(files, ".segment").into_iter().any(|(number, bytes)| header(bytes, number).is_some())
 }
 
-/// Returns whether a file is prepared as a recycled segment.
+/// Returns whether a file has been prepared as a recycled segment.
 fn is_marked_recycled(bytes: &[u8]) -> bool {
     bytes.len() >= 72 && !is_filled(&bytes[..64], 0) && &bytes[64..72] == b"recycled"
 }
@@ -443,7 +445,7 @@ fn is_filled(bytes: &[u8], from: usize) -> bool {
     bytes.get(from..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0))
 }
 
-/// Examines the bytes after the last record: step 6.
+/// Examines the bytes after the last record, as in step 6.
 fn end(
     files: &[(u64, &[u8])],
     last: Option<Segment<'_>>,
@@ -476,7 +478,7 @@ fn end(
         let segment = Segment { bytes, block, identity, is_recycled, limit: u64::MAX };
         is_torn |= segment.has_more(&Place::default());
         durable = durable.max(segment.durable(0, Vec::new()));
-        // The batch in the sector of the header: there was a header too.
+        // The sector of the header contains the first batch, so there was a header, too.
         let first = segment.batch(64).filter(|batch| batch.first_sequence >= sequence);
         if first.is_some() && own.is_none() {
             return End::Damaged { sequence, offset };

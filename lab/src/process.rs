@@ -1,5 +1,5 @@
-//! A child process that never outlives its holder. Every tool and test starts its processes with
-//! this.
+//! A child process that never outlives its owner. All tools and tests start their processes with
+//! it.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt;
@@ -8,20 +8,20 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-/// The time between SIGTERM and SIGKILL, in which a process cleans up.
+/// The time between SIGTERM and SIGKILL, which a process can use to clean up.
 pub const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
-/// A running process. It ends when this is dropped.
+/// A running process. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// Whether it leads a process group: then signals reach its children too.
+    /// Whether the process leads a process group, so that its children also receive signals.
     is_leader: bool,
 }
 
 impl Process {
-    /// Starts `command` in the group of this process.
+    /// Starts `command` in this process's group.
     pub fn start(command: &mut Command) -> io::Result<Process> {
         Ok(Process { child: command.spawn()?, is_leader: false })
     }
@@ -31,27 +31,28 @@ impl Process {
         Ok(Process { child: command.process_group(0).spawn()?, is_leader: true })
     }
 
-    /// Returns the number of the process.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the process with its pipes.
+    /// Returns the child process, including its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Returns how it ended; `None` while it runs.
+    /// Returns how the process has ended; `None` while it runs.
     pub fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Returns whether it has ended.
+    /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.status(), Ok(Some(_)))
     }
 
-    /// Waits for its end while it `may_run`, at most for `limit`; returns `None` if it continues.
+    /// Waits up to `limit` for the process to end, as long as `may_run` returns `true`. Returns
+    /// `None` if the process is still running.
     pub fn wait(&mut self, limit: Duration, may_run: impl Fn() -> bool) -> Option<ExitStatus> {
         let begin = Instant::now();
         loop {
@@ -65,8 +66,8 @@ impl Process {
         }
     }
 
-    /// Like [`Process::wait`], and waits for every process of its group too if it leads one: their
-    /// files are closed and their locks released.
+    /// Like [`Process::wait`]. If the process leads a group, also waits until all processes of the
+    /// group have ended, so that their files are closed and their locks released.
     fn wait_for_all(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begin = Instant::now();
         let status = self.wait(limit, || true)?;
@@ -76,7 +77,7 @@ impl Process {
             }
             thread::sleep(POLL);
         }
-        // From now on the group's number may come to another one.
+        // From now on, another group may reuse this group's number.
         self.is_leader = false;
         Some(status)
     }
@@ -84,7 +85,7 @@ impl Process {
     /// Sends a signal to the process, and to its children if it leads a group.
     pub fn send(&self, signal: Signal) {
         let Some(pid) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) else { return };
-        // An error means that every process has ended.
+        // An error means that all processes have ended.
         let _ = if self.is_leader {
             kill_process_group(pid, signal)
         } else {
@@ -92,8 +93,8 @@ impl Process {
         };
     }
 
-    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless all has ended. A background process of an
-    /// ended leader is ended too.
+    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless all processes have ended. Also ends
+    /// background processes of a leader that has already ended.
     pub fn end(&mut self) {
         if self.wait_for_all(Duration::ZERO).is_none() {
             self.send(Signal::TERM);
@@ -103,8 +104,8 @@ impl Process {
         }
     }
 
-    /// Sends SIGKILL, and waits at most for [`GRACE`] until it and its group have ended. `None`: a
-    /// process is still stuck in the kernel.
+    /// Sends SIGKILL, and waits up to [`GRACE`] until the process and its group have ended. Returns
+    /// `None` if a process is still stuck in the kernel.
     pub fn kill(&mut self) -> Option<ExitStatus> {
         self.wait_for_all(Duration::ZERO).or_else(|| {
             self.send(Signal::KILL);
@@ -123,13 +124,13 @@ impl Drop for Process {
     }
 }
 
-/// Returns whether a process of the group still runs. A zombie does not: its files are closed.
+/// Returns whether a process of the group is still running. A zombie is not: its files are closed.
 pub fn runs(group: u32) -> bool {
-    // The first thread of a process may be a zombie while another still ends.
+    // The first thread of a process may be a zombie while another thread is still ending.
     threads(group).filter_map(|thread| stat(&thread)).any(|one| !matches!(&*one.state, "Z" | "X"))
 }
 
-/// Returns the folder in `/proc` of each thread of the group.
+/// Returns the folders in `/proc` of all threads in the group.
 pub fn threads(group: u32) -> impl Iterator<Item = PathBuf> {
     let is_in_group = move |process: &PathBuf| stat(process).is_some_and(|it| it.group == group);
     let processes = entries(Path::new("/proc")).filter(is_in_group);
@@ -142,20 +143,20 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// The fields of `/proc/PID/stat` (`proc_pid_stat(5)`).
 pub struct Stat {
-    /// A letter: `R` runs, `Z` is a zombie.
+    /// The state, as a letter: `R` for running, `Z` for a zombie, and so on.
     pub state: String,
     /// The process group.
     pub group: u32,
-    /// Clock ticks in user space.
+    /// The clock ticks spent in user space.
     pub user: u64,
-    /// Clock ticks in the kernel.
+    /// The clock ticks spent in the kernel.
     pub kernel: u64,
 }
 
-/// Reads the fields of a process or thread by its folder in `/proc`.
+/// Reads the fields of a process or thread, given its folder in `/proc`.
 pub fn stat(path: &Path) -> Option<Stat> {
     let stat = fs::read_to_string(path.join("stat")).ok()?;
-    // The preceding name may contain anything, even brackets.
+    // The preceding name may contain anything, even parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         state: fields.first()?.to_string(),

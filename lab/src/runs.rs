@@ -61,7 +61,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// This number of moments, from a drawn seed.
+    /// Returns options with this number of moments and a drawn seed.
     pub fn of(moments: u32) -> Moments {
         Moments { moments, seed: None }
     }
@@ -71,7 +71,7 @@ impl Moments {
     }
 }
 
-/// Runs one lab.
+/// Runs a lab, and prints its report.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     let needed = match arguments.lab {
@@ -98,17 +98,17 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Draws a seed that is short enough to be typed again.
+/// Draws a seed that is short enough to be typed.
 fn draw_seed() -> u64 {
     SysRng.try_next_u32().map_or(1, u64::from)
 }
 
-/// Draws a delay of 1 to `most_ms` milliseconds, each doubling equally often.
+/// Draws a delay of 1 to `most_ms` milliseconds. Each doubling of the delay is equally likely.
 fn draw_delay(random: &mut impl Rng, most_ms: f64) -> Duration {
     Duration::from_secs_f64(most_ms.powf(random.random_range(0.0..1.0)) / 1e3)
 }
 
-/// Reads a duration such as `40m`.
+/// Parses a duration such as `40m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration = text.parse().map_err(|_| "not a time such as 40m")?;
     Duration::try_from(duration).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Child processes, reports of steps, packages: shared by all tools.
+//! Shared by all tools: child processes, reports of steps, and packages.
 
 #![deny(unsafe_code)]
 

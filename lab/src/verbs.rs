@@ -1,4 +1,4 @@
-//! The program `lab`: a verb for each piece of work on a machine that refuses or fails.
+//! The program `lab`, with a verb for each task on a machine that refuses or fails things.
 
 use crate::runs::seeds::SimArguments;
 use crate::runs::trace::steps::Opened;
@@ -12,7 +12,7 @@ mod programs;
 pub mod sim;
 mod strange_fs;
 
-/// The reason why a verb failed, for a person.
+/// The reason why a verb failed, to be shown to a person.
 pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// Work on machines that refuse or fail. `cargo xtask lab` runs it.
@@ -42,7 +42,7 @@ enum Verb {
     StrangeFs(strange_fs::Arguments),
 }
 
-/// Runs the verb of the command line.
+/// Runs the verb given on the command line.
 pub fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::Confine(arguments) => confine::run(&arguments),
@@ -61,13 +61,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Fails where rules were broken, which are printed.
+/// Fails if rules were broken; the failures have already been printed.
 fn none_broken(broken: usize) -> Result<(), Trouble> {
     if broken == 0 { Ok(()) } else { Err(format!("{broken} broken").into()) }
 }
 
-/// Returns the smallest form of a `broken` thing: again and again the first `smaller` one that is
-/// broken too.
+/// Returns a minimal form of the `broken` value: repeatedly replaces it with the first of its
+/// `smaller` forms that is also broken.
 pub fn least<T, E>(
     mut broken: T,
     smaller: impl Fn(&T) -> Vec<T>,
@@ -84,12 +84,12 @@ pub fn least<T, E>(
     }
 }
 
-/// Leaves out each element in turn.
+/// Returns copies of a list in which one element each is left out.
 pub fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
     (0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat())
 }
 
-/// Takes all steps.
+/// Performs all steps. If `any` is set, steps may fail.
 fn take(steps: &str, folder: &Path, any: bool) -> Result<(), Trouble> {
     let mut opened = Opened::default();
     for step in steps.split(", ") {

@@ -1,6 +1,6 @@
 //! Checks the fallbacks in a result document of `wrote bench`.
 //!
-//! The room is short: several labs and xtask use it.
+//! The module is short, because several labs and xtask use it.
 
 use crate::tools::failure::{Failure, Tried};
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub fn result_rows(document: &Value) -> impl Iterator<Item = &Value> {
     scenarios.filter_map(|scenario| scenario["rows"].as_array()).flatten()
 }
 
-/// Returns the rows of a `wrote.result/1` document.
+/// Returns the rows in a `wrote.result/1` document.
 pub fn rows(document: &str) -> Result<Vec<Value>, Failure> {
     let document: Value = serde_json::from_str(document).tried("the result of wrote bench")?;
     let rows: Vec<Value> = result_rows(&document).cloned().collect();
@@ -21,8 +21,8 @@ pub fn rows(document: &str) -> Result<Vec<Value>, Failure> {
     Ok(rows)
 }
 
-/// Fails unless every row that asked for `value` as setting `key` has another value in effect and
-/// names a fallback with `reason`. At least one row must ask.
+/// Fails unless every row that requested `value` for the setting `key` has another value in effect
+/// and names a fallback with `reason`. At least one row must have requested it.
 pub fn lost(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Result<(), Failure> {
     for row in asking(rows, key, value)? {
         let name = &row["name"];
@@ -40,7 +40,7 @@ pub fn lost(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Resul
     Ok(())
 }
 
-/// Fails unless one of the rows that asked for `value` as setting `key` names a fallback with
+/// Fails unless some row that requested `value` for the setting `key` names a fallback with
 /// `reason`. A small row may have got the requested value.
 pub fn reduced(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Result<(), Failure> {
     if asking(rows, key, value)?.iter().any(|row| names(row, reason)) {

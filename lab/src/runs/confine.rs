@@ -1,4 +1,4 @@
-//! Runs the tests and `wrote bench` where io_uring is refused or little memory may be locked.
+//! Runs the tests and `wrote bench` while io_uring is refused or lockable memory is limited.
 
 use super::bench::{lost, reduced, rows};
 use crate::fixtures::Setting;
@@ -11,28 +11,28 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that never run confined: they write to their own disks.
+/// Test programs that are never run confined, because they write to disks of their own.
 const NEVER: [&str; 1] = ["findings"];
-/// Programs that open no engine.
+/// Test programs that do not open an engine.
 const NO_ENGINE: [&str; 2] = ["wrote_report", "wrote_result"];
-/// Modules of tests that run programs in other languages, do no I/O, or take minutes. The benchmark
-/// of each condition covers their use of io_uring.
+/// Modules of tests that run programs in other languages, do no I/O, or take minutes. Their use of
+/// io_uring is covered by the benchmark in each condition.
 const NEVER_MODULES: [&str; 7] =
     ["drawn_", "langs::", "log_soak::", "programs::", "text::", "pages::", "mpi::"];
 /// Modules of the library's tests that probe the ring and fall back, or use a log as a program
-/// does. No other test covers that.
+/// does. No other tests cover this.
 const ENGINE: [&str; 3] = ["engine::", "file_waiting::", "writer::"];
 const LOG: [&str; 2] = ["append::", "open::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
-/// A confinement, and what a benchmark must report in it.
+/// A confinement, and what a benchmark must report under it.
 struct Condition {
     name: &'static str,
-    /// Arguments of `lab confine`.
+    /// The arguments for `lab confine`.
     arguments: Words,
-    /// The kernel's reason, in the rows that asked for io_uring.
+    /// The kernel's reason, which must be reported in the rows that requested io_uring.
     reason: &'static str,
-    /// Whether io_uring itself is refused, and not only its registered buffers.
+    /// Whether io_uring is refused completely, not only its registered buffers.
     no_ring: bool,
 }
 
@@ -47,7 +47,8 @@ const CONDITIONS: &[Condition] = &[
     little_memory("64 KiB of memory may be locked", &["--memlock-bytes", "65536"]),
 ];
 
-/// The administrator forbids io_uring by the kernel's own setting; no process is confined.
+/// The condition in which the administrator disables io_uring with the kernel's setting; no process
+/// is confined.
 const DISABLED: Condition = no_ring("kernel.io_uring_disabled=2", &[], FORBIDDEN);
 
 const FORBIDDEN: &str = "Operation not permitted";
@@ -63,23 +64,23 @@ const fn little_memory(name: &'static str, arguments: Words) -> Condition {
     Condition { name, arguments, reason, no_ring: false }
 }
 
-/// A share of the tests.
+/// A part of the tests, which can be run separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The modules `ENGINE` of the library, and a benchmark.
+    /// The library's modules in [`ENGINE`], and a benchmark.
     Engine,
-    /// Every other test of a program that does I/O.
+    /// All other tests of programs that do I/O.
     Rest,
 }
 
-/// The programs that run confined, and the program that confines them.
+/// The programs that are run confined, and the program that confines them.
 struct Programs {
     confine: PathBuf,
     wrote: PathBuf,
     tests: Vec<Program>,
 }
 
-/// Runs a `share` of the tests in every condition.
+/// Runs a share of the tests under every condition.
 pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     let built = report.make("lab confine: build", || {
         let (tests, confine) = (programs::build()?, target().join("debug/lab"));
@@ -116,12 +117,12 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
     command
 }
 
-/// Runs tests as one step, because the run without a refusal counts them.
+/// Runs tests as a single step, because the unconfined run already counts them individually.
 fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(), Failure> {
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;
         let mut command = confined(programs, condition, &program.file);
-        // A test of a refused feature rightly skips itself.
+        // A test of a refused feature is right to skip itself.
         command.env_remove("WROTE_REQUIRE_ALL");
         Some(program.job(command, &arguments))
     };
@@ -135,10 +136,11 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(),
     }
 }
 
-/// Returns the arguments for the `share` of the tests of `program`; `None` where it has none.
+/// Returns the arguments that select a share of the tests in `program`; `None` if it has none of
+/// them.
 fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<Vec<&'static str>> {
     let is_library = program.package == "wrote";
-    // A ring without registered buffers still works: only the library sees a difference.
+    // A ring without registered buffers still works, so only the library behaves differently.
     if !program.ships()
         || [&NEVER[..], &NO_ENGINE].concat().contains(&&*program.target)
         || !(is_library || condition.no_ring)
@@ -155,14 +157,14 @@ fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<V
         Share::Rest => {
             let skipped = engine.iter().chain(&NEVER_MODULES);
             let skipped = skipped.flat_map(|module| ["--skip", module]);
-            // Elsewhere the ignored tests call foreign programs.
+            // In other programs, the ignored tests call foreign programs.
             Some(is_library.then_some("--include-ignored").into_iter().chain(skipped).collect())
         }
     }
 }
 
 fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
-    // The target folder is on a disk; /tmp may be memory.
+    // The target folder is on a disk, whereas /tmp may be in memory.
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let mut command = confined(programs, condition, &programs.wrote);
     command.arg("bench").arg(folder.path());

@@ -1,5 +1,5 @@
-//! The labs `nvme` and `faulty-disk`: the library's tests in a guest with devices that this machine
-//! lacks. Those are disks with poll queues, and disks that fail.
+//! The labs `nvme` and `faulty-disk`: run the library's tests in a guest with devices that the host
+//! lacks, such as disks with poll queues and disks that fail.
 
 use super::guest::{self, Disk, Guest, Module, Planned, checksum, module};
 use crate::tools::failure::{Failure, Tried};
@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 /// The library's test program.
 const PROGRAM: &str = "it";
 
-/// The file systems with poll queues, each on its own controller, and their sizes: XFS needs
-/// 300 MiB.
+/// The file systems on disks with poll queues, each on its own controller, with their sizes. XFS
+/// needs 300 MiB.
 const DISKS: &[(&str, u64, &[&str])] = &[
-    // Initialised at once, because a test would count the kernel's later transfers.
+    // Everything is initialised immediately, because a test would count the kernel's later
+    // transfers.
     ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
     ("xfs", 320 << 20, &["-f"]),
 ];
@@ -27,7 +28,7 @@ const POLLED: &[Module] = &[
     module("ext4", ""),
     module("xfs", ""),
     module("nvme", "poll_queues=2"),
-    // Its blocks are in memory, so that written blocks can be read.
+    // The device keeps its blocks in memory, so that written blocks can be read.
     module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
 ];
 
@@ -42,21 +43,21 @@ const FAULTY: &[Module] = &[
     module("dm-delay", ""),
 ];
 
-/// A lab of devices.
+/// A lab that tests devices in a guest.
 struct Lab {
     name: &'static str,
-    /// The programs that its guest needs.
+    /// The programs that the guest needs.
     programs: &'static [&'static str],
-    /// The modules of the library's tests.
+    /// The modules of the library's tests to run.
     tests: &'static [&'static str],
     script: &'static str,
     modules: &'static [Module],
     parameters: &'static str,
 }
 
-/// Runs the tests of the engine with two NVMe disks and `null_blk`, which have poll queues.
+/// Runs the engine's tests on two NVMe disks and on `null_blk`, which all have poll queues.
 ///
-/// A missing part of the guest is a failure; without `install` the lab is skipped.
+/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
 pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
     let lab = Lab {
         name: "nvme",
@@ -76,9 +77,9 @@ pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
     })
 }
 
-/// Runs the tests of disks that fail, with io_uring and where it is refused.
+/// Runs the tests of failing disks, both with io_uring and with io_uring refused.
 ///
-/// A missing part of the guest is a failure; without `install` the lab is skipped.
+/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
 pub fn faulty_disk(report: &mut Report, install: bool) -> Result<(), Failure> {
     let lab = Lab {
         name: "faulty-disk",
@@ -96,8 +97,8 @@ pub fn faulty_disk(report: &mut Report, install: bool) -> Result<(), Failure> {
     })
 }
 
-/// Builds the tests of a lab, and runs them in its guest. `prepare` makes tools and disks in a
-/// folder, and may add to the plan.
+/// Builds the tests of a lab, and runs them in its guest. `prepare` creates tools and disks in a
+/// folder, and may extend the plan.
 fn in_guest(
     report: &mut Report,
     lab: &Lab,
@@ -105,7 +106,7 @@ fn in_guest(
     prepare: impl FnOnce(&Path, &mut Vec<Planned>) -> Result<(Vec<PathBuf>, Vec<Disk>), Failure>,
 ) -> Result<(), Failure> {
     let name = format!("lab {}", lab.name);
-    // The report has the reason of what is not there.
+    // The report says why the guest is not available.
     let Some(base) = guest::base(report, &name, lab.programs, install)? else { return Ok(()) };
     let tests = || guest::library_tests(PROGRAM, lab.tests);
     let built = report.make(&format!("{name}: build"), tests)?;
@@ -129,11 +130,11 @@ fn in_guest(
     })
 }
 
-/// The tests in which the library chooses the rung.
+/// The module of the tests in which the library itself chooses the rung.
 const CHOSEN: &str = "::chosen::";
 
-/// Returns the same test on the next rung of the engine, threads; `None` where the test names the
-/// rungs.
+/// Returns the same test for the engine's next rung, threads; `None` if the test names the rungs
+/// itself.
 fn without_io_uring(Planned { name, command }: &Planned) -> Option<Planned> {
     name.contains(CHOSEN).then(|| Planned {
         name: format!("{name}, without io_uring"),

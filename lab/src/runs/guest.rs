@@ -1,7 +1,8 @@
-//! A guest for a lab: Debian's kernel and its modules in qemu, with the lab's programs and a plan
+//! The guest of a lab: Debian's kernel and its modules in qemu, with the lab's programs and a plan
 //! of commands.
 //!
-//! `lab/guest/init.sh` is its first process, and defines the form of its input and its report.
+//! `lab/guest/init.sh` is the guest's first process. It defines the form of its input and its
+//! report.
 
 mod cache;
 mod initramfs;
@@ -23,54 +24,56 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The target of static programs: a guest has no libraries.
+/// The target of static programs, because a guest has no libraries.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Strips debug information: half of a program, which the guest would keep in memory.
+/// Strips debug information, which makes up half of a program, because the guest keeps programs in
+/// memory.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
 
-/// A guest before its boot.
+/// A guest that has not been booted.
 pub struct Guest<'a> {
     /// The lab's own script, which makes its disks usable before the plan begins.
     pub script: String,
-    /// The modules that it loads, in order.
+    /// The modules that the guest loads, in order.
     pub modules: &'a [Module],
-    /// Static programs by their names in its folder `/lab`.
+    /// Static programs by their names in the guest's folder `/lab`.
     pub programs: &'a [(&'a str, &'a Path)],
-    /// Programs of this machine, for its folder `/lab` too, with the libraries that they need.
+    /// Programs of the host that are also put into the folder `/lab`, with the libraries that they
+    /// need.
     pub tools: &'a [PathBuf],
     /// The commands to run, in order.
     pub plan: &'a [Planned],
-    /// Its disks, in order.
+    /// The guest's disks, in order.
     pub disks: &'a [Disk],
-    /// Further parameters of the kernel.
+    /// Additional kernel parameters.
     pub parameters: &'a str,
-    /// The machine is ended after this time.
+    /// The time limit, after which the machine is ended.
     pub limit: Duration,
 }
 
-/// A command of a guest's plan.
+/// A command in a guest's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its name in the report.
+    /// The name of the command in the report.
     pub name: String,
-    /// The words for the guest's shell; its folder `/lab` is in `PATH`.
+    /// The command line for the guest's shell, which has `/lab` in its `PATH`.
     pub command: String,
 }
 
-/// A disk of a guest, which it sees as an NVMe disk with a volatile cache.
+/// A disk of a guest, which appears there as an NVMe disk with a volatile cache.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// The serial number of its controller. The guest finds it by that.
+    /// The serial number of the disk's controller. The guest uses it to find the disk.
     pub serial: String,
-    /// Its bytes. A relative path lies in the lab's temporary folder.
+    /// The image file. A relative path is in the lab's temporary folder.
     pub image: PathBuf,
 }
 
 /// A downloaded kernel and shell.
 pub struct Base(Cached);
 
-/// Gets the kernel and the shell of the guest of `lab`, which needs `programs`; `None` if that is
-/// not possible, for a reason in the report. Without `install` nothing is downloaded.
+/// Returns the kernel and the shell for the guest of `lab`, which needs `programs`. Returns `None`
+/// if that is not possible, and reports the reason. Without `install`, nothing is downloaded.
 pub fn base(
     report: &mut Report,
     lab: &str,
@@ -85,7 +88,7 @@ pub fn base(
     report.make(&format!("{lab}: kernel and shell of the guest"), fetch)
 }
 
-/// Fails with the reason to skip a guest, which needs `programs`. Without `install` nothing may be
+/// Fails with the reason to skip a guest that needs `programs`. Without `install`, nothing may be
 /// downloaded.
 fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Failure> {
     if !cfg!(target_arch = "x86_64") {
@@ -97,12 +100,12 @@ fn check_possible(install: bool, programs: &[&'static str]) -> Result<(), Failur
     packages::require(programs, Failure::Skipped)?;
     match cache::find() {
         Ok(None) => Err(Failure::Skipped("the guest's kernel was not downloaded yet".to_owned())),
-        // A defect of the cache is reported when it is used.
+        // A defect of the cache is reported when the cache is used.
         _ => Ok(()),
     }
 }
 
-/// Makes the folder `target/lab-NAME`, which keeps the guest's last output.
+/// Creates the folder `target/lab-NAME`, which keeps the guest's last output.
 pub fn logs(name: &str) -> Result<PathBuf, Failure> {
     let logs = target().join(format!("lab-{name}"));
     std::fs::create_dir_all(&logs).tried(logs.display())?;
@@ -110,10 +113,10 @@ pub fn logs(name: &str) -> Result<PathBuf, Failure> {
 }
 
 impl Guest<'_> {
-    /// Boots, runs the plan, and prints the end of each command. `folder` gets large files, and
-    /// `logs` the output of the guest.
+    /// Boots the guest, runs the plan, and prints how each command ended. Large files are put into
+    /// `folder`, the guest's output into `logs`.
     ///
-    /// Fails if the guest does not boot, but not because of a command.
+    /// Fails if the guest does not boot. A failed command is only part of the results.
     pub fn run(&self, base: &Base, folder: &Path, logs: &Path) -> Result<Results, Failure> {
         let kernel = Kernel::unpack(&base.0.kernel, self.modules, folder)?;
         let initramfs = initramfs::make(folder, &base.0, &kernel, self)?;
@@ -123,8 +126,8 @@ impl Guest<'_> {
     }
 }
 
-/// Prints the commands that have ended after the first `shown`, with their facts, or their output
-/// where they failed; returns the number of printed commands.
+/// Prints the commands that have ended after the first `shown` ones, with their facts, or with
+/// their output if they failed. Returns the number of commands printed so far.
 fn show(results: &Results, shown: usize) -> usize {
     let ended = results.ended();
     for test in &ended[shown..] {
@@ -138,14 +141,15 @@ fn show(results: &Results, shown: usize) -> usize {
     ended.len()
 }
 
-/// Builds the test program `target` of the library for guests, and plans its tests in `modules`.
+/// Builds the library's test program `name` for guests, and plans its tests in `modules`.
 ///
-/// Every lab names the same build, so that cargo does it once.
+/// All labs request the same build, so that cargo performs it only once.
 pub fn library_tests(name: &str, modules: &[&str]) -> Result<(Program, Vec<Planned>), Failure> {
     let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
-    // If the target is named, the flags do not apply to macros, which run on this machine.
+    // Since the target is given explicitly, the flags do not apply to macros, which run on the
+    // host.
     command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
-    // The emulated processor is slow.
+    // The tests are optimised, because the emulated processor is slow.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     let built = programs::built(command.args(["--test", name]))?.into_iter().next();
     let program = built.ok_or_else(|| Failure::Failed(format!("cargo built no tests {name}")))?;
@@ -160,7 +164,7 @@ pub fn library_tests(name: &str, modules: &[&str]) -> Result<(Program, Vec<Plann
     Ok((program, plan))
 }
 
-/// Returns the tests in the harness's list.
+/// Returns the names of the tests in the harness's list.
 fn names(list: &str) -> impl Iterator<Item = &str> {
     list.lines().filter_map(|line| line.strip_suffix(": test"))
 }

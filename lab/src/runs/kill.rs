@@ -1,4 +1,4 @@
-//! Kills processes of wrote at random moments while they write, and checks every promise.
+//! Kills processes of wrote at random moments while they write, and checks all promises.
 
 use super::Moments;
 use super::power_cut::WROTE;
@@ -14,15 +14,15 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-/// The latest kill after all subjects are ready.
+/// The maximum delay of a kill after all subjects are ready.
 const LATEST_MS: f64 = 200.0;
 
-/// Kills every subject at each moment. The library's own test then kills a log once more, in which
-/// a log outlives several processes.
+/// Kills every subject at each moment. Then runs the library's own test in which a log outlives
+/// several killed processes.
 pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     let (times, seed) = (options.moments, options.seed());
     report.step(&format!("lab kill: every subject {times} times, seed {seed}"), || {
-        // In release: faster subjects do more in each moment.
+        // A release build is used, because faster subjects do more before each moment.
         kill(&release("lab")?, times, seed)
     })?;
     report.step(&format!("lab kill: a log of several processes {times} times"), || {

@@ -1,9 +1,10 @@
-//! Records every write of the subjects of `lab power-cut` or of drawn programs in a guest, and cuts
-//! the power at each flush and between.
+//! Records every write of the subjects of `lab power-cut`, or of drawn programs, in a guest. Then
+//! simulates a power loss at each flush and between flushes.
 //!
-//! The guest's kernel has `dm-log-writes`, which this machine's may lack. Nothing else is needed
-//! there: the log is replayed here, into images that this machine mounts. The log needs nothing
-//! from a file system, so Btrfs, which has no shutdown, loses its power like the others.
+//! The guest's kernel has `dm-log-writes`, which the host's kernel may lack. The guest needs
+//! nothing else, because the log is replayed on the host, into images that the host mounts. Since
+//! the log requires nothing from a file system, Btrfs, which cannot be shut down, can be tested
+//! like the others.
 
 pub(crate) mod entries;
 mod pages;
@@ -45,7 +46,7 @@ pub struct Arguments {
     pub again: Option<PathBuf>,
 }
 
-/// The entries of the log of a file system, which make some hundred moments.
+/// The number of entries in the log of a file system, which yields some hundred moments.
 const ENTRIES: u64 = 2000;
 const NAME: &str = "lab log-writes";
 const SCRIPT: &str = include_str!("../../guest/log-writes.sh");
@@ -62,12 +63,12 @@ const MODULES: &[Module] = &[
     module("dm-log-writes", ""),
 ];
 
-/// The size of a log's disk: a sparse file.
+/// The size of a log's disk, which is a sparse file.
 const LOG_BYTES: u64 = 8 << 30;
 
-/// Records the writes, and cuts the power of each file system.
+/// Records the writes, and simulates power losses on each file system.
 ///
-/// A missing part of the guest is a failure; without `install` the lab is skipped.
+/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
 pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip(NAME, because);
@@ -101,7 +102,7 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
     Ok(())
 }
 
-/// Records, or takes the recording that a failure kept.
+/// Makes a recording, or takes the one that a failure has kept.
 fn recorded(
     report: &mut Report,
     arguments: &Arguments,
@@ -127,12 +128,12 @@ fn recorded(
 /// The folder of a recording.
 struct Recorded {
     folder: PathBuf,
-    /// Removes the folder of a new one.
+    /// The guard that removes the folder of a new recording.
     made: Option<TempDir>,
 }
 
 impl Recorded {
-    /// Returns the image from before the recording.
+    /// Returns the image of the disk before the recording.
     fn disk(&self, FileSystem { kind, .. }: FileSystem) -> PathBuf {
         self.folder.join(format!("{kind}.image"))
     }
@@ -148,8 +149,8 @@ impl Recorded {
     }
 }
 
-/// Lets the subjects write in a guest, on each file system until its log has [`ENTRIES`]; or traces
-/// a number of `programs`.
+/// Runs the subjects in a guest, on each file system until its log has [`ENTRIES`] entries. If
+/// `programs` is given, traces that number of programs instead.
 fn record(
     base: &Base,
     built: &[PathBuf],
@@ -166,7 +167,7 @@ fn record(
         let [before, log] = [recorded.disk(file_system), recorded.log(file_system)];
         file_system.make(&before)?;
         File::create_new(&log).and_then(|log| log.set_len(LOG_BYTES)).tried(log.display())?;
-        // The guest writes to a copy.
+        // The guest writes to a copy of the image.
         let image = folder.path().join(format!("{kind}.image"));
         std::fs::copy(&before, &image).tried(image.display())?;
         let absolute = std::path::absolute(&log).tried(log.display())?;

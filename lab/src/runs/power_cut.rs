@@ -1,5 +1,5 @@
-//! Cuts the power of file systems at random moments while wrote writes to them, and checks every
-//! promise.
+//! Simulates power losses of file systems at random moments while wrote writes to them, and checks
+//! all promises.
 
 pub mod disk;
 mod moment;
@@ -19,10 +19,10 @@ use std::fmt::Write;
 use std::path::Path;
 use subject::Seen;
 
-/// With fewer moments, every unsynced write may survive by chance.
+/// The minimum number of moments. With fewer, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
 
-/// ext4 as Debian makes it.
+/// ext4 as Debian creates it.
 pub const EXT4: FileSystem = FileSystem {
     name: "ext4",
     kind: "ext4",
@@ -31,7 +31,7 @@ pub const EXT4: FileSystem = FileSystem {
     superblock: Some((1 << 10, 2 << 10)),
 };
 
-/// XFS as `mkfs.xfs` makes it.
+/// XFS as `mkfs.xfs` creates it.
 pub const XFS: FileSystem = FileSystem {
     name: "XFS",
     kind: "xfs",
@@ -40,7 +40,8 @@ pub const XFS: FileSystem = FileSystem {
     superblock: None,
 };
 
-/// File systems that must recover whole. ext4 with `fast_commit` does not: `lab/README.md`.
+/// The file systems that must recover completely. ext4 with `fast_commit` does not: see
+/// `lab/README.md`.
 pub const FILE_SYSTEMS: [FileSystem; 3] = [
     EXT4,
     XFS,
@@ -53,7 +54,7 @@ pub const FILE_SYSTEMS: [FileSystem; 3] = [
     },
 ];
 
-/// The subjects that write while the power is cut, the library's own ([`WROTE`]) first.
+/// The subjects that write during a power loss. The library's own ([`WROTE`]) come first.
 pub const SUBJECTS: [&str; 11] = [
     "save",
     "replace",
@@ -68,20 +69,20 @@ pub const SUBJECTS: [&str; 11] = [
     CONTROLS[1],
 ];
 
-/// The subjects that write by wrote. Their promises survive their process.
+/// The subjects that write with wrote. Their promises survive a crash of their process.
 pub const WROTE: &[&str] = SUBJECTS.split_at(9).0;
 
-/// Subjects that must break some promises, or the lab is blind. Each promise of the others must
-/// hold. The last one writes only in `lab log-writes --pages`.
+/// The subjects that must break some promises, because otherwise the lab would prove nothing. All
+/// other subjects must keep all promises. The last one writes only in `lab log-writes --pages`.
 pub const CONTROLS: [&str; 3] = ["unsynced-folder", "unsynced", "plain-pages"];
 
-/// Subjects that recover their files when they open them, and can lose them then.
+/// The subjects that recover their files when they open them, and could lose them then.
 const REOPENED: [&str; 4] = ["log", "log-sync", "log-served", "lines"];
 
-/// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
+/// The error numbers of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
 
-/// Cuts the power of each file system.
+/// Simulates power losses of each file system.
 pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab power-cut", because);
@@ -89,13 +90,13 @@ pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     let (moments, seed) = (options.moments, options.seed());
     for file_system in FILE_SYSTEMS {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
-        // In release: faster subjects do more in each moment.
+        // A release build is used, because faster subjects do more before each moment.
         report.step(&name, || cut(&release("lab")?, file_system, seed, moments))?;
     }
     Ok(())
 }
 
-/// Returns the reason to skip the lab.
+/// Returns the reason to skip the lab; `None` if it can run.
 pub fn lacking() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
@@ -104,7 +105,7 @@ pub fn lacking() -> Option<String> {
     std::fs::File::open(control).err().map(|error| format!("{control}: {error}"))
 }
 
-/// Cuts the power of one file system at each moment, until a promise is broken.
+/// Simulates a power loss of one file system at each moment, until a promise is broken.
 fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = Disk::unless_impossible(file_system)?;
@@ -132,7 +133,7 @@ fn cut(program: &Path, file_system: FileSystem, seed: u64, moments: u32) -> Resu
     Ok(())
 }
 
-/// Runs one moment of the subjects `names`.
+/// Runs one moment with all subjects, and adds the results to `tallies`.
 fn one(
     disk: &mut Disk,
     program: &Path,
@@ -151,8 +152,8 @@ fn one(
     broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
-/// Draws the moment of this number: 1 to 200 ms after the subjects begin. Every second moment has
-/// another cut, 1 to 250 ms after the logs begin to open again.
+/// Draws moment `number`: a power loss 1 to 200 ms after the subjects begin. Every second moment
+/// has another one, 1 to 250 ms after the logs begin to be reopened.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
@@ -164,7 +165,7 @@ fn draw(seed: u64, number: u32) -> Moment {
     Moment { delay, seed, again: (number % 2 == 1).then_some(again) }
 }
 
-/// Fails if the result of the subject `name` is not the required one.
+/// Fails if the result of the subject `name` is not as required.
 fn judge(name: &str, seen: &Seen) -> Result<(), String> {
     let (action, errno) = &seen.refused;
     if !REFUSALS.contains(errno) {
@@ -174,7 +175,7 @@ fn judge(name: &str, seen: &Seen) -> Result<(), String> {
     if holds { Ok(()) } else { Err(seen.faults.join("; ")) }
 }
 
-/// Fails if a subject of [`CONTROLS`] kept every promise.
+/// Fails if one of the [`CONTROLS`] kept all promises.
 pub fn sees_something(subjects: &[&str], tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     let mut subjects = subjects.iter().zip(tallies);
     let blind = subjects.find(|(name, tally)| CONTROLS.contains(name) && broken(tally) == 0);
@@ -183,19 +184,19 @@ pub fn sees_something(subjects: &[&str], tallies: &[Vec<Seen>]) -> Result<(), Fa
     })
 }
 
-/// Counts the moments with a broken promise.
+/// Returns the number of moments with a broken promise.
 fn broken(all: &[Seen]) -> usize {
     count(all, |seen| !seen.faults.is_empty())
 }
 
-/// Returns the sums of one subject in some lines under its name.
+/// Returns some lines with a subject's name and totals.
 pub fn describe(name: &str, all: &[Seen]) -> String {
     let promises: usize = all.iter().map(|seen| seen.promises).sum();
     let (moments, early) = (all.len(), count(all, |seen| seen.promises == 0));
     let mut text = format!(
         "  {name}: {promises} promises in {moments} moments, {early} moments before the first"
     );
-    // A replay refuses nothing.
+    // A replay does not refuse any calls.
     if all.iter().any(|seen| !seen.refused.0.is_empty()) {
         let refused = counts(all.iter().map(|seen| &seen.refused.0));
         let _ = write!(text, "\n    hit in the middle of: {refused}");
@@ -218,7 +219,7 @@ fn count(all: &[Seen], is_meant: impl Fn(&Seen) -> bool) -> usize {
     all.iter().filter(|seen| is_meant(seen)).count()
 }
 
-/// Returns "fdatasync 12, write 30".
+/// Returns counts in words, such as "fdatasync 12, write 30".
 fn counts<'a>(words: impl Iterator<Item = &'a String>) -> String {
     let mut counts = BTreeMap::new();
     words.for_each(|word| *counts.entry(word).or_insert(0) += 1);

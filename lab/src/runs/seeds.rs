@@ -1,4 +1,4 @@
-//! The labs of many seeds: `sim` and `programs`. Each runs the verb of the same name.
+//! The labs that try many seeds, `sim` and `programs`. Each runs the verb of the same name.
 
 use crate::fixtures::Seeds;
 use crate::tools::failure::{Failure, Tried};
@@ -8,7 +8,7 @@ use crate::tools::repository::{release, target};
 use crate::tools::run::{HANG, Show, run};
 use std::process::Command;
 
-/// How many seeds where no number is given.
+/// The default number of seeds.
 const SEEDS: u64 = 10_000;
 
 /// Options of the labs.
@@ -24,12 +24,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// This number of seeds, from a drawn one.
+    /// Returns options with this number of seeds, beginning with a drawn one.
     pub fn of(seeds: u32) -> Arguments {
         Arguments { seeds: seeds.into(), from_seed: None }
     }
 
-    /// Returns the seeds, from a drawn one where none is given.
+    /// Returns the seeds, beginning with a drawn one unless the first was given.
     pub fn seeds(self) -> Seeds {
         Seeds { from: self.from_seed.unwrap_or_else(super::draw_seed), count: self.seeds }
     }
@@ -47,7 +47,7 @@ pub struct SimArguments {
 }
 
 impl SimArguments {
-    /// This number of seeds, from a drawn one.
+    /// Returns options with this number of seeds, beginning with a drawn one.
     pub fn of(seeds: u32, hidden_faults: bool) -> SimArguments {
         SimArguments { seeds: Arguments::of(seeds), hidden_faults }
     }
@@ -65,11 +65,11 @@ pub fn sim(report: &mut Report, arguments: SimArguments) -> Result<(), Failure> 
     })
 }
 
-/// Traces the programs of some seeds.
+/// Traces the programs that some seeds yield.
 pub fn programs(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     let Seeds { from, count } = arguments.seeds();
     report.step(&format!("lab programs: {count} programs from seed {from}"), || {
-        // On a disk, where the programs write directly.
+        // The folder is on a disk, because the programs use direct writes.
         let folder = tempfile::tempdir_in(target()).tried("the target folder")?;
         let mut command = Command::new(debug("lab")?);
         command.arg("programs").arg("--program").arg(debug("wrote")?);

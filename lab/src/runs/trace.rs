@@ -1,8 +1,9 @@
-//! Compares the verdicts of `wrote trace` with power losses: each way to save a file, on each file
-//! system.
+//! Compares the verdicts of `wrote trace` with simulated power losses, for each method of saving a
+//! file and on each file system.
 //!
-//! A cut is a copy of the image behind a loop device at a moment between two steps: it has what has
-//! left the page cache, as a device with a cache that is not volatile.
+//! A power loss is simulated by copying the image under a loop device at a moment between two
+//! steps. The copy contains everything that has left the page cache, like a device whose cache is
+//! not volatile.
 
 mod pattern;
 mod queued;
@@ -24,15 +25,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most patterns that have ended when the power is cut: each flush may save what others wrote.
+/// The maximum number of patterns that have ended before a power loss. It is small, because each
+/// flush may save what other patterns wrote.
 const ENDED_MAX: usize = 4;
-/// Findings of a file that may be neither old nor new in the course of a save.
+/// The findings about a file that may be neither old nor new during a save.
 const TORN: [&str; 3] =
     ["rename-before-flush", "only-copy-overwritten", "unlink-before-durable-name"];
-/// The finding of a removed file that may be there again.
+/// The finding about a removed file that may exist again.
 const REMOVED: &str = "unlink-not-flushed";
 
-/// Compares the verdicts on each file system.
+/// Compares the verdicts with power losses on each file system.
 pub fn lab(report: &mut Report, options: Moments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip("lab trace", because);
@@ -72,7 +74,7 @@ impl Verdict {
         self.findings.iter().any(|(found, _)| found == id)
     }
 
-    /// Returns whether the saved content may be lost after the end.
+    /// Returns whether the saved content may be lost after the pattern has ended.
     fn may_lose(&self) -> bool {
         match self.survives.as_str() {
             "removed" => self.has(REMOVED),
@@ -80,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// Returns whether the file may be neither old nor new before the end.
+    /// Returns whether the file may be neither old nor new before the pattern has ended.
     fn may_tear(&self) -> bool {
         TORN.iter().any(|id| self.has(id))
     }
@@ -91,19 +93,20 @@ impl Verdict {
     }
 }
 
-/// The results of the cuts for a pattern.
+/// The outcomes of the power losses for a pattern.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
-    /// Cuts after the end.
+    /// The number of power losses after the end.
     ended: u32,
     lost: u32,
-    /// Cuts at any moment, of a pattern that must leave the old content or the new.
+    /// The number of power losses at any moment, if the pattern must leave either the old or the
+    /// new content.
     judged: u32,
     torn: u32,
 }
 
 impl Left {
-    /// Returns how the verdict is wrong, if it is.
+    /// Returns how the verdict is wrong; `None` if it is not.
     fn miss(&self, verdict: &Verdict) -> Option<String> {
         match self {
             Left { lost: 1.., .. } if !verdict.may_lose() => {
@@ -116,7 +119,7 @@ impl Left {
         }
     }
 
-    /// Returns whether there is a warning that no cut has shown.
+    /// Returns whether there is a warning that no power loss has confirmed.
     fn is_unshown(&self, verdict: &Verdict) -> bool {
         verdict.findings.iter().any(|(_, is_warning)| *is_warning)
             && self.lost == 0
@@ -124,7 +127,7 @@ impl Left {
     }
 }
 
-/// Compares the verdicts on one file system.
+/// Compares the verdicts with power losses on one file system.
 fn compare(
     programs: &[PathBuf; 2],
     file_system: FileSystem,
@@ -165,7 +168,7 @@ fn compare(
     }
 }
 
-/// Returns the verdict on a pattern.
+/// Returns the verdict of `wrote trace` on a pattern.
 fn traced([wrote, lab]: &[PathBuf; 2], disk: &Disk, pattern: &Pattern) -> Result<Verdict, Failure> {
     let folder = disk.point().join(format!("traced {}", pattern.name));
     pattern.prepare(&folder).tried(pattern.name)?;
@@ -189,7 +192,8 @@ fn whole(disk: &Disk, pattern: &Pattern) -> Result<[Option<Vec<u8>>; 2], Failure
     Ok([before, content(&folder).tried(pattern.name)?])
 }
 
-/// Runs some patterns to their ends and one to its middle, cuts the power, and adds up the results.
+/// Runs some patterns to their end and one only partially, cuts the power, and adds up the
+/// outcomes.
 fn cut(
     disk: &Disk,
     file_system: FileSystem,
@@ -216,7 +220,7 @@ fn cut(
     let pattern = &PATTERNS[*last];
     let steps = random.random_range(0..pattern.steps().len());
     let open = pattern.run(&folder.join(last.to_string()), steps).tried(pattern.name)?;
-    // A neighbour's flush may bring names to the disk before the bytes.
+    // A flush of another file may make names durable before the bytes.
     if random.random() {
         let path = folder.join("neighbour");
         std::fs::write(&path, "x")

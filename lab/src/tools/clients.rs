@@ -1,7 +1,8 @@
-//! Clients that tests of the server and of pages call, and peers, next to the build.
+//! Client programs for tests of the server and of pages, and servers to compare with, installed
+//! next to the build.
 //!
-//! They are programs of Debian packages that cannot be installed together, clients of Redis in
-//! Python, Go and Node.js, and the modules that look at pages in a browser.
+//! They are programs from Debian packages that cannot be installed together, Redis clients in
+//! Python, Go and Node.js, and the modules that check pages in a browser.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
@@ -11,7 +12,7 @@ use crate::tools::run::{HANG, Show, run, twice};
 use std::path::Path;
 use std::process::Command;
 
-/// The Debian packages of the tests' clients, including libraries that may be missing.
+/// The Debian packages of the tests' clients, including libraries that the system may lack.
 const CLIENTS: [&str; 6] = [
     "rsyslog",
     "rsyslog-relp",
@@ -21,29 +22,30 @@ const CLIENTS: [&str; 6] = [
     // Its promtool checks the server's metrics.
     "prometheus",
 ];
-/// The packages of syslog-ng, which only `peers` measures.
+/// The packages of syslog-ng, which is measured only by `peers`.
 const SYSLOG_NG: [&str; 5] = ["syslog-ng-core", "libivykis0", "libpcre3", "libnet1", "libwrap0"];
-/// The folders of `target` into which they are unpacked.
+/// The folders in `target` into which the packages are unpacked.
 const FOLDERS: [&str; 2] = ["clients", "syslog-ng"];
 /// The file that lists the unpacked packages.
 const LIST: &str = "packages";
 
-/// The client of Redis in Python, in a fixed version.
+/// The Redis client for Python, in a fixed version.
 const REDIS_PY: &str = "redis==8.1.0";
 /// An S3 server in Python, in a fixed version.
 const MOTO: &str = "moto[s3,server]==5.2.5";
-/// The compiler of TypeScript, and the types of Node.js, in fixed versions.
+/// The TypeScript compiler and the types of Node.js, in fixed versions.
 const TYPESCRIPT: [&str; 2] = ["typescript@5.9.3", "@types/node@20.19.8"];
-/// The clients of Redis in Node.js, in fixed versions.
+/// The Redis clients for Node.js, in fixed versions.
 const NODE_REDIS: [&str; 2] = ["ioredis@6.0.0", "redis@6.3.1"];
-/// The folder of the client of Redis in Go.
+/// The folder of the Redis client for Go.
 const GO_REDIS: &str = "crates/wrote-serve/tests/it/clients/go-redis";
 
-/// The folder of the program that looks at pages, and the files that name its modules.
+/// The folder of the program that checks pages, and the files that name its modules.
 const PAGES: &str = "crates/wrote-cli/tests/pages";
 const PAGES_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 
-/// Provides every client, one step each. If a registry does not answer, its client is skipped.
+/// Provides all clients, each in its own step. If a registry does not answer, its client is
+/// skipped.
 pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("clients of Debian", || unpacked(FOLDERS[0], &CLIENTS, install))?;
     report.step("client redis-py", || python(REDIS_PY, "redis-py", install))?;
@@ -52,8 +54,8 @@ pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("modules for pages", || pages(install))
 }
 
-/// Makes the folder `whole` by `make`, unless it is there. It appears as a whole, and replaces one
-/// that `is_there` refuses; a failure leaves nothing.
+/// Creates the folder `whole` by `make`, unless `is_there` accepts the existing one. The folder
+/// appears only once it is complete, and replaces an existing one. A failure leaves nothing.
 pub fn installed(
     whole: &Path,
     install: bool,
@@ -78,16 +80,16 @@ pub fn installed(
     std::fs::rename(&made, whole).tried(whole.display())
 }
 
-/// Returns the command that installs a package of Python into a folder of its own.
+/// Returns the command that installs a Python package into a separate folder.
 pub fn pip(package: &str, folder: &Path) -> Command {
     let mut command = Command::new("pip3");
     command.args(["install", "-q", "--disable-pip-version-check", package, "--target"]);
-    // The folder is the user's, so pip's warning to root does not apply.
+    // The folder belongs to the user, so pip's warning about root does not apply.
     command.arg(folder).env("PIP_ROOT_USER_ACTION", "ignore");
     command
 }
 
-/// Installs the modules that look at pages into `target/pages`, unless installed.
+/// Installs the modules that check pages into `target/pages`, unless they are installed.
 pub fn pages(install: bool) -> Result<(), Failure> {
     let from = root().join(PAGES);
     let lock = |folder: &Path| std::fs::read_to_string(folder.join("package-lock.json")).ok();
@@ -106,23 +108,23 @@ pub fn pages(install: bool) -> Result<(), Failure> {
     })
 }
 
-/// Installs an S3 server into `target/moto`, unless installed.
+/// Installs an S3 server into `target/moto`, unless it is installed.
 pub fn moto(install: bool) -> Result<(), Failure> {
     python(MOTO, "moto", install)
 }
 
-/// Installs the packer of Python's wheels into `target/maturin`, unless it is there.
+/// Installs the builder of Python wheels into `target/maturin`, unless it is installed.
 pub fn maturin(install: bool) -> Result<(), Failure> {
     python("maturin==1.16.0", "maturin", install)
 }
 
-/// Installs the compiler of TypeScript and the types of Node.js into `target/typescript`, unless
-/// they are there.
+/// Installs the TypeScript compiler and the types of Node.js into `target/typescript`, unless they
+/// are installed.
 pub fn typescript(install: bool) -> Result<(), Failure> {
     node("typescript", &TYPESCRIPT, install)
 }
 
-/// Installs packages of Node.js into a folder of `target`, unless installed.
+/// Installs Node.js packages into a folder of `target`, unless they are installed.
 fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure> {
     installed(&target().join(name), install, Path::is_dir, |folder| {
         packages::install(&["node", "npm"])?;
@@ -135,7 +137,7 @@ fn node(name: &str, node_packages: &[&str], install: bool) -> Result<(), Failure
     })
 }
 
-/// Installs a package of Python into a folder of `target`, unless installed.
+/// Installs a Python package into a folder of `target`, unless it is installed.
 fn python(package: &str, name: &str, install: bool) -> Result<(), Failure> {
     installed(&target().join(name), install, Path::is_dir, |folder| {
         packages::install(&["pip3"])?;
@@ -157,7 +159,7 @@ fn go_redis(install: bool) -> Result<(), Failure> {
     run(&mut build, HANG, Show::Live)?.success("go build").map(drop)
 }
 
-/// Runs a command that needs a registry, which may be unreachable.
+/// Runs a command that needs a registry. If the registry is unreachable, the step is skipped.
 fn fetched(command: impl Fn() -> Command) -> Result<(), Failure> {
     let name = command().get_program().display().to_string();
     let fetched = twice(|| run(&mut command(), HANG, Show::Live)?.success(&name));
@@ -173,8 +175,8 @@ pub fn servers() -> Result<(), Failure> {
     unpacked(FOLDERS[1], &SYSLOG_NG, true)
 }
 
-/// Unpacks Debian packages into the folder `name` of `target`, unless it has them. Without
-/// `install` the step is skipped if it does not.
+/// Unpacks Debian packages into the folder `name` of `target`, unless it already contains them. If
+/// it does not and `install` is not set, the step is skipped.
 fn unpacked(name: &str, wanted: &[&str], install: bool) -> Result<(), Failure> {
     let list = wanted.join("\n");
     let is_there = |whole: &Path| {
@@ -195,13 +197,15 @@ fn unpacked(name: &str, wanted: &[&str], install: bool) -> Result<(), Failure> {
     })
 }
 
-/// Prepares an unpacked program, and returns the folder of its modules, which ends with `modules`.
+/// Prepares an unpacked program. Also returns the folder of its modules, whose path ends with
+/// `modules`.
 pub fn program(path: &str, modules: &str) -> Result<(Command, String), Failure> {
     let roots = FOLDERS.map(|folder| target().join(folder));
     let root = roots.iter().find(|root| root.join(path).exists()).unwrap_or(&roots[0]);
     let architecture = format!("{}-linux-gnu", std::env::consts::ARCH);
     let libraries = ["lib", "usr/lib"].map(|folder| root.join(folder).join(&architecture));
-    // syslog-ng's own stand next to its modules, rsyslog's modules in the architecture's folder.
+    // syslog-ng's libraries are next to its modules, and rsyslog's modules are in the
+    // architecture's folder.
     let folders = [libraries[1].clone(), root.join("usr/lib")].map(|folder| folder.join(modules));
     let modules = folders.iter().find(|folder| folder.is_dir());
     let modules = modules.ok_or_else(|| Failure::Failed(format!("no modules of {path}")))?;

@@ -1,8 +1,9 @@
-//! Disks of three kinds for every measurement: the machine's own, and slower ones.
+//! Disks of three kinds for measurements: the machine's own disk, and two slower ones.
 //!
-//! A slower disk is ext4 on a loop device. A control group limits its bytes and operations,
-//! including write-back: the root group of version 1, or a group of version 2 around this process.
-//! A flush takes the operations that the file system makes of it; nothing delays it further.
+//! A slower disk is an ext4 on a loop device. A control group limits its bytes and operations,
+//! including write-back: the root group of version 1, or a version 2 group that contains this
+//! process. A flush costs the operations that the file system performs for it, and has no
+//! additional delay.
 
 use super::failure::{Failure, Tried};
 use crate::fixtures::{Group, Loop, Mounted};
@@ -14,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const GROUPS: &str = "/sys/fs/cgroup";
-/// A process enters a group by this file.
+/// The file to which a process writes its ID in order to enter a group.
 const PROCESSES: &str = "cgroup.procs";
 const IMAGE_BYTES: u64 = 24 << 30;
 
@@ -35,10 +36,10 @@ struct Limits {
     operations_per_s: u64,
 }
 
-/// A disk of a kind, mounted; dropping it removes it.
+/// A mounted disk of some kind. Dropping it removes it.
 #[derive(Debug)]
 pub struct Disk {
-    // In this order, so that the unmount runs at full rate.
+    // The fields are dropped in this order, so that the unmount is not slowed down.
     _limit: Limit,
     mounted: Mounted,
 }
@@ -55,8 +56,8 @@ impl DiskKind {
         let (megabytes_per_s, operations_per_s) = match self {
             DiskKind::Own => return None,
             DiskKind::SlowSsd => (125, 3000),
-            // A control group can't distinguish a seek from the next block, and counts a stream by
-            // half a MiB: its rate can't be higher.
+            // A control group can't distinguish a seek from an access to the next block, and counts
+            // a sequential stream in units of half a MiB. The rate can therefore not be higher.
             DiskKind::HardDisk => (75, 150),
         };
         Some(Limits { bytes_per_s: megabytes_per_s * 1_000_000, operations_per_s })
@@ -64,7 +65,7 @@ impl DiskKind {
 }
 
 impl Disk {
-    /// Makes a disk, as root; `None` for the machine's own.
+    /// Creates a disk, which requires root; `None` for the machine's own disk.
     pub fn make(kind: DiskKind) -> Result<Option<Disk>, Failure> {
         let Some(limits) = kind.limits() else { return Ok(None) };
         let skip = |because| Failure::Skipped(format!("{kind}: {because}"));
@@ -75,18 +76,18 @@ impl Disk {
         Ok(Some(Disk { _limit: limit, mounted }))
     }
 
-    /// Returns its mount point.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         self.mounted.path()
     }
 }
 
-/// The limits of a device in a control group; dropping it lifts them.
+/// The limits on a device in a control group. Dropping the value lifts them.
 #[derive(Debug)]
 enum Limit {
-    /// Lines for the root group's files of version 1.
+    /// The lines that lift the limits, for the root group's files of version 1.
     Root(Vec<(PathBuf, String)>),
-    /// A group of version 2 with this process in it.
+    /// A version 2 group that contains this process.
     Group { _group: Group },
 }
 
@@ -114,7 +115,7 @@ impl Limit {
             format!("{device} rbps={bytes} wbps={bytes} riops={operations} wiops={operations}");
         let own = std::process::id().to_string();
         let group = Group::make(root.join(format!("wrote-disk-{own}"))).map_err(Failure::Failed)?;
-        // The file is missing where the root group does not delegate the controller.
+        // The file is missing if the root group does not delegate the controller.
         let entered = group.write("io.max", &limits).and_then(|()| group.write(PROCESSES, &own));
         entered.map_err(Failure::Failed)?;
         Ok(Limit::Group { _group: group })
@@ -125,7 +126,7 @@ impl Drop for Limit {
     fn drop(&mut self) {
         let undone = match self {
             Limit::Root(lines) => lines.iter().try_for_each(|(file, line)| fs::write(file, line)),
-            // The group itself is removed after this.
+            // The group itself is removed afterwards.
             Limit::Group { .. } => {
                 fs::write(Path::new(GROUPS).join(PROCESSES), std::process::id().to_string())
             }

@@ -1,6 +1,6 @@
 //! Failures of a verb.
 //!
-//! The room is short: every tool uses it, and it uses no other room.
+//! The module is short, because all tools use it and it uses no other module.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -8,25 +8,26 @@ use std::process::ExitCode;
 /// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// One line: what failed.
+    /// A failure, described in one line.
     #[error("{0}")]
     Failed(String),
-    /// The action cannot run here, for this reason.
+    /// The action cannot be performed here, for this reason.
     #[error("{0}")]
     Skipped(String),
-    /// The report has printed every failure.
+    /// The report has already printed all failures.
     #[error("see above")]
     Reported,
-    /// The time of the whole run is over. Started processes have ended.
+    /// The time limit of the whole run was reached. Started processes have been ended.
     #[error("no time was left")]
     OutOfTime,
-    /// SIGINT or SIGTERM came. Started processes have ended; temporary files are removed.
+    /// SIGINT or SIGTERM was received. Started processes have been ended, and temporary files
+    /// removed.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Failure {
-    /// Replaces the line.
+    /// Replaces the line of [`Failure::Failed`].
     pub fn in_words(self, words: impl FnOnce(String) -> String) -> Failure {
         match self {
             Failure::Failed(because) => Failure::Failed(words(because)),
@@ -38,15 +39,15 @@ impl Failure {
 /// Prints why a program failed, and returns its exit code.
 pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
     let Err(failure) = done else { return ExitCode::SUCCESS };
-    // The report's last line stays last.
+    // The report's last line should remain the last one.
     if !matches!(failure, Failure::Reported) {
         eprintln!("xtask: {failure}");
     }
-    // As in a shell, 130 after a signal.
+    // As in a shell, the code is 130 after a signal.
     ExitCode::from(if matches!(failure, Failure::Interrupted) { 130 } else { 1 })
 }
 
-/// Adds the attempted action to an error.
+/// Adds the action that was attempted to an error.
 pub trait Tried<T> {
     /// Turns an error into the failure "`what`: error".
     fn tried(self, what: impl Display) -> Result<T, Failure>;

@@ -1,4 +1,4 @@
-//! Programs that tests and measurements call, and their Debian packages.
+//! Programs that tests and measurements run, and their Debian packages.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::run::{HANG, Show, check_interrupted, output, run, twice};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian packages of the programs whose package has another name. The package of `cc` lacks the C
-/// library's headers.
+/// The Debian packages of programs whose package has a different name. The package called `cc`
+/// would lack the headers of the C library.
 const PACKAGES: &[(&str, &str)] = &[
     ("autoreconf", "autoconf"),
     ("c++", "build-essential"),
@@ -42,20 +42,22 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xz", "xz-utils"),
 ];
 
-/// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`.
+/// The programs for `cargo xtask peers`. Every Debian system has coreutils, which contain `dd` and
+/// `cp`.
 pub const PEERS: &[&str] = &["fio", "taskset", "rsync", "cc", "redis-server"];
 
-/// Programs for the labs, except in guests. An ordinary user mounts a FUSE file system by the
-/// first; the others make disks that lose their power.
+/// The programs for the labs, except in guests. An ordinary user mounts a FUSE file system with the
+/// first one; the others create disks for simulated power losses.
 pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs to build and start ranks. The bindings need clang's library and headers.
+/// The programs that build and start ranks. The bindings also need clang's library and headers.
 pub const MPI: &[&str] = &["mpirun", "mpicc", "clang"];
 
-/// Programs that make and run the guest of `cargo xtask lab nvme`.
+/// The programs that create and run the guest of `cargo xtask lab nvme`.
 pub const NVME: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs that make and run the guests of `cargo xtask lab log-writes` and `lab faulty-disk`.
+/// The programs that create and run the guests of `cargo xtask lab log-writes` and `lab
+/// faulty-disk`.
 pub const DEVICE_MAPPER: &[&str] = &[
     "qemu-system-x86_64",
     "depmod",
@@ -69,7 +71,7 @@ pub const DEVICE_MAPPER: &[&str] = &[
     "mkfs.xfs",
 ];
 
-/// Further programs for the tests.
+/// The additional programs for the tests.
 pub const TESTS: &[&str] = &[
     "fio",
     "cc",
@@ -92,10 +94,11 @@ fn package(program: &'static str) -> &'static str {
     PACKAGES.iter().find(|(known, _)| *known == program).map_or(program, |(_, package)| package)
 }
 
-/// Debian's folders of the administrator's programs, as a tail of `PATH`.
+/// Debian's folders of programs for the administrator, to be appended to `PATH`.
 const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Installs the packages of missing programs; the failure names those still missing.
+/// Installs the packages of missing programs. The failure names the programs that are still
+/// missing.
 pub fn install(programs: &[&'static str]) -> Result<(), Failure> {
     let wanted = missing(programs);
     if wanted.is_empty() {
@@ -119,12 +122,12 @@ pub fn install(programs: &[&'static str]) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
 }
 
-/// Installs the programs if `install` is set, or skips the step where one is missing.
+/// Installs the programs if `install` is set. Otherwise, skips the step if one of them is missing.
 pub fn provide(programs: &[&'static str], install: bool) -> Result<(), Failure> {
     if install { self::install(programs) } else { require(programs, Failure::Skipped) }
 }
 
-/// Returns `failure` with the name of each missing program.
+/// Fails with `failure`, which names all missing programs, unless there are none.
 pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Result<(), Failure> {
     match missing(programs).as_slice() {
         [] => Ok(()),
@@ -132,7 +135,7 @@ pub fn require(programs: &[&'static str], failure: fn(String) -> Failure) -> Res
     }
 }
 
-/// Returns whether every program is installed.
+/// Returns whether all programs are installed.
 pub fn are_there(programs: &[&'static str]) -> bool {
     missing(programs).is_empty()
 }
@@ -141,49 +144,51 @@ fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     programs.iter().copied().filter(|program| file(program).is_none()).collect()
 }
 
-/// Finds a program, also in the administrator's folders.
+/// Returns the path of a program, which may be in one of the administrator's folders.
 fn file(program: &str) -> Option<PathBuf> {
     let folders = folders();
     let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
     files.find(|file| file.is_file())
 }
 
-/// Finds programs.
+/// Returns the paths of programs. Fails if one of them is not installed.
 pub fn files(programs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     let missing = |program: &str| Failure::Failed(format!("{program} is not installed"));
     programs.iter().map(|program| file(program).ok_or_else(|| missing(program))).collect()
 }
 
-/// Prepares a program, also from the administrator's folders.
+/// Prepares a program, which may be in one of the administrator's folders.
 pub fn program(name: &str) -> Command {
     let mut command = Command::new(name);
-    // Failures are recognised by their words, which depend on the locale.
+    // Failures are recognised by their texts, which depend on the locale.
     command.env("PATH", folders()).env("LC_ALL", "C");
     command
 }
 
-/// Makes a file of `size_bytes` with a file system of type `kind`; `options` go to its mkfs.
+/// Creates a file of `size_bytes` that contains a file system of type `kind`; `options` are passed
+/// to its mkfs.
 pub fn image(path: &Path, size_bytes: u64, kind: &str, options: &[&str]) -> Result<(), Failure> {
     File::create_new(path).and_then(|file| file.set_len(size_bytes)).tried(path.display())?;
     let mkfs = format!("mkfs.{kind}");
     output(program(&mkfs).arg("-q").args(options).arg(path), &mkfs).map(drop)
 }
 
-/// Returns a `PATH` with the administrator's programs.
+/// Returns a `PATH` that includes the administrator's folders.
 fn folders() -> OsString {
     let mut folders = std::env::var_os("PATH").unwrap_or_default();
     folders.push(ADMINISTRATOR_FOLDERS);
     folders
 }
 
-/// Returns "missing: mkfs.xfs (Debian package xfsprogs), …".
+/// Returns text such as "missing: mkfs.xfs (Debian package xfsprogs), …".
 fn describe(programs: &[&'static str]) -> String {
     let words = |program: &&'static str| format!("{program} (Debian package {})", package(program));
     format!("missing: {}", programs.iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
-/// Downloads Debian packages into a folder, without installing them. apt's lists may be old, and
-/// their versions gone from the archive: then they are updated, and the `names` asked for again.
+/// Downloads Debian packages into a folder without installing them. apt's lists may be so old that
+/// the archive no longer has their versions. In that case, the lists are updated and `names` is
+/// called again.
 pub fn download(
     names: impl Fn() -> Result<Vec<String>, Failure>,
     folder: &Path,
@@ -191,7 +196,7 @@ pub fn download(
     let download = || {
         let names = names()?;
         let mut command = Command::new("apt-get");
-        // Otherwise apt as root downloads as another user, who cannot write here.
+        // Without this option, apt as root downloads as another user, who cannot write here.
         command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(&names);
         let what = format!("apt-get download {}", names.join(" "));
         run(command.current_dir(folder), HANG, Show::Live)?.success(&what).map(drop)
@@ -203,7 +208,7 @@ pub fn download(
     })
 }
 
-/// Runs `apt-get` as root; other users need sudo without a password.
+/// Runs `apt-get` as root. Other users need sudo without a password.
 fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     let root = rustix::process::geteuid().is_root();
     let mut command = Command::new(if root { "env" } else { "sudo" });

@@ -1,4 +1,4 @@
-//! Test programs: built by one command, and run directly, two at a time.
+//! Test programs, which are built by one command and run directly, two at a time.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages::{self, MPI};
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 const AT_ONCE: usize = 2;
-/// Programs that take longest. They are started first, so that none of them runs alone at the end.
+/// The programs that take the longest. They are started first, so that none of them runs alone at
+/// the end.
 const FIRST: [(&str, &str); 4] =
     [("wrote-cli", "findings"), ("wrote-cli", "it"), ("wrote", "it"), ("wrote", "log")];
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name of its package.
+    /// The name of the package.
     pub package: String,
-    /// The name of its target: the library, a command, or a file in `tests`.
+    /// The name of the target: the library, a command, or a file in `tests`.
     pub target: String,
     /// The program itself.
     pub file: PathBuf,
@@ -32,14 +33,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns whether it tests a package of the product, and not a tool of this repository.
+    /// Returns whether the program tests a package of the product, rather than a tool of this
+    /// repository.
     pub fn ships(&self) -> bool {
         self.folder.parent().is_some_and(|parent| parent.ends_with("crates"))
     }
 
-    /// Prepares `command`, which runs this program with `arguments`.
+    /// Returns a job that runs this program by `command` with `arguments`.
     pub fn job(&self, mut command: Command, arguments: &[&str]) -> Job {
-        // As cargo does.
+        // cargo sets the same variable and folder.
         command.args(arguments).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(&self.folder);
         let own = (&*self.package, &*self.target);
         let place = FIRST.iter().position(|first| *first == own).unwrap_or(FIRST.len());
@@ -47,8 +49,9 @@ impl Program {
     }
 }
 
-/// Returns the features of every debug build, as an argument of cargo: all that are off by default,
-/// MPI's only where its bindings can be built. One set for every build means one build.
+/// Returns the features of all debug builds, as an argument for cargo: all features that are off by
+/// default, but MPI only if its bindings can be built. Since all builds use the same features,
+/// everything is built only once.
 pub fn features() -> &'static str {
     static FEATURES: LazyLock<String> = LazyLock::new(|| {
         let mpi = if packages::are_there(MPI) { ",wrote-cli/mpi" } else { "" };
@@ -57,7 +60,7 @@ pub fn features() -> &'static str {
     &FEATURES
 }
 
-/// Builds every program of the workspace, and every test program but this tool's.
+/// Builds all programs of the workspace, and all test programs except xtask's.
 pub fn build() -> Result<Vec<Program>, Failure> {
     let words = ["build", "--workspace", "--exclude", "xtask"];
     built(cargo(&words).args(["--all-targets", features()]))
@@ -69,7 +72,7 @@ pub fn debug(program: &str) -> Result<PathBuf, Failure> {
     Ok(target().join("debug").join(program))
 }
 
-/// Runs the build `command` and lists its test programs.
+/// Runs the build `command`, and returns its test programs.
 pub fn built(command: &mut Command) -> Result<Vec<Program>, Failure> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let finished = run(command, HANG, Show::Errors)?.success("the build of the tests")?;
@@ -94,13 +97,13 @@ fn named(messages: &str) -> Vec<Program> {
 pub struct Job {
     name: String,
     command: Command,
-    /// Its place in the order.
+    /// The position of the program in the order of starting.
     place: usize,
 }
 
 /// The result of a [`Job`].
 pub struct Ran {
-    /// Package and target.
+    /// The names of the package and the target.
     pub name: String,
     /// How long the program ran.
     pub elapsed: Duration,
@@ -124,7 +127,7 @@ impl Job {
     }
 }
 
-/// Runs all `jobs`, some at once.
+/// Runs all `jobs`, a few of them at once.
 pub fn run_all(mut jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
     jobs.sort_by_key(|job| job.place);
     let queue = Mutex::new(jobs.into_iter());
@@ -137,12 +140,12 @@ pub fn run_all(mut jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
     ran.into_iter().flatten().collect()
 }
 
-/// Runs the tests of one cargo `command`.
+/// Runs the tests of a single cargo `command`.
 pub fn cargo_tests(command: &mut Command) -> Result<Outcome, Failure> {
     counted(command, Show::Live).map(|(_, counts)| Outcome::Tests(counts))
 }
 
-/// Runs `command` and counts its tests. A test adds the reason why it skips itself to a file.
+/// Runs `command` and counts its tests. If a test skips itself, it appends the reason to a file.
 fn counted(command: &mut Command, show: Show) -> Result<(Finished, Counts), Failure> {
     let skips = NamedTempFile::new().tried("a temporary file")?;
     let finished = run(command.env("WROTE_SKIPS_FILE", skips.path()), HANG, show)?;
@@ -151,7 +154,7 @@ fn counted(command: &mut Command, show: Show) -> Result<(Finished, Counts), Fail
     Ok((finished, counts))
 }
 
-/// Adds up the results of `ran`.
+/// Returns the sum of the results.
 pub fn sum(ran: &[Ran]) -> Counts {
     let mut sum = Counts::default();
     for Ran { counts, .. } in ran {

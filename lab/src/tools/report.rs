@@ -1,20 +1,20 @@
-//! Records which steps passed, failed or were skipped, and prints their sum and times.
+//! Records which steps passed, failed or were skipped, and prints totals and durations.
 
 use crate::tools::failure::Failure;
 use crate::tools::run::Finished;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The reason of a test that `cargo xtask test` leaves to `cargo xtask nightly`:
-/// `#[ignore = "nightly"]`.
+/// The reason given by tests that `cargo xtask test` leaves to `cargo xtask nightly`: `#[ignore =
+/// "nightly"]`.
 const NIGHTLY: &str = "nightly";
 
 /// The results so far.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Steps and tests, with the reasons of failed, skipped and omitted ones.
+    /// The counts of steps and tests, with reasons for all that failed or did not run.
     sum: Counts,
-    /// Name and duration of each step.
+    /// The name and the duration of each step.
     steps: Vec<(String, Duration)>,
 }
 
@@ -22,7 +22,7 @@ pub struct Report {
 pub enum Outcome {
     /// The step passed.
     Passed,
-    /// The step ran many tests.
+    /// The step ran a number of tests.
     Tests(Counts),
 }
 
@@ -33,8 +33,8 @@ impl From<()> for Outcome {
 }
 
 impl Report {
-    /// Runs one step and counts it; a step whose time is over is left out. Fails only after a
-    /// signal.
+    /// Runs a step and counts it. If the time limit has been reached, the step is left out. Fails
+    /// only after a signal.
     pub fn step<T: Into<Outcome>>(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Report {
         Ok(())
     }
 
-    /// Runs a step whose result later steps need; `None` if it failed.
+    /// Runs a step whose result is needed by later steps. Returns `None` if the step failed.
     pub fn make<T>(
         &mut self,
         name: &str,
@@ -83,39 +83,39 @@ impl Report {
         Ok(made)
     }
 
-    /// Names a step that cannot run here, and why.
+    /// Reports a step that cannot run here, and the reason.
     pub fn skip(&mut self, name: &str, because: String) -> Result<(), Failure> {
         self.step(name, || Err::<(), _>(Failure::Skipped(because)))
     }
 
-    /// Names a step that this run leaves out, and why.
+    /// Reports a step that this run leaves out, and the reason.
     pub fn leave(&mut self, name: &str, because: &str) {
         self.sum.campaigns.push(format!("{name}: {because}"));
     }
 
-    /// Adds a part of a step to the times that [`Report::finish`] prints.
+    /// Adds the duration of a part of a step, which [`Report::finish`] prints.
     pub fn time(&mut self, name: &str, elapsed: Duration) {
         self.steps.push((name.to_owned(), elapsed));
     }
 
-    /// Counts the steps and tests that failed so far.
+    /// Returns the number of steps and tests that have failed so far.
     pub fn failed(&self) -> u32 {
         self.sum.failed
     }
 
-    /// Returns whether no step failed so far.
+    /// Returns whether no step has failed so far.
     pub fn is_green(&self) -> bool {
         self.failed() == 0
     }
 
-    /// Prints the totals on stdout; fails if a step failed.
+    /// Prints the totals on stdout. Fails if a step has failed.
     pub fn finish(mut self) -> Result<(), Failure> {
         println!("{}", self.summary());
         if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn tests(&mut self, name: &str, counts: &Counts) -> String {
-        // The harness counts a test that skips itself as passed.
+        // The harness counts tests that skip themselves as passed.
         let themselves = u32::try_from(counts.skipped.len()).unwrap_or(u32::MAX);
         let passed = counts.passed.saturating_sub(themselves);
         let sum = &mut self.sum;
@@ -155,23 +155,23 @@ impl Report {
 /// The results of one `cargo test`, or of several test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Tests that the harness calls passed.
+    /// The number of tests that the harness reports as passed.
     pub passed: u32,
-    /// Tests that failed.
+    /// The number of tests that failed.
     pub failed: u32,
-    /// Name of each failed test.
+    /// The name of each failed test.
     pub failures: Vec<String>,
-    /// Name and reason of each test that skipped itself.
+    /// The name of each test that skipped itself, and the reason.
     pub skipped: Vec<String>,
-    /// Name of each test that the harness ignored.
+    /// The name of each test that the harness ignored.
     pub ignored: Vec<String>,
-    /// Name of each test that the harness ignored because it belongs to a campaign.
+    /// The name of each test that the harness ignored because the test belongs to a campaign.
     pub campaigns: Vec<String>,
 }
 
 impl Counts {
-    /// Reads the harness's stdout. A test that skips itself prints `SKIPPED: name: reason` to
-    /// stderr or to `skips`.
+    /// Reads the harness's stdout. A test that skips itself writes `SKIPPED: name: reason` to
+    /// stderr or to the file `skips`.
     pub fn read(finished: &Finished, skips: &str) -> Counts {
         let mut counts = Counts::default();
         for line in finished.stdout.lines().map(str::trim) {
@@ -189,17 +189,18 @@ impl Counts {
                 }
             }
         }
-        // A test may print its reason in both places.
+        // A test may report its reason in both.
         counts.skip(skips);
         counts.skip(&finished.stderr);
-        // Without a failed test: the program did not compile or was killed.
+        // If no test failed, the program failed to compile or was killed.
         if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
             counts.fail(trouble.clone());
         }
         counts
     }
 
-    /// Adds the name and reason of each test that skipped itself in `text`, once.
+    /// Adds the name and the reason of each test that skipped itself according to `text`, without
+    /// duplicates.
     pub fn skip(&mut self, text: &str) {
         for skip in text.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
             if !self.skipped.iter().any(|known| known == skip) {
@@ -208,7 +209,7 @@ impl Counts {
         }
     }
 
-    /// Adds a failure of this name.
+    /// Adds a failure with this name.
     pub fn fail(&mut self, name: String) {
         self.failed += 1;
         self.failures.push(name);
@@ -225,7 +226,7 @@ impl Counts {
     }
 }
 
-/// Reads the number before `word` in "ok. 3 passed; 0 failed; …".
+/// Returns the number before `word` in text such as "ok. 3 passed; 0 failed; …".
 fn number_before(result: &str, word: &str) -> u32 {
     let number = result.split_once(word).and_then(|(before, _)| before.split(' ').nth_back(1));
     number.and_then(|number| number.parse().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The repository's root, and cargo and git in it.
+//! The repository's root, and commands of cargo in it.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::run::{HANG, Show, run};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Returns the repository's root.
 pub fn root() -> PathBuf {
-    // The package may have moved since it was built; cargo names its folder of today.
+    // The package may have moved after it was built, but cargo provides its current folder.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
@@ -18,13 +18,13 @@ pub fn root() -> PathBuf {
 pub fn target() -> PathBuf {
     let own = || root().join("target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from);
-    // It fails in a folder that was removed alone.
+    // This fails if the current folder was removed.
     std::path::absolute(&target).unwrap_or(target)
 }
 
-/// Lists the files below `paths`, from the root; an empty `paths` means all. In a path, `*` stands
-/// for any letters, slashes too. What `.gitignore` names is left out, with or without git: an
-/// unpacked archive has no history.
+/// Returns the files below `paths`, as paths from the root; if `paths` is empty, returns all files.
+/// In a path, `*` stands for any characters, including slashes. Files that `.gitignore` names are
+/// left out, even without git: an unpacked archive has no history.
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     let ignored = std::fs::read_to_string(root().join(".gitignore")).tried(".gitignore")?;
     let mut files = Vec::new();
@@ -53,8 +53,8 @@ pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     Ok(files)
 }
 
-/// Returns whether a line of `.gitignore`, a path from the root or the beginning of names, covers
-/// `path`.
+/// Returns whether a line of `.gitignore`, which is a path from the root or the beginning of names,
+/// matches `path`.
 fn is_ignored(line: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match line.strip_suffix('*') {
@@ -63,7 +63,7 @@ fn is_ignored(line: &str, path: &str) -> bool {
     }
 }
 
-/// Replaces an old folder by an empty one.
+/// Creates an empty folder, removing an existing one.
 pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).tried(folder.display())?;
@@ -72,19 +72,19 @@ pub fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Creates the folder of a file.
+/// Creates the folder that contains a file.
 pub fn make_parent(file: &Path) -> Result<(), Failure> {
     let folder = file.parent().unwrap_or(file);
     std::fs::create_dir_all(folder).tried(folder.display())
 }
 
-/// Copies a file, creating its folder.
+/// Copies a file, and creates the folder of the copy.
 pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     make_parent(to)?;
     std::fs::copy(from, to).map(drop).tried(from.display())
 }
 
-/// Prepares the cargo that runs this program, in the repository's root, with `arguments`.
+/// Prepares a call of the cargo that runs this program, in the repository's root.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
@@ -94,10 +94,10 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds `program`, the command or the labs', in release, and returns its path.
+/// Makes a release build of `program`, which is `wrote` or `lab`, and returns its path.
 ///
-/// The labs' program, and `wrote` as the README's first command builds it, are built by one
-/// command: cargo chooses the features of their dependencies together, and builds them once.
+/// The labs' program, and `wrote` as in the README's first command, are built by a single command.
+/// cargo then chooses the features of their dependencies together, and builds these only once.
 pub fn release(program: &str) -> Result<PathBuf, Failure> {
     let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "-p", "lab"]);
     command.args(["--features", "lab/verbs"]);

@@ -1,5 +1,6 @@
-//! Runs a command within a time limit and keeps its output. After the limit or a signal the command
-//! is ended with all its children; after the limit, the state of its threads is printed first.
+//! Runs a command within a time limit, and keeps its output. After the limit or a signal, the
+//! command is ended together with all its children. After the limit, the state of its threads is
+//! printed first.
 
 use crate::process::{GRACE, Process};
 use crate::process::{Stat, stat, threads};
@@ -15,40 +16,41 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A limit that only a hang reaches, even on a slow and busy machine.
+/// A time limit that only a hang exceeds, even on a slow and busy machine.
 pub const HANG: Duration = Duration::from_secs(30 * 60);
 const POLL: Duration = Duration::from_millis(20);
 
 static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The end of the time that all commands share.
+/// The time limit that all commands share.
 static END: OnceLock<Instant> = OnceLock::new();
 
-/// The output that appears while the command runs.
+/// The output that is shown while the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Stdout and stderr.
+    /// Both stdout and stderr are shown.
     Live,
-    /// Only stderr.
+    /// Only stderr is shown.
     Errors,
-    /// None.
+    /// Nothing is shown.
     Quiet,
 }
 
-/// The exit and the output of a command.
+/// The outcome and the output of a command.
 #[derive(Debug)]
 pub struct Finished {
-    /// The reason of a failure, `exit code 1` or `killed after 1800 s`; `None` after a success.
+    /// The reason of a failure, such as `exit code 1` or `killed after 1800 s`; `None` after a
+    /// success.
     pub trouble: Option<String>,
-    /// The exit code; `None` where it was killed.
+    /// The exit code; `None` if the command was killed.
     pub exit_code: Option<i32>,
-    /// Everything on stdout.
+    /// The output on stdout.
     pub stdout: String,
-    /// Everything on stderr.
+    /// The output on stderr.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Returns the failure "`what`: reason" unless the command succeeded.
+    /// Returns a failure with the text "`what`: reason", unless the command succeeded.
     pub fn success(self, what: &str) -> Result<Finished, Failure> {
         match &self.trouble {
             None => Ok(self),
@@ -61,7 +63,7 @@ impl Finished {
     }
 }
 
-/// Makes SIGINT, SIGTERM and SIGHUP end the running command first, and then this process.
+/// Arranges for SIGINT, SIGTERM and SIGHUP to end the running command first, and then this process.
 pub fn heed_signals() -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&STOPPED)).tried("signal handler")?;
@@ -69,12 +71,13 @@ pub fn heed_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the command that still runs at `end`, and starts none from then on.
+/// Arranges for a command that is still running at `end` to be ended, and for no further command to
+/// be started.
 pub fn end_at(end: Instant) {
     let _ = END.set(end);
 }
 
-/// Fails after a signal, and when no time is left.
+/// Fails after a signal, or if no time is left.
 pub fn check_interrupted() -> Result<(), Failure> {
     match () {
         () if STOPPED.load(Ordering::Relaxed) => Err(Failure::Interrupted),
@@ -87,7 +90,7 @@ fn is_out_of_time() -> bool {
     END.get().is_some_and(|end| *end <= Instant::now())
 }
 
-/// Runs `command` for at most `limit`, in a new process group and without input.
+/// Runs `command` for at most `limit`, in a new process group and with an empty standard input.
 pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finished, Failure> {
     check_interrupted()?;
     let mut process = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
@@ -109,12 +112,12 @@ pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finishe
     })
 }
 
-/// Runs a command within [`HANG`] and returns its stdout; `what` names the command in a failure.
+/// Runs a command within [`HANG`], and returns its stdout. A failure names the command by `what`.
 pub fn output(command: &mut Command, what: &str) -> Result<String, Failure> {
     Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }
 
-/// Retries `action` once if it fails, because a registry may be briefly busy.
+/// Runs `action`, and repeats it once if it fails, because a registry may be busy for a moment.
 pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
     action().or_else(|failure| {
         check_interrupted()?;
@@ -130,20 +133,20 @@ fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Runs a command that cleans up, also after a signal, and ignores its result.
+/// Runs a command that cleans up, even after a signal. Ignores the result.
 pub fn clean_up(command: &mut Command) {
     if let Ok(mut process) = start(command.stdout(Stdio::null()).stderr(Stdio::null())) {
         watch(&mut process, GRACE, false);
     }
 }
 
-/// Starts `command` in a new process group, without input.
+/// Starts `command` in a new process group, with an empty standard input.
 pub fn start(command: &mut Command) -> Result<Process, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     Process::lead(command.stdin(Stdio::null())).tried(name)
 }
 
-/// Waits until `found` finds something, at most for `limit`; fails after a signal.
+/// Waits until `found` returns a value, for at most `limit`. Fails after a signal.
 pub fn until<T>(
     limit: Duration,
     pause: Duration,
@@ -160,8 +163,8 @@ pub fn until<T>(
     }
 }
 
-/// Waits for the end of a process. Ends it after `limit` and returns `None`. If it `heeds` them,
-/// also at a signal and when no time is left.
+/// Waits for a process to end. After `limit`, ends the process and returns `None`. If `heeds` is
+/// set, also does so after a signal, or when no time is left.
 fn watch(process: &mut Process, limit: Duration, heeds: bool) -> Option<ExitStatus> {
     let status = process.wait(limit, || !(heeds && check_interrupted().is_err()));
     if status.is_none() {
@@ -173,7 +176,7 @@ fn watch(process: &mut Process, limit: Duration, heeds: bool) -> Option<ExitStat
     status
 }
 
-/// The bytes of a stream so far, and the thread that keeps them.
+/// The bytes received from a stream, and the thread that collects them.
 type Kept = (Arc<Mutex<Vec<u8>>>, JoinHandle<()>);
 
 fn text((bytes, _): &Kept) -> String {
@@ -195,7 +198,7 @@ fn keep(
             let piece = &piece[..length];
             kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
             if is_shown {
-                // The reader of our output may have ended; the run continues.
+                // If the reader of the shown output has ended, the run continues nevertheless.
                 let _ = shown.write_all(piece).and_then(|()| shown.flush());
             }
         }
@@ -203,7 +206,7 @@ fn keep(
     (bytes, reader)
 }
 
-/// Returns how a command failed; `None` after a success.
+/// Returns how a command failed; `None` if it succeeded.
 pub fn trouble(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
@@ -213,8 +216,8 @@ pub fn trouble(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// Prints each thread of a process group with its state, its processor time, and where it is in the
-/// kernel.
+/// Prints each thread of a process group, with its state, its processor time and its location in
+/// the kernel.
 fn print_threads(group: u32) {
     for thread in lines(group) {
         eprintln!("xtask: {thread}");
@@ -288,7 +291,7 @@ mod tests {
     fn the_threads_of_this_process_are_told() {
         let own = stat(Path::new("/proc/self")).expect("this process");
         let name = std::thread::current().name().expect("a test has a name").to_owned();
-        // The kernel keeps 15 bytes of a thread's name.
+        // The kernel keeps only 15 bytes of a thread's name.
         assert!(lines(own.group).iter().any(|thread| thread.contains(&name[..15])));
     }
 }

@@ -1,5 +1,5 @@
-//! `lab confine`: runs a command as in a strict container, with io_uring refused or with little
-//! lockable memory.
+//! `lab confine`: runs a command as in a restrictive container, with io_uring refused or lockable
+//! memory limited.
 
 use super::Trouble;
 use clap::ValueEnum;
@@ -14,8 +14,8 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// `io_uring_setup(2)`, `io_uring_enter(2)`, `io_uring_register(2)`: calls since Linux 5.0 have one
-/// number on all architectures.
+/// `io_uring_setup(2)`, `io_uring_enter(2)` and `io_uring_register(2)`. Calls added in Linux 5.0
+/// and later have the same number on all architectures.
 const IO_URING_CALLS: [i64; 3] = [425, 426, 427];
 
 /// Run a command with less allowed.
@@ -49,7 +49,7 @@ impl Refusal {
     }
 }
 
-/// Confines this process and becomes the command; returns only an error.
+/// Confines this process and then executes the command. Returns only if that fails.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     if let Some(bytes) = arguments.memlock_bytes {
         limit_memlock(bytes).map_err(|error| format!("limiting RLIMIT_MEMLOCK: {error}"))?;
@@ -62,25 +62,28 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     Err(format!("{}: {error}", program.display()).into())
 }
 
-/// Sets RLIMIT_MEMLOCK and drops CAP_IPC_LOCK, which lifts the limit (`capabilities(7)`,
+/// Sets RLIMIT_MEMLOCK, and drops CAP_IPC_LOCK, which would lift the limit (`capabilities(7)`,
 /// `setrlimit(2)`).
 fn limit_memlock(bytes: u64) -> Result<(), Errno> {
     setrlimit(Resource::Memlock, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-    // A program executed by root regains the bounding set, so that set is changed first.
+    // A program executed by root regains the capabilities in the bounding set, so that set is
+    // changed first.
     if capability_is_in_bounding_set(CapabilitySet::IPC_LOCK)?
         && rustix::process::geteuid().is_root()
     {
         remove_capability_from_bounding_set(CapabilitySet::IPC_LOCK)?;
     }
     let mut sets = capabilities(None)?;
-    // A capability that is neither permitted nor inheritable leaves the ambient set by itself.
+    // A capability that is neither permitted nor inheritable is removed from the ambient set
+    // automatically.
     sets.effective.remove(CapabilitySet::IPC_LOCK);
     sets.permitted.remove(CapabilitySet::IPC_LOCK);
     sets.inheritable.remove(CapabilitySet::IPC_LOCK);
     set_capabilities(None, sets)
 }
 
-/// Makes every io_uring call of this process and its children fail with `refusal`, by `seccomp(2)`.
+/// Makes all io_uring calls of this process and its children fail with `refusal`, using
+/// `seccomp(2)`.
 fn refuse_io_uring(refusal: Refusal) -> Result<(), Trouble> {
     let filter = SeccompFilter::new(
         IO_URING_CALLS.into_iter().map(|number| (number, Vec::new())).collect(),

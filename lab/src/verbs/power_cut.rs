@@ -1,5 +1,5 @@
-//! `lab power-cut`: writes with wrote until the power is cut, reports each promise, and then checks
-//! the remaining files. `cargo xtask lab power-cut` runs it and cuts the power.
+//! `lab power-cut`: writes with wrote until the power is lost, and reports each promise. Later
+//! checks the remaining files. `cargo xtask lab power-cut` runs it and simulates the power loss.
 
 #![deny(unsafe_code)]
 
@@ -7,7 +7,7 @@ mod content;
 mod copies;
 mod lines;
 mod logs;
-// One call of the kernel has no safe wrapper.
+// One system call has no safe wrapper.
 #[allow(unsafe_code)]
 mod marks;
 mod pages;
@@ -60,7 +60,7 @@ pub enum Verb {
     },
 }
 
-/// Runs one of its verbs.
+/// Runs one of the verbs.
 pub fn run(verb: Verb) -> Result<(), Trouble> {
     match verb {
         Verb::Write { subject, folder, seed, marks } => {
@@ -71,7 +71,7 @@ pub fn run(verb: Verb) -> Result<(), Trouble> {
     }
 }
 
-/// Writes until the first error: the power loss.
+/// Writes until the first error, which shows the power loss.
 fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<(), Trouble> {
     let marks = marks.map(|device| Marks::open(device, &name.word())).transpose()?;
     let say = |line: &Line| {
@@ -87,7 +87,7 @@ fn write(name: Name, folder: &Path, seed: u64, marks: Option<&str>) -> Result<()
     refused(&error)
 }
 
-/// Opens the written files again until the power is cut once more.
+/// Reopens the written files repeatedly until the next power loss.
 fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
     let subject = name.in_folder(folder);
     say(&Line::Ready)?;
@@ -102,12 +102,12 @@ fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
 
 /// Reports the error that ended the writing.
 fn refused(error: &Error) -> Result<(), Trouble> {
-    // The kernel's words help a person who reads the log.
+    // The kernel's message helps a person who reads the log.
     eprintln!("{error}");
     Ok(say(&Line::refused(error))?)
 }
 
-/// Prints one line in one write, so that it is reported whole or not at all.
+/// Prints a line with a single write, so that it is reported completely or not at all.
 fn say(line: &Line) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
     let text = serde_json::to_string(line).map_err(|error| unsaid(&error))?;
@@ -119,7 +119,7 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     let mut seen = BTreeMap::new();
     for name in Name::value_variants() {
         let word = name.word();
-        // A subject may not have written anything.
+        // A subject may not have written anything yet.
         let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);
@@ -137,7 +137,7 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Returns a fault if too many promises were made when the power was gone.
+/// Returns a fault if more promises were made after the power loss than are allowed.
 fn late(subject: &dyn Subject, said: &Report) -> Option<String> {
     let (late, late_max) = (said.late(), subject.late_max());
     (late > late_max).then(|| {

@@ -1,6 +1,7 @@
-//! `lab programs`: drawn programs under `wrote trace`. A name reported to survive must be there
-//! as the program left it in each state that `wrote trace crash` makes after the end. With marks
-//! the names are marked in the log of a device instead, for its replay.
+//! `lab programs`: runs drawn programs under `wrote trace`. A name that is reported to survive must
+//! exist, as the program left it, in each state that `wrote trace crash` derives after the
+//! program's end. With `--marks`, the names are instead marked in the log of a device, which is
+//! replayed later.
 
 use super::power_cut::Marks;
 use super::{Trouble, least, none_broken, without_each};
@@ -15,9 +16,9 @@ use tempfile::TempDir;
 use wrote_result::trace::{File as Traced, Trace, Verdict};
 use wrote_trace::{Entry, Record, states};
 
-/// More than any drawn program has.
+/// The maximum number of states, which is more than any drawn program has.
 const STATES_MAX: u64 = 10_000;
-/// Of this number of programs some leave a name that survives.
+/// The number of programs from which on some must leave a name that survives.
 const MANY: u64 = 60;
 
 /// Tries drawn programs.
@@ -38,10 +39,10 @@ pub struct Arguments {
 
 const VERDICTS: [Verdict; 3] = [Verdict::Survives, Verdict::Unknown, Verdict::Lost];
 
-/// Names by their verdict, in its order.
+/// The number of names by verdict, in the order of [`Verdict`].
 type Counts = [AtomicU64; 3];
 
-/// Traces all programs; fails if a verdict was better than a state.
+/// Traces all programs. Fails if a verdict was better than a state.
 pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     let program = std::path::absolute(&arguments.program)?;
     let counts = Counts::default();
@@ -78,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
     none_broken(broken)
 }
 
-/// Traces a program in a prepared `folder`; even seeds name their files from it.
+/// Traces a program in a prepared `folder`. Programs with even seeds use paths relative to it.
 fn traced(
     program: &Path,
     folder: &Path,
@@ -88,7 +89,7 @@ fn traced(
     record: Option<&Path>,
 ) -> Result<Trace, Trouble> {
     let mut command = Command::new(program);
-    // In the guest the disk below is a node in memory, and elsewhere it may lack a journal.
+    // In the guest, the disk appears as a device in memory, and elsewhere it may lack a journal.
     command.args(["trace", "--on-disk", "--format", "json", "--force", "-o"]).arg(result);
     command.arg("--under").arg(folder).current_dir(folder).stderr(Stdio::piped());
     if let Some(record) = record {
@@ -103,7 +104,7 @@ fn traced(
     Ok(serde_json::from_reader(File::open(result)?)?)
 }
 
-/// Counts the names of a trace, and returns the ones of a verdict, from its `folder`.
+/// Counts the names with a verdict in a trace, and returns them relative to `folder`.
 fn names<'a>(
     trace: &'a Trace,
     folder: &'a Path,
@@ -116,7 +117,7 @@ fn names<'a>(
     names.filter_map(|file| Path::new(&file.path).strip_prefix(folder).ok()).collect()
 }
 
-/// Traces a program; returns how a verdict is better than a state.
+/// Traces a program. Returns how a verdict is better than a state; `None` if none is.
 fn broken(
     program: &Path,
     place: &Path,
@@ -132,7 +133,7 @@ fn broken(
     let record = Record::read(&record)?;
     let [names, ..] = VERDICTS.map(|verdict| names(&trace, &folder, verdict, counts));
     let mut broken = None;
-    // Without answers, only the last states have the program's end.
+    // Because the program gives no answers, only the last states are after its end.
     let Ok(_) = states::<Infallible>(&record, STATES_MAX, &mut |state| {
         for name in names.iter().filter(|_| state.told > 0) {
             let left = match state.tree.0.get(*name) {
@@ -150,8 +151,8 @@ fn broken(
     Ok(broken)
 }
 
-/// Traces all programs one after the other, and marks the end of each with the names that survive
-/// it, and the ones that do not: `SEED,NAME,BYTES,CHECKSUM,VERDICT`, and last `SEED,`.
+/// Traces all programs one after the other. Marks the end of each with the names that survive it
+/// and the names that do not, as `SEED,NAME,BYTES,CHECKSUM,VERDICT`, and last with `SEED,`.
 fn mark(
     arguments: &Arguments,
     program: &Path,
@@ -171,7 +172,7 @@ fn mark(
         let trace = traced(program, &folder, &steps::drawn(seed), seed, &result, None)?;
         for verdict in VERDICTS {
             for name in names(&trace, &folder, verdict, counts) {
-                // A renamed folder has none.
+                // A renamed folder has no content.
                 let Ok(bytes) = steps::content(&folder.join(name)) else { continue };
                 let (count, sum) = (bytes.len(), crc32c::crc32c(&bytes));
                 marks.mark(&format!("{},{count},{sum},{verdict:?}", name.display()))?;

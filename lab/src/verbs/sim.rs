@@ -1,24 +1,25 @@
-//! The log on a simulated disk that fails and loses its power, checked against a model of its
-//! promises.
+//! Runs the log on a simulated disk that fails and loses its power, and checks it against a model
+//! of its promises.
 //!
-//! Some programs have faults that the disk hides ([`Program::with_hidden_faults`]). Even then no
-//! record is altered, doubled or out of order, and no gap is skipped without an error.
+//! In some programs, the disk hides faults ([`Program::with_hidden_faults`]). Even then, no record
+//! is altered, duplicated or out of order, and no gap is skipped without an error.
 //!
-//! - **A misdirected read** may end one reading, by an error or early. The next reading finds
+//! - **A misdirected read** may end one reading, with an error or too early. The next reading finds
 //!   everything. An opening with two such reads may cut the log short.
-//! - **A bit that rots** makes damage an error. Only the records that no later batch calls durable
-//!   may count as torn, and they are kept aside. After a second bit any end may.
-//! - **A flush that lies** breaks promises only after a power loss, and none about records that
-//!   were stable before it. An end that was cut before may be back. Lines after those records may
-//!   be altered, since they have no checksums.
+//! - **A bit that rots** makes damage an error. Only records that no later batch states to be
+//!   durable may be treated as torn, and they are kept aside. After a second bit, any end may be.
+//! - **A flush that lies** breaks promises only after a power loss, and never about records that
+//!   were already stable. An end that was cut may return. Lines after the stable records may be
+//!   altered, because they have no checksums.
 //!
-//! A damaged log is repaired. The repair keeps each record that could be read, except for two ends:
-//! records from the first one that a lie may have replaced by an older one, and records after a gap
-//! that no batch calls durable. Then all promises hold again.
+//! A damaged log is repaired. The repair keeps all records that could be read, with two exceptions:
+//! records from the first one that a lie may have replaced by an older version, and records after a
+//! gap that no batch states to be durable. After the repair, all promises hold again.
 //!
-//! A [`Program`] is a few lives of one log. Each has its options, its steps, its faults and its
+//! A [`Program`] consists of a few lives of one log. Each life has its options, steps, faults and
 //! end. [`carry_out`] runs them on one [`wrote::Sim`] and returns the promise that was broken, if
-//! any. [`Program::of_seed`] draws a random program. [`Program::smaller`] leaves out parts of one.
+//! any. [`Program::of_seed`] draws a random program. [`Program::smaller`] returns versions of a
+//! program in which something is left out.
 
 #![forbid(unsafe_code)]
 
@@ -42,14 +43,14 @@ mod reading;
 mod repairing;
 mod run;
 
-/// Returns the program of a seed.
+/// Returns the program that belongs to a seed.
 fn program_of(arguments: Arguments, seed: u64) -> Program {
     if arguments.hidden_faults { Program::with_hidden_faults(seed) } else { Program::of_seed(seed) }
 }
 
-/// Tries all seeds; fails if one broke a promise.
+/// Tries all seeds. Fails if one of them broke a promise.
 pub fn run(arguments: Arguments) -> Result<(), super::Trouble> {
-    // A panic is printed with its seed.
+    // Panics are printed later, with their seed.
     panic::set_hook(Box::new(|_| ()));
     let (begun, tally) = (Instant::now(), Mutex::new(Tally::default()));
     let nothing = || Ok::<_, super::Trouble>(());
@@ -68,12 +69,12 @@ pub fn run(arguments: Arguments) -> Result<(), super::Trouble> {
     none_broken(broken)
 }
 
-/// Runs one program, and turns a panic into a broken promise.
+/// Runs one program, and converts a panic into a broken promise.
 fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words_of_panic(&*panic)))
 }
 
-/// Returns the smallest program that breaks the promise, and how to repeat it.
+/// Returns a description of the smallest program that breaks the promise, and how to repeat it.
 fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> String {
     let is_broken = |program: &Program| Ok::<_, Infallible>(one(program, seed).is_err());
     let Ok(least) = least(program.clone(), Program::smaller, is_broken);
@@ -88,11 +89,12 @@ fn told(arguments: Arguments, program: &Program, seed: u64, because: &str) -> St
 /// The reason why a step failed.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// A broken promise of the log, in one sentence.
+    /// A broken promise of the log, described in one sentence.
     Broken(String),
-    /// A reader that ended too early, in one sentence. Only a misdirected read excuses it.
+    /// A reader that ended too early, described in one sentence. Only a misdirected read excuses
+    /// this.
     Ended(String),
-    /// An error of the log. The caller knows whether it has a reason.
+    /// An error of the log. The caller knows whether there is a reason for it.
     Error(Error),
 }
 

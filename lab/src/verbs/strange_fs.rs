@@ -1,5 +1,5 @@
-//! `lab strange-fs`: mounts a file system in memory that misbehaves on demand, until it
-//! is unmounted or gets SIGINT or SIGTERM.
+//! `lab strange-fs`: mounts a file system in memory that misbehaves on demand, until it is
+//! unmounted or receives SIGINT or SIGTERM.
 
 #![forbid(unsafe_code)]
 
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Trouble> {
 
 fn serve(arguments: &Arguments) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    // The owner of the mount point owns the root.
+    // The owner of the mount point also owns the root folder.
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
     let root = Maker { mode: 0o755, uid: owner, gid: owner };
     let mut tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);

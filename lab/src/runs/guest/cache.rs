@@ -1,4 +1,4 @@
-//! The guest's Debian packages, downloaded once and kept outside the repository.
+//! The guest's Debian packages, which are downloaded once and kept outside the repository.
 
 use crate::tools::failure::{Failure, Tried};
 use crate::tools::packages;
@@ -7,21 +7,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Depends on the release's newest kernel, whose package has the version in its name.
+/// A package that depends on the release's newest kernel package, whose name contains the version.
 const META_PACKAGE: &str = "linux-image-amd64";
 const KERNEL: &str = "linux-image-";
 const BUSYBOX: &str = "busybox-static";
 
-/// The files of the packages.
+/// The package files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cached {
-    /// A kernel with its modules.
+    /// The package of a kernel with its modules.
     pub kernel: PathBuf,
-    /// A static program with a shell and its tools.
+    /// The package of a static program with a shell and its tools.
     pub busybox: PathBuf,
 }
 
-/// Returns the packages if the cache has them.
+/// Returns the packages if the cache contains them.
 pub fn find() -> Result<Option<Cached>, Failure> {
     cached(&own_folder()?)
 }
@@ -46,24 +46,24 @@ fn own_folder() -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Returns `WROTE_LAB_CACHE`, or the folder `wrote-lab` in the user's caches (XDG Base Directory
-/// Specification), from the variables of `environment`.
+/// Returns `WROTE_LAB_CACHE`, or else the folder `wrote-lab` in the user's cache folder (XDG Base
+/// Directory Specification), according to the variables of `environment`.
 fn folder(environment: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
     if let Some(own) = environment("WROTE_LAB_CACHE") {
         return std::path::absolute(own).tried("WROTE_LAB_CACHE");
     }
-    // The specification ignores a relative path.
+    // According to the specification, relative paths are ignored.
     let path = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")));
     let unknown = "no folder for the guest's packages: set WROTE_LAB_CACHE to one";
     caches.map(|caches| caches.join("wrote-lab")).ok_or_else(|| Failure::Failed(unknown.into()))
 }
 
-/// Returns both packages in `folder`; `None` where one is missing.
+/// Returns both packages in `folder`; `None` if one of them is missing.
 fn cached(folder: &Path) -> Result<Option<Cached>, Failure> {
     let find = |prefix| -> Result<Option<PathBuf>, Failure> {
         let is_whole = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "deb");
-        // The last of several names is the newest.
+        // Of several names, the last is the newest.
         Ok(entries(folder, prefix)?.into_iter().rfind(is_whole))
     };
     let both = find(KERNEL)?.zip(find(BUSYBOX)?);
@@ -83,7 +83,7 @@ pub fn entries(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(entries)
 }
 
-/// Downloads both into `folder`. Each appears there as a whole.
+/// Downloads both packages into `folder`, where each appears only once it is complete.
 fn download(folder: &Path) -> Result<(), Failure> {
     let unfinished = tempfile::tempdir_in(folder).tried(folder.display())?;
     packages::download(|| Ok(vec![kernel_package()?, BUSYBOX.to_owned()]), unfinished.path())?;
@@ -101,7 +101,7 @@ fn kernel_package() -> Result<String, Failure> {
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }
 
-/// Returns the kernel package in the output of `apt-cache depends`.
+/// Returns the kernel package named in the output of `apt-cache depends`.
 fn depends_on(said: &str) -> Option<String> {
     let mut dependencies = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     dependencies.find(|name| name.starts_with(KERNEL)).map(str::to_owned)

@@ -1,5 +1,5 @@
-//! The guest's kernel, unpacked from its Debian package, and its initial file system: an archive of
-//! a shell, modules, programs and their plan.
+//! The guest's kernel, unpacked from its Debian package, and its initial file system, an archive of
+//! a shell, modules, programs and the plan.
 
 use super::Guest;
 use super::cache::{Cached, entries};
@@ -16,7 +16,8 @@ use std::process::Command;
 
 const INIT: &str = include_str!("../../../guest/init.sh");
 
-/// The unpacked part of the package, a sixth of it: the kernel and the modules that may be needed.
+/// The parts of the package that are unpacked, a sixth of it: the kernel, and the modules that may
+/// be needed.
 const PARTS: &[&str] = &[
     "*/vmlinuz-*",
     "*/modules.builtin*",
@@ -34,21 +35,21 @@ const PARTS: &[&str] = &[
 /// A module that the guest needs.
 #[derive(Debug)]
 pub struct Module {
-    /// The name by `modinfo`, with `_` for `-`.
+    /// The name as in `modinfo`, with `_` in place of `-`.
     name: &'static str,
-    /// Parameters of `insmod`.
+    /// The parameters for `insmod`.
     parameters: &'static str,
-    /// Whether the kernel may lack it. Newer kernels have checksums built in, which modules request
-    /// by the algorithm's name.
+    /// Whether the kernel may lack the module. Newer kernels have checksums built in, which modules
+    /// request by the algorithm's name.
     optional: bool,
 }
 
-/// Describes a module that the guest needs, with parameters of `insmod`.
+/// Describes a module that the guest needs, with parameters for `insmod`.
 pub const fn module(name: &'static str, parameters: &'static str) -> Module {
     Module { name, parameters, optional: false }
 }
 
-/// Describes a module of a checksum.
+/// Describes a module that provides a checksum, which may be built into the kernel.
 pub const fn checksum(name: &'static str) -> Module {
     Module { name, parameters: "", optional: true }
 }
@@ -56,10 +57,10 @@ pub const fn checksum(name: &'static str) -> Module {
 /// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// The file to boot.
+    /// The kernel image to boot.
     pub image: PathBuf,
-    /// The files of the wanted modules and their dependencies, each after its dependencies, with
-    /// parameters of `insmod`. Files may be compressed.
+    /// The files of the wanted modules and their dependencies, with parameters for `insmod`. Each
+    /// file follows its dependencies. Files may be compressed.
     modules: Vec<(PathBuf, &'static str)>,
 }
 
@@ -68,22 +69,22 @@ impl Kernel {
     pub fn unpack(package: &Path, wanted: &[Module], folder: &Path) -> Result<Kernel, Failure> {
         unpack(package, folder, PARTS)?;
         let image = only(&folder.join("boot"), "vmlinuz-")?;
-        // Newer releases have everything below /usr.
+        // Newer releases have everything in /usr.
         let places = ["lib/modules", "usr/lib/modules"].map(|place| folder.join(place));
         let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
         let modules = only(place, "")?;
-        // An installation runs depmod too: it lists each module's dependencies.
+        // An installation would also run depmod, which lists each module's dependencies.
         let base = place.ancestors().nth(2).unwrap_or(folder);
         let release = modules.file_name().unwrap_or_default();
         output(program("depmod").arg("--basedir").arg(base).arg(release), "depmod")?;
-        // Optional dependencies of a module are not needed, and may not run on the emulated CPU.
+        // Optional dependencies are not needed, and may not run on the emulated CPU.
         let wishes = modules.join("modules.softdep");
         std::fs::remove_file(&wishes).tried(wishes.display())?;
         Ok(Kernel { image, modules: load_order(wanted, base, release)? })
     }
 }
 
-/// Lists the files to load for the modules `wanted` of the kernel `release` below `base`.
+/// Returns the files to load for the modules `wanted` of the kernel `release` below `base`.
 fn load_order(
     wanted: &[Module],
     base: &Path,
@@ -98,7 +99,7 @@ fn load_order(
             Err(Failure::Failed(_)) if *optional => continue,
             listed => listed?,
         };
-        // A module that is built in has no such line. The last one has the parameters.
+        // A built-in module has no such line. The last line has the parameters.
         for line in listed.lines().filter_map(|line| line.strip_prefix("insmod ")) {
             let own = line.strip_suffix(parameters);
             let file = PathBuf::from(own.unwrap_or(line).trim_end());
@@ -110,7 +111,7 @@ fn load_order(
     Ok(order)
 }
 
-/// Unpacks the members of a Debian package that match `patterns`; each pattern matches some.
+/// Unpacks the files of a Debian package that match `patterns`. Fails if a pattern matches none.
 fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failure> {
     let script = r#"package=$1 folder=$2; shift 2
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
@@ -119,7 +120,8 @@ fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failur
     output(&mut command, &package.display().to_string()).map(drop)
 }
 
-/// Returns the only entry of `folder` whose name begins with `prefix`.
+/// Returns the only entry of `folder` whose name begins with `prefix`. Fails if there is not
+/// exactly one.
 fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
     match entries(folder, prefix)?.as_slice() {
         [one] => Ok(one.clone()),
@@ -130,7 +132,7 @@ fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Makes the archive below `folder` and returns its path.
+/// Creates the archive in `folder`, and returns its path.
 pub fn make(
     folder: &Path,
     cached: &Cached,
@@ -155,13 +157,13 @@ fn busybox(cached: &Cached, folder: &Path, tree: &Path) -> Result<(), Failure> {
     let unpacked = folder.join("busybox");
     create_dir_all(&unpacked).tried(unpacked.display())?;
     unpack(&cached.busybox, &unpacked, &["*bin/busybox"])?;
-    // Newer releases have everything below /usr.
+    // Newer releases have everything in /usr.
     let places = ["bin", "usr/bin"].map(|place| unpacked.join(place).join("busybox"));
     let program = places.iter().find(|place| place.exists()).unwrap_or(&places[0]);
     copy(program, &tree.join("bin/busybox"))
 }
 
-/// Adds the modules, not compressed, and the commands that load them.
+/// Adds the modules in uncompressed form, and the commands that load them.
 fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     let mut load = String::new();
     for (module, parameters) in &kernel.modules {
@@ -177,7 +179,7 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     put(&tree.join("modules/load"), &load)
 }
 
-/// Adds a program of this machine, and its libraries at their own places.
+/// Copies a program of the host into the tree, and its libraries to their original paths.
 fn bundle(tool: &Path, tree: &Path) -> Result<(), Failure> {
     copy(tool, &tree.join("lab").join(tool.file_name().unwrap_or_default()))?;
     let said = output(Command::new("ldd").arg(tool), "ldd")?;
@@ -188,7 +190,7 @@ fn bundle(tool: &Path, tree: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the files in the output of ldd: `libm.so.6 => /lib/libm.so.6 (0x7f)`.
+/// Returns the files named in the output of ldd, such as `libm.so.6 => /lib/libm.so.6 (0x7f)`.
 fn libraries(said: &str) -> impl Iterator<Item = &Path> {
     said.lines()
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
@@ -203,8 +205,8 @@ fn plan(guest: &Guest) -> String {
     plan
 }
 
-/// Archives the tree in the kernel's format (the kernel's
-/// `Documentation/driver-api/early-userspace/buffer-format.rst`).
+/// Archives the tree in the format of the kernel's
+/// `Documentation/driver-api/early-userspace/buffer-format.rst`.
 fn archive(tree: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let path = folder.join("initramfs");
     let script = r#"cd "$1" && find . -print0 | cpio --quiet --null -o -H newc -F "$2""#;

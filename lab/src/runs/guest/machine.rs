@@ -1,4 +1,4 @@
-//! The guest's machine: qemu with its NVMe disks.
+//! The guest's machine, which is qemu with NVMe disks.
 
 use super::results::Results;
 use super::{Disk, Guest};
@@ -13,16 +13,17 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// The CPU is emulated: KVM may be missing, and Debian's kernel may not boot on this machine's CPU.
+/// The CPU is emulated, because KVM may be missing and Debian's kernel may not boot on the host's
+/// CPU.
 const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
     -accel tcg,thread=multi -cpu max -smp 2 -m 1G";
-/// A panic ends the machine, which does not reboot (`-no-reboot`).
+/// After a panic, the kernel reboots, and `-no-reboot` turns this into the end of the machine.
 const PARAMETERS: &str = "console=ttyS0 panic=-1";
 
-/// Boots `kernel` with its initial file system, and passes the results to `said` repeatedly until
-/// the guest ends. It runs in `folder`; `console.log` and `results.log` are made in `logs`.
+/// Boots `kernel` with its initial file system in the folder `folder`, and repeatedly passes the
+/// results to `said` until the guest ends. Creates `console.log` and `results.log` in `logs`.
 ///
-/// Fails if the guest does not boot, but not because of a command.
+/// Fails if the guest does not boot. A failed command is only part of the results.
 pub fn run(
     guest: &Guest,
     kernel: &Path,
@@ -54,7 +55,7 @@ fn start_machine(
     folder: &Path,
     logs: &Path,
 ) -> Result<Process, Failure> {
-    // Relative names: a comma ends a name for qemu.
+    // File names are relative, because a comma would end a name for qemu.
     command.current_dir(folder).args(MACHINE.split_whitespace());
     command.args(["-append", &format!("{PARAMETERS} {}", guest.parameters)]);
     for log in ["console.log", "results.log"] {
@@ -67,7 +68,8 @@ fn start_machine(
     for Disk { serial, image } in guest.disks {
         let link = folder.join(format!("{serial}.disk"));
         std::os::unix::fs::symlink(image, &link).tried(link.display())?;
-        // The guest's flushes end in this machine's page cache: the image outlives the guest.
+        // The guest's flushes only reach the host's page cache. This is enough, because images
+        // outlive the guest.
         let drive = format!("if=none,id={serial},format=raw,cache=unsafe,file={serial}.disk");
         command.args(["-drive", &drive]);
         command.args(["-device", &format!("nvme,serial={serial},drive={serial}")]);
@@ -97,7 +99,8 @@ fn text(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the last lines, up to a kernel panic and its call trace.
+/// Returns the last lines. After a kernel panic, the panic message and its call trace are the last
+/// ones.
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -2,24 +2,24 @@
 
 use crate::tools::report::Counts;
 
-/// One command, mostly a test.
+/// One command of the plan, usually a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// Its name in the plan: `it: engine::a_test`.
+    /// The name in the plan, such as `it: engine::a_test`.
     pub name: String,
-    /// The exit code, or `timeout` where the time limit passed; `None` where the guest ended first.
+    /// The exit code, or `timeout` if the time limit was reached; `None` if the guest ended first.
     pub end: Option<String>,
-    /// The command's output.
+    /// The output of the command.
     pub said: String,
 }
 
 impl Test {
-    /// Returns whether it passed or skipped itself.
+    /// Returns whether the test passed or skipped itself.
     pub fn passed(&self) -> bool {
         self.end.as_deref() == Some("0")
     }
 
-    /// Returns `ok`, or the reason of a failure.
+    /// Returns `ok`, or how the test failed.
     pub fn word(&self) -> String {
         match self.end.as_deref() {
             Some("0") => "ok".to_owned(),
@@ -29,7 +29,7 @@ impl Test {
         }
     }
 
-    /// Returns the facts that it counted: its lines that begin with `FACT: `.
+    /// Returns the facts that the test reported, in lines that begin with `FACT: `.
     pub fn facts(&self) -> impl Iterator<Item = &str> {
         self.said.lines().filter_map(|line| line.strip_prefix("FACT: "))
     }
@@ -38,16 +38,16 @@ impl Test {
 /// Everything that the guest reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Results {
-    /// The kernel's release; `None` until the guest is ready.
+    /// The kernel's release; `None` until the guest has booted.
     pub booted: Option<String>,
-    /// The commands, in the order of their beginnings.
+    /// The commands, in the order in which they began.
     pub tests: Vec<Test>,
-    /// Whether every command ran.
+    /// Whether all commands have run.
     pub done: bool,
 }
 
 impl Results {
-    /// Reads the lines that `lab/guest/init.sh` describes, except an unfinished last line.
+    /// Reads the lines that `lab/guest/init.sh` describes, except for an unfinished last line.
     pub fn read(text: &str) -> Results {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut results = Results::default();
@@ -82,7 +82,7 @@ impl Results {
         &self.tests[..unknown.unwrap_or(self.tests.len())]
     }
 
-    /// Counts the results of `planned` commands.
+    /// Counts the results; `planned` is the number of commands in the plan.
     pub fn counts(&self, planned: usize) -> Counts {
         let mut counts = Counts::default();
         for test in &self.tests {
@@ -91,7 +91,7 @@ impl Results {
             } else {
                 counts.fail(format!("{}: {}", test.name, test.word()));
             }
-            // A skip has the same form as on this machine.
+            // A skip is reported in the same form as on the host.
             counts.skip(&test.said);
         }
         let missing = planned.saturating_sub(self.tests.len());

@@ -1,8 +1,7 @@
-//! The log of a `log-writes` device: all writes in the order they became stable.
+//! The log of a `log-writes` device: all writes, in the order in which they became stable.
 //!
 //! The kernel's `drivers/md/dm-log-writes.c` defines the format: a first sector that describes the
-//! log, and then entries of one sector each, with their data after them. All numbers are
-//! little-endian.
+//! log, followed by entries of one sector each with their data. All numbers are little-endian.
 
 use crate::tools::failure::{Failure, Tried};
 use std::fs::File;
@@ -11,14 +10,15 @@ use std::path::Path;
 
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
-/// `struct log_write_entry`: sector, number of sectors, flags, length of a mark's text.
+/// The size of `struct log_write_entry`: sector, number of sectors, flags, and length of a mark's
+/// text.
 const ENTRY_BYTES: usize = 32;
 
 pub const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 pub const MARK: u64 = 8;
-/// The sector of the logs that are made here.
+/// The sector size of the logs that this program creates.
 #[cfg(any(test, feature = "verbs"))]
 pub const SECTOR_BYTES: usize = 512;
 
@@ -28,7 +28,8 @@ pub fn head(entries: u64) -> Vec<u8> {
     sector(&[MAGIC, VERSION, entries, SECTOR_BYTES as u64], b"")
 }
 
-/// Returns an entry without its data: a sector, the number of sectors, flags, and a mark's text.
+/// Returns an entry without its data, given a sector, the number of sectors, flags, and a mark's
+/// text.
 #[cfg(any(test, feature = "verbs"))]
 pub fn entry(at: u64, sectors: u64, flags: u64, text: &[u8]) -> Vec<u8> {
     sector(&[at, sectors, flags, text.len() as u64], text)
@@ -42,7 +43,7 @@ fn sector(numbers: &[u64], text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A change of the device.
+/// A change to the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Write {
@@ -56,18 +57,18 @@ pub enum Change {
     },
 }
 
-/// An entry.
+/// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A change that a later flush has made stable.
     Volatile(Change),
-    /// A flush is complete, or a write by FUA: with that write, everything before it is stable.
+    /// A completed flush, or a write with FUA: that write and everything before it are stable.
     Stable(Option<Change>),
-    /// A mark with its text.
+    /// A mark, with its text.
     Mark(String),
 }
 
-/// A log that is read from its beginning.
+/// A log that is read from the beginning.
 pub struct Entries<R> {
     log: R,
     sector_bytes: u64,
@@ -75,7 +76,7 @@ pub struct Entries<R> {
 }
 
 impl Entries<BufReader<File>> {
-    /// Opens the image of a log's device.
+    /// Opens the image of a log device.
     pub fn open(image: &Path) -> Result<Self, Failure> {
         let log = File::open(image).tried(image.display())?;
         Entries::read(BufReader::with_capacity(1 << 20, log))
@@ -83,7 +84,7 @@ impl Entries<BufReader<File>> {
 }
 
 impl<R: Read> Entries<R> {
-    /// Reads the first sector.
+    /// Opens a log by reading its first sector.
     pub fn read(mut log: R) -> Result<Self, Failure> {
         let mut head = [0; 32];
         log.read_exact(&mut head).tried("the log's first sector")?;
@@ -111,7 +112,7 @@ impl<R: Read> Entries<R> {
             let text =
                 text.and_then(|bytes| head.get(ENTRY_BYTES..ENTRY_BYTES.checked_add(bytes)?));
             let text = text.ok_or_else(|| Failure::Failed("a mark is too long".to_owned()))?;
-            // The text may end in a NUL.
+            // The text may end with a NUL.
             let text = String::from_utf8_lossy(text);
             return Ok(Entry::Mark(text.trim_end_matches('\0').to_owned()));
         }
@@ -140,7 +141,7 @@ impl<R: Read> Iterator for Entries<R> {
     }
 }
 
-/// Reads numbers of eight bytes from the beginning.
+/// Reads consecutive eight-byte numbers.
 fn numbers<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
     std::array::from_fn(|index| number(&bytes[8 * index..8 * index + 8]))
 }
@@ -153,7 +154,7 @@ fn number(bytes: &[u8]) -> u64 {
 pub mod tests {
     use super::*;
 
-    /// Makes the bytes of a log with sectors of 512 bytes.
+    /// Returns the bytes of a log with sectors of 512 bytes.
     pub fn log(entries: &[(u64, u64, u64, &[u8])]) -> Vec<u8> {
         let mut log = head(entries.len() as u64);
         for &(at, sectors, flags, data) in entries {

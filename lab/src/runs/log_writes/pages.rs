@@ -1,5 +1,5 @@
-//! Pages on XFS whose writes are whole without the device's help (Linux 6.16). `lab strange-fs`
-//! records them below a loop device: the guest's kernel is older.
+//! Pages on XFS that are written as a whole without the device's help (Linux 6.16). `lab
+//! strange-fs` records them under a loop device on the host, because the guest's kernel is older.
 
 use super::replay::replay;
 use crate::fixtures::Strange;
@@ -13,13 +13,13 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The second one is the control.
+/// The subjects. The second one is the control.
 const SUBJECTS: [&str; 2] = ["pages", "plain-pages"];
-/// Enough for some thousand moments.
+/// The recording time, which yields some thousand moments.
 const RECORDED: Duration = Duration::from_secs(2);
 
-/// Records writes of pages, and cuts the power at `moments`; fails if a page by `RWF_ATOMIC` is
-/// torn or lost, or no other is torn.
+/// Records writes of pages, and simulates power losses at `moments`. Fails if a page written with
+/// `RWF_ATOMIC` is torn or lost, or if none of the others is torn.
 pub fn cut(program: &Path, moments: (u64, Option<usize>)) -> Result<(), Failure> {
     let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;
     let [before, log] = ["xfs.image", "xfs.log"].map(|name| folder.path().join(name));

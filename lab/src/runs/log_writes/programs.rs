@@ -1,6 +1,6 @@
-//! The replay of traced programs: each name reported to survive must be there, as its program
-//! left it, at each moment after the program's end. Some of the names that are reported as lost
-//! must be missing, or the replay would show nothing.
+//! The replay of traced programs. Each name that is reported to survive must exist with the content
+//! that its program left, at each moment after the program's end. Some of the names that are
+//! reported as lost must be missing, or else the replay would prove nothing.
 
 use super::entries::{Entries, Entry};
 use super::replay::{chosen, copied};
@@ -14,12 +14,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A name below the folder of its program's seed, the number of its bytes and their checksum, and
-/// whether it is reported to survive.
+/// A name below the folder of its program's seed, the file's size and checksum, and whether the
+/// name is reported to survive.
 type Named = (String, String, bool);
 
-/// Replays a log over the image from before it: at the end of each program, and at `most` of the
-/// moments while something was in the device's cache. Fails if a name was lost.
+/// Replays a log on the image of the disk before the recording. Simulates a power loss at the end
+/// of each program, and at `most` of the moments at which something was in the device's cache.
+/// Fails if a name was lost.
 pub fn replay(
     file_system: FileSystem,
     (before, log): (PathBuf, PathBuf),
@@ -93,7 +94,7 @@ pub fn replay(
     if lost.is_empty() { Ok(()) } else { Err(Failure::Failed(lost.join("\n"))) }
 }
 
-/// Returns what is left of a file: the number of its bytes and their checksum, or the error.
+/// Returns the remaining content of a file as its size and checksum, or the error.
 fn left(file: &Path) -> String {
     match content(file) {
         Ok(bytes) => format!("{},{}", bytes.len(), crc32c::crc32c(&bytes)),

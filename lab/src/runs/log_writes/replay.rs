@@ -1,5 +1,5 @@
-//! The replay of a log: an image of the disk at each moment, mounted, and checked for the promises
-//! that were made before.
+//! The replay of a log. At each moment, mounts an image of the disk, and checks the promises made
+//! before that moment.
 
 use super::entries::Entries;
 use super::steps::{Step, add, each_step};
@@ -18,12 +18,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The file system's own program examines one in this number of moments.
+/// One in this number of moments is also examined by the file system's own program.
 const EXAMINED: usize = 50;
-/// Controls are judged only with at least this many moments: with fewer, their promises may hold.
+/// The minimum number of moments for judging controls. With fewer, their promises may hold by
+/// chance.
 const MANY: usize = 100;
 
-/// Replays a log over the image from before it; fails if a promise is broken.
+/// Replays a log on the image of the disk before the recording. Fails if a promise is broken.
 pub fn replay(
     program: &Path,
     file_system: FileSystem,
@@ -66,7 +67,7 @@ pub fn replay(
     if chosen.len() >= MANY { sees_something(subjects, &replay.tallies) } else { Ok(()) }
 }
 
-/// Draws the moments among `all`.
+/// Draws `most` of the moments, or all.
 pub fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut numbers: Vec<usize> = (0..all).collect();
@@ -74,14 +75,14 @@ pub fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
     chosen.iter().copied().collect()
 }
 
-/// Returns the place of the images: in memory if possible, since each moment flushes its image many
-/// times, and none outlives its moment.
+/// Returns the folder for images. It is in memory if possible, because each moment flushes its
+/// image many times and no image outlives its moment.
 fn place() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { target() }
 }
 
-/// Copies the image from before a recording: returns the copy's folder, its path and its file.
+/// Copies the image of the disk before a recording. Returns the copy's folder, path and file.
 pub fn copied(before: &Path) -> Result<(TempDir, PathBuf, File), Failure> {
     let folder = TempDir::with_prefix_in("lab-log-writes-", place()).tried("a folder")?;
     let image = folder.path().join("image");
@@ -91,13 +92,13 @@ pub fn copied(before: &Path) -> Result<(TempDir, PathBuf, File), Failure> {
     Ok((folder, image, changed))
 }
 
-/// A replay up to some step.
+/// The state of a replay after some step.
 struct Replay<'a> {
     program: &'a Path,
     file_system: FileSystem,
-    /// Holds the images and the subjects' lines.
+    /// The folder of the images and of the subjects' lines.
     folder: TempDir,
-    /// The disk with every change so far.
+    /// The image of the disk with all changes so far.
     image: PathBuf,
     changed: File,
     lines: BTreeMap<String, String>,
@@ -125,8 +126,8 @@ impl<'a> Replay<'a> {
         step.marks.iter().try_for_each(|mark| add(&mut self.lines, mark))
     }
 
-    /// Cuts the power now, or while the changes of a step are in the cache; fails if a promise is
-    /// broken.
+    /// Simulates a power loss now, or while the changes of a step are in the cache. Fails if a
+    /// promise is broken.
     fn cut(&mut self, cached: Option<(&Step, u64)>) -> Result<(), Failure> {
         check_interrupted()?;
         let mut disk = Disk::copied(self.folder.path(), self.file_system, &self.image, |copy| {

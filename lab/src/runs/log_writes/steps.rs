@@ -1,4 +1,4 @@
-//! The steps of a log: the changes up to each flush or FUA, and the promises after it.
+//! The steps of a log: the changes up to each flush or FUA write, and the promises after it.
 
 use super::entries::{Change, Entries, Entry};
 use crate::tools::failure::{Failure, Tried};
@@ -12,34 +12,35 @@ use std::os::unix::fs::FileExt;
 
 /// The mark at the end of a recording.
 const END: &str = "end";
-/// The unit that a disk writes as a whole.
+/// The size of the unit that a disk writes as a whole.
 const SECTOR_BYTES: u64 = 512;
 
-/// A piece of a log, which ends with the marks after a flush or a FUA.
+/// A section of a log, which ends with the marks that follow a flush or a FUA write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The changes that were in the device's volatile cache before.
+    /// The changes that were in the device's volatile cache before the flush.
     pub volatile: Vec<Change>,
-    /// The change that is stable by itself (FUA).
+    /// The FUA write, which is stable on its own.
     pub stable: Option<Change>,
     /// The texts of the marks.
     pub marks: Vec<String>,
 }
 
 impl Step {
-    /// Counts the possible power losses: at the end of the step, and before that if anything was in
-    /// the cache.
+    /// Returns the number of possible power losses: one at the end of the step, and one before that
+    /// if anything was in the cache.
     pub fn moments(&self) -> usize {
         1 + usize::from(!self.volatile.is_empty())
     }
 
-    /// Applies all changes.
+    /// Applies all changes of the step to an image.
     pub fn apply(&self, image: &File) -> Result<(), Failure> {
         self.volatile.iter().chain(&self.stable).try_for_each(|change| change.apply(image))
     }
 
-    /// Applies changes of the volatile cache that the device happened to write: some whole, some
-    /// in part, some not at all. The sectors of the `superblock` are written together.
+    /// Applies those changes of the volatile cache that the device happened to write: some
+    /// completely, some partially, and some not at all. The sectors of the `superblock` are written
+    /// together.
     pub fn apply_some(
         &self,
         image: &File,
@@ -71,7 +72,8 @@ impl Change {
         }
     }
 
-    /// Returns its sectors, as ranges of the device; the superblock's are one.
+    /// Returns the sectors of the change, as ranges of the device. The superblock is a single
+    /// range.
     fn units(&self, superblock: Option<(u64, u64)>) -> impl Iterator<Item = Range<u64>> {
         let Range { mut start, end } = self.range();
         let whole = superblock.map_or(0..0, |(start, end)| start..end);
@@ -128,7 +130,7 @@ pub fn each_step<R: Read>(
     Err(Failure::Failed("the log has no mark of its end".to_owned()))
 }
 
-/// Adds the promise of a mark to the lines of its subject.
+/// Adds the promise in a mark to the lines of its subject.
 pub fn add(lines: &mut BTreeMap<String, String>, mark: &str) -> Result<(), Failure> {
     let unknown = || Failure::Failed(format!("an unknown mark: {mark:?}"));
     let (subject, line) = mark.split_once(',').ok_or_else(unknown)?;
@@ -203,8 +205,8 @@ mod tests {
         assert_eq!([0, 512, 1024, 1536].map(|at| bytes[at]), [0, 2, 3, 1]);
     }
 
-    /// Returns the sectors that many cuts left of a write of one and one of two. Those two are a
-    /// superblock if it is `whole`.
+    /// Returns the sectors that many power losses left of a write of one sector and a write of two.
+    /// The two sectors are a superblock if it is `whole`.
     fn left(whole: bool) -> BTreeSet<[u8; 5]> {
         let step = Step { volatile: vec![write(1, 1, 1), write(2, 2, 2)], ..Step::default() };
         let mut seen = BTreeSet::new();
@@ -224,7 +226,7 @@ mod tests {
     #[test]
     fn a_cut_leaves_any_sectors_of_the_cache_and_no_others() {
         let seen = left(false);
-        // Each of three sectors, or not.
+        // Each of the three sectors is either written or not.
         assert_eq!(seen.len(), 8);
         assert!(seen.iter().all(|sectors| sectors[0] == 0 && sectors[4] == 0));
     }

@@ -14,11 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// XFS needs 300 MiB.
+/// The size of an image. XFS needs 300 MiB.
 const SIZE_BYTES: u64 = 320 << 20;
-/// A mount may be busy for this time after its last user has ended.
+/// The time limit for an unmount, because a mount may remain busy after its last user has ended.
 const BUSY: Duration = Duration::from_secs(60);
-/// `FS_IOC_SHUTDOWN`, first known as XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
+/// `FS_IOC_SHUTDOWN`, originally XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
 const FS_IOC_SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
 /// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`: everything in memory is lost.
 const NO_LOG_FLUSH: u32 = 2;
@@ -26,46 +26,46 @@ const NO_LOG_FLUSH: u32 = 2;
 /// A kind of file system.
 #[derive(Clone, Copy, Debug)]
 pub struct FileSystem {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: &'static str,
-    /// Its type for `mount(2)` and `mkfs`.
+    /// The type for `mount(2)` and `mkfs`.
     pub kind: &'static str,
-    /// Further arguments of its `mkfs`.
+    /// Additional arguments for `mkfs`.
     pub options: &'static [&'static str],
-    /// The program that finds damage without repairing it, with its arguments.
+    /// The program that finds damage without repairing it, and its arguments.
     pub examine: &'static [&'static str],
-    /// Start and end of a superblock of several sectors with one checksum. It is written in place,
-    /// so a mount fails if the disk has written only a part of it.
+    /// The start and end of a superblock that has several sectors but a single checksum. It is
+    /// written in place, so that a mount fails if the disk has written only a part of it.
     pub superblock: Option<(u64, u64)>,
 }
 
 impl FileSystem {
-    /// Makes it in a new `image`.
+    /// Creates a file system in a new `image`.
     pub fn make(&self, image: &Path) -> Result<(), Failure> {
         packages::image(image, SIZE_BYTES, self.kind, self.options)
     }
 }
 
-/// A mounted image; dropping it removes mount, loop device and image.
+/// A mounted image. Dropping it removes the mount, the loop device and the image.
 #[derive(Debug)]
 pub struct Disk {
     file_system: FileSystem,
-    /// Holds the image and the mount point.
+    /// The folder of the image and the mount point.
     folder: TempDir,
     node: Option<PathBuf>,
     mounted: bool,
 }
 
 impl Disk {
-    /// Makes the image below `folder` and mounts it.
+    /// Creates an image in a new folder below `folder`, and mounts it.
     pub fn new(folder: &Path, file_system: FileSystem) -> Result<Disk, Failure> {
         let disk = Disk::unmounted(folder, file_system)?;
         file_system.make(&disk.image())?;
         disk.mounted()
     }
 
-    /// Makes it below the target folder. Skips the step if the kernel lacks this file system, or
-    /// the container may not mount.
+    /// Creates a disk below the target folder. Skips the step if the kernel lacks this file system,
+    /// or the container may not mount.
     pub fn unless_impossible(file_system: FileSystem) -> Result<Disk, Failure> {
         Disk::new(&target(), file_system).map_err(|failure| match failure {
             Failure::Failed(because)
@@ -77,7 +77,7 @@ impl Disk {
         })
     }
 
-    /// Copies an `image` to below `folder`, changes the copy, and mounts it.
+    /// Copies `image` to a new folder below `folder`, changes the copy, and mounts it.
     pub fn copied(
         folder: &Path,
         file_system: FileSystem,
@@ -112,15 +112,15 @@ impl Disk {
         self.folder.path().join("mount")
     }
 
-    /// Returns the folder of the image.
+    /// Returns the folder that contains the image.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Mounts it; after a cut, the file system recovers its log.
+    /// Mounts the disk. After a power loss, the file system recovers its log.
     fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
-        // XFS refuses a copy of a mounted file system otherwise.
+        // Without this option, XFS refuses to mount a copy of a mounted file system.
         let options = if kind == "xfs" { c"nouuid" } else { c"" };
         let mounted = mount(node, self.point(), kind, MountFlags::empty(), Some(options));
         mounted.tried(format_args!("mounting {}", self.file_system.name))?;
@@ -128,7 +128,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Unmounts it and mounts it again.
+    /// Unmounts the disk, and mounts it again.
     pub fn remount(&mut self) -> Result<(), Failure> {
         self.unmount()?;
         self.mount()
@@ -139,7 +139,7 @@ impl Disk {
         while self.mounted {
             match unmount(self.point(), UnmountFlags::empty()) {
                 Ok(()) => self.mounted = false,
-                // The kernel closes a ring's files a moment after their process has ended.
+                // The kernel closes the files of a ring a moment after the process has ended.
                 Err(Errno::BUSY) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -149,12 +149,12 @@ impl Disk {
         Ok(())
     }
 
-    /// Opens the switch beforehand, so that a cut is one call.
+    /// Opens the switch in advance, so that a power loss takes a single call.
     pub fn switch(&self) -> Result<File, Failure> {
         File::open(self.point()).tried("the mount point")
     }
 
-    /// Tries one cut; skips where this kind of file system cannot be shut down.
+    /// Tries one power loss. Skips the step if this kind of file system cannot be shut down.
     pub fn try_switch(&mut self) -> Result<(), Failure> {
         match cut(self.switch()?) {
             Err(Failure::Failed(because)) if because.contains("Inappropriate ioctl") => {
@@ -166,20 +166,20 @@ impl Disk {
         }
     }
 
-    /// Unmounts it and runs the file system's own program that finds damage.
+    /// Unmounts the disk, and runs the file system's own program that finds damage.
     pub fn examine(&mut self) -> Result<(), Failure> {
         self.unmount()?;
         let Some((name, arguments)) = self.file_system.examine.split_first() else { return Ok(()) };
         output(program(name).args(arguments).arg(self.image()), name).map(drop)
     }
 
-    /// Unmounts it, keeps the image, and returns its path.
+    /// Unmounts the disk, keeps the image, and returns its path.
     pub fn keep(mut self) -> PathBuf {
         self.folder.disable_cleanup(true);
         self.image()
     }
 
-    /// Returns the image.
+    /// Returns the path of the image.
     pub fn image(&self) -> PathBuf {
         self.folder.path().join("image")
     }
@@ -188,7 +188,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Err(failure) = self.unmount() {
-            // Removing the folder would empty a file system that is still mounted.
+            // Removing the folder would delete the files of a file system that is still mounted.
             self.folder.disable_cleanup(true);
             eprintln!("xtask: {failure}; {} goes with its last user", self.point().display());
             let _ = unmount(self.point(), UnmountFlags::DETACH);
@@ -199,8 +199,8 @@ impl Drop for Disk {
     }
 }
 
-/// Cuts the power: makes the file system of `switch` drop everything in memory and refuse every
-/// later call.
+/// Simulates a power loss: makes the file system of `switch` drop everything in memory and refuse
+/// all later calls.
 pub fn cut(switch: File) -> Result<(), Failure> {
     // SAFETY: FS_IOC_SHUTDOWN reads one u32 of flags from its argument, which `Setter` passes by a
     // pointer that is valid for the length of the call, and writes nothing.

@@ -1,5 +1,5 @@
-//! One moment: the subjects write, the power is cut, and the files are checked. It is a separate
-//! file because a campaign repeats it.
+//! One moment: the subjects write, the power is lost, and the files are checked. It has a module of
+//! its own because a campaign repeats it.
 
 use super::disk::{Disk, cut};
 use super::subject::{Seen, Subject, check};
@@ -10,19 +10,19 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// The times of the cuts, and the subjects' seed.
+/// The times of the power losses, and the seed for the subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The time between the last subject's beginning and the cut.
+    /// The time from the start of the last subject to the power loss.
     pub delay: Duration,
-    /// The subjects' seed.
+    /// The seed for the subjects.
     pub seed: u64,
-    /// The time between the subjects' second beginning and a second cut.
+    /// The time from the second start of the subjects to a second power loss.
     pub again: Option<Duration>,
 }
 
-/// Runs one moment of the subjects `names` of `program`, and returns the result of each in order.
-/// The disk is mounted before and after.
+/// Runs one moment with all subjects of `program`, and returns their results in order. The disk is
+/// mounted before and after.
 pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>, Failure> {
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
@@ -40,10 +40,10 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
     check(program, &SUBJECTS, &folder, &said)
 }
 
-/// The length of a subject's output just before and just after the cut.
+/// The length of a subject's output just before and just after the power loss.
 type Cut = (usize, usize);
 
-/// Starts subjects, cuts the power `delay` after the last is ready, waits for their ends, and
+/// Starts subjects, cuts the power `delay` after the last one is ready, waits until they end, and
 /// mounts the disk again.
 fn until_cut<'a>(
     disk: &mut Disk,

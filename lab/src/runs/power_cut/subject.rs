@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Finds a subject that hangs before it is ready, or after the power is cut.
+/// A time limit that only a hang exceeds, both before a subject is ready and after the power loss.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 const POLL: Duration = Duration::from_millis(1);
 
 /// The result of one subject.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
-    /// The number of promises.
+    /// The number of promises in total.
     pub promises: usize,
-    /// The number of promises after the cut.
+    /// The number of promises made after the power loss.
     pub late: usize,
-    /// The first refused action and the kernel's error number.
+    /// The first refused action, and the kernel's error number.
     pub refused: (String, i32),
-    /// The number of openings before a second cut.
+    /// The number of times that files were reopened before a second power loss.
     pub reopened: usize,
     /// The broken promises.
     pub faults: Vec<String>,
 }
 
-/// Returns the whole lines in the first `going` bytes, without the first line, `ready`.
+/// Returns the complete lines in the first `going` bytes, except for the first line, `ready`.
 fn sure_lines(said: &str, going: usize) -> &str {
     let end = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
     said[..end].split_once('\n').map_or("", |(_, after)| after)
 }
 
-/// Adds two lines: `power-going` before the first line that is not whole in the first `going`
+/// Inserts two lines: `power-going` before the first line that is not complete in the first `going`
 /// bytes, and `power-gone` before the first line that begins after `gone` bytes.
 fn marked(said: &str, going: usize, gone: usize) -> String {
     let going = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
@@ -47,7 +47,8 @@ fn marked(said: &str, going: usize, gone: usize) -> String {
     format!("{sure}power-going\n{unsure}power-gone\n{late}")
 }
 
-/// Compares the files in `folder` with the promises in `said`; returns the result of each subject.
+/// Compares the files in `folder` with the promises in `said`, and returns the result of each
+/// subject.
 pub fn check(
     program: &Path,
     names: &[&str],
@@ -64,7 +65,7 @@ pub fn check(
 
 /// A running subject.
 pub struct Subject<'a> {
-    /// Its name for the program.
+    /// The name of the subject, as the program knows it.
     pub name: &'a str,
     process: Process,
     said: PathBuf,
@@ -72,8 +73,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Starts a subject that writes in `folder`, and reports into the new file of its name in
-    /// `said`, and in `marks`.
+    /// Starts a subject that writes in `folder`. It reports to a new file with its name in `said`,
+    /// and in `marks`.
     pub fn write(
         program: &Path,
         name: &'a str,
@@ -98,7 +99,7 @@ impl<'a> Subject<'a> {
         Subject::start(name, command, said.join(format!("{name}.again")))
     }
 
-    /// Starts a subject whose output goes into the new file `said`.
+    /// Starts a subject whose output goes to the new file `said`.
     fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Subject<'a>, Failure> {
         let errors = PathBuf::from(format!("{}.errors", said.display()));
         let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
@@ -106,7 +107,7 @@ impl<'a> Subject<'a> {
         Ok(Subject { name, process: start(&mut command)?, said, errors })
     }
 
-    /// Waits for its first line.
+    /// Waits for the subject's first line.
     pub fn wait_until_ready(&mut self) -> Result<(), Failure> {
         self.wait("began to write", |subject| {
             subject.must_be_running()?;
@@ -114,20 +115,20 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Returns the length of its output so far.
+    /// Returns the length of the subject's output so far.
     pub fn said_bytes(&self) -> Result<usize, Failure> {
         let said = self.said.metadata().tried(self.said.display())?;
         usize::try_from(said.len()).tried(self.said.display())
     }
 
-    /// Marks in its output the places of the cut.
+    /// Marks where in the subject's output the power loss began and where it was complete.
     pub fn mark(&self, (going, gone): (usize, usize)) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
     }
 
-    /// Puts its lines from before the cut at the front of the file `path`: those promises must hold
-    /// too.
+    /// Inserts the subject's lines from before the power loss at the beginning of the file `path`,
+    /// because those promises must hold, too.
     pub fn add_to(&self, path: &Path, going: usize) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         let before = std::fs::read_to_string(path).tried(path.display())?;
@@ -135,7 +136,7 @@ impl<'a> Subject<'a> {
         std::fs::write(path, all).tried(path.display())
     }
 
-    /// Fails if it has ended: the power is still on.
+    /// Fails if the subject has ended, because the power is still on.
     pub fn must_be_running(&mut self) -> Result<(), Failure> {
         match self.process.status().tried(self.name)? {
             None => Ok(()),
@@ -143,7 +144,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Kills it and its children, and removes a partial last line of its output.
+    /// Kills the subject and its children, and removes an incomplete last line from its output.
     pub fn kill(mut self) -> Result<(), Failure> {
         self.wait("ended by SIGKILL", |subject| Ok(subject.process.kill().is_some()))?;
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
@@ -151,7 +152,7 @@ impl<'a> Subject<'a> {
         std::fs::write(&self.said, &said[..whole]).tried(self.said.display())
     }
 
-    /// Waits until the cut has ended it.
+    /// Waits until the power loss has ended the subject.
     pub fn wait_until_refused(&mut self) -> Result<(), Failure> {
         self.wait("noticed the cut", |subject| {
             let status = subject.process.status().tried(subject.name)?;
@@ -169,7 +170,7 @@ impl<'a> Subject<'a> {
         over.ok_or_else(|| self.failure(&format!("not {what} within {} s", LIMIT.as_secs())))
     }
 
-    /// Returns the failure "name: `what`: stderr".
+    /// Returns a failure with the text "name: `what`: stderr".
     fn failure(&self, what: &str) -> Failure {
         let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
         Failure::Failed(format!("{}: {what}: {}", self.name, errors.trim()))

@@ -1,26 +1,26 @@
-//! Ways in which programs save a file, step by step.
+//! The methods that programs use to save a file, step by step.
 
 use super::steps::{Opened, WRITE_BYTES};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A way to save a file.
+/// A method of saving a file.
 #[derive(Debug)]
 pub struct Pattern {
-    /// Its name.
+    /// The name of the method.
     pub name: &'static str,
-    /// Its steps, separated by commas: a verb and its files.
+    /// The steps, separated by commas. Each is a verb and its files.
     pub steps: &'static str,
-    /// Whether a file is there before.
+    /// Whether the file exists before the first step.
     pub has_old: bool,
-    /// Whether a reader expects the old content or the new at each moment.
+    /// Whether a reader expects either the old or the new content at each moment.
     pub is_whole: bool,
 }
 
-/// The file that is saved. Some patterns write to another one first.
+/// The file that is saved. Some patterns write another file first.
 pub const FILE: &str = "file";
-/// A copy of the old file, which a reader takes where the file is empty.
+/// A copy of the old file, which a reader uses if the file is empty.
 const BACKUP: &str = "file~";
 const OLD: [u8; WRITE_BYTES] = [b'O'; WRITE_BYTES];
 
@@ -36,12 +36,12 @@ const fn saved(name: &'static str, steps: &'static str) -> Pattern {
     Pattern { name, steps, has_old: true, is_whole: true }
 }
 
-/// Every pattern.
+/// All patterns.
 pub const PATTERNS: [Pattern; 23] = [
     saved("rewrite", "empty file, write file"),
     saved("rewrite, fsync", "empty file, write file, fsync file"),
     saved("cut to 0, fsync", "open file, clear file, write file, fsync file"),
-    // As vim does, without the flush of the backup.
+    // The steps of vim, without the flush of the backup.
     saved(
         "backup, cut to 0, fsync",
         "backup file file~, open file, clear file, write file, fsync file, unlink file~",
@@ -68,18 +68,19 @@ pub const PATTERNS: [Pattern; 23] = [
 ];
 
 impl Pattern {
-    /// Makes the old file in a new folder.
+    /// Creates a new folder, with the old file if the pattern has one.
     pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir(folder)?;
         if self.has_old { fs::write(folder.join(FILE), OLD) } else { Ok(()) }
     }
 
-    /// Returns the steps.
+    /// Returns the steps as separate words.
     pub fn steps(&self) -> Vec<&'static str> {
         self.steps.split(", ").collect()
     }
 
-    /// Takes the first steps in a folder. The files that they opened stay open with the result.
+    /// Performs the first `steps` steps in a folder. The files that they opened stay open in the
+    /// returned value.
     pub fn run(&self, folder: &Path, steps: usize) -> io::Result<Opened> {
         let mut opened = Opened::default();
         let steps = &self.steps()[..steps];
@@ -87,7 +88,7 @@ impl Pattern {
     }
 }
 
-/// Returns the file's content, or its backup's if it is empty; `None` if it is not there.
+/// Returns the file's content, or the backup's if the file is empty; `None` if there is no file.
 pub fn content(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let read = |name| match fs::read(folder.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_pattern_ends_with_other_content_than_it_began() {
-        // On a disk: memory may refuse direct writes.
+        // The folder is on a disk, because memory may refuse direct writes.
         let place = crate::fixtures::folder();
         for pattern in &PATTERNS {
             let folder = place.path().join(pattern.name);

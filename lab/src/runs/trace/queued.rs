@@ -1,4 +1,4 @@
-//! Steps that hand operations to a queue of the kernel: a ring of io_uring, or a context of AIO.
+//! Steps that submit operations to a kernel queue: a ring of io_uring, or a context of AIO.
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const DEPTH: u32 = 8;
-/// `linux/aio_abi.h`.
+/// Operation codes of `linux/aio_abi.h`.
 const PWRITE: u16 = 1;
 const FDSYNC: u16 = 3;
 
-/// A ring, made by the first step that needs it.
+/// A ring, which is created by the first step that needs it.
 #[derive(Default)]
 pub struct Ring {
     ring: Option<IoUring>,
@@ -39,7 +39,8 @@ impl Ring {
         Ok(self.ring.as_mut().expect("it was made"))
     }
 
-    /// Submits operations, and waits for all that are in flight if asked. Returns the last result.
+    /// Submits operations, and waits for all operations in flight if `waits` is set. Returns the
+    /// last result.
     fn submit(&mut self, operations: &[squeue::Entry], waits: bool) -> io::Result<i32> {
         for operation in operations {
             (self.count, self.in_flight) = (self.count + 1, self.in_flight + 1);
@@ -71,7 +72,7 @@ impl Ring {
         result
     }
 
-    /// Takes a step on an open file: its verb without the first part.
+    /// Performs a step on an open file, given its verb without the first part.
     pub fn on_file(&mut self, verb: &str, file: &File, data: &[u8]) -> io::Result<()> {
         const BLOCK: usize = 4096;
         let flush = |flags| opcode::Fsync::new(Fd(file.as_raw_fd())).flags(flags).build();
@@ -99,7 +100,7 @@ impl Ring {
         self.submit(&operations, waits).map(drop)
     }
 
-    /// Takes a step on names; returns the file that it opens.
+    /// Performs a step on names. Returns the file that it opens, if any.
     pub fn on_names(&mut self, verb: &str, one: &Path, other: &Path) -> io::Result<Option<File>> {
         let here = Fd(CWD.as_raw_fd());
         let [one, other] = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
@@ -128,7 +129,7 @@ impl Ring {
     }
 }
 
-/// Takes a step on an open file by a context of kernel AIO.
+/// Performs a step on an open file with a context of kernel AIO.
 pub fn aio(verb: &str, file: &File, data: &[u8]) -> io::Result<()> {
     const BLOCK: u64 = 4096;
     let control = |operation: u16, count: u64| {

@@ -1,5 +1,5 @@
-//! Programs as steps: each a verb and the files that it is about, and each one call to the kernel
-//! that changes a file, a name or what of them is durable, or prepares one.
+//! Programs as steps, each of which is a verb and its files. Each step makes one call to the kernel
+//! that changes a file, a name or their durability, or prepares such a call.
 
 use super::queued::{Ring, aio};
 use rand::seq::IndexedRandom;
@@ -22,20 +22,20 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 const BLOCK_BYTES: usize = 4096;
-/// The bytes of a large write, and of a small one.
+/// The sizes of a large and a small write.
 pub const WRITE_BYTES: usize = 2 * BLOCK_BYTES;
 const MAP_BYTES: usize = BLOCKS.len() * BLOCK_BYTES;
 const NOTE_BYTES: usize = 100;
 
-/// The files that are there before a drawn program, and the folder of one.
+/// The files that exist before a drawn program, and the folder of one of them.
 const OLD: [&str; 3] = ["a", "b", "d/a"];
 const OLD_FOLDER: &str = "d";
 const NAMES: [&str; 8] = ["a", "b", "d/a", "n", "m", "d/n", "e/n", "e/f/n"];
 const FOLDERS: [&str; 5] = ["", "d", "e", "e", "e/f"];
 const BLOCKS: [&str; 3] = ["0", "1", "2"];
 
-/// Verbs of drawn programs, by what follows them: a name (`n`), an open file (`o`), a folder (`f`),
-/// a block of a mapped file (`b`).
+/// The verbs of drawn programs, grouped by their arguments: a name (`n`), an open file (`o`), a
+/// folder (`f`), a block of a mapped file (`b`).
 const CHANGES: [(&str, &str); 12] = [
     ("n", "open make make creat empty append dsync osync direct over truncate unlink"),
     ("f", "tmp mkdir mkdir rmdir rmdir"),
@@ -59,16 +59,16 @@ const FLUSHES: [(&str, &str); 3] = [
     ("f", "folder folder ring-folder"),
     ("ob", "push push"),
 ];
-/// The operations of a ring that have names in place of an open file.
+/// The operations of a ring that have names as arguments instead of an open file.
 const OF_NAMES: [&str; 5] = ["ring-make", "ring-unlink", "ring-rename", "ring-link", "ring-folder"];
-/// The steps beside which a write of a ring stays in flight: they change no bytes. Of two changes
-/// of the same bytes at once, the trace can't tell the order.
+/// The steps during which a ring's write may stay in flight, because they change no bytes. If two
+/// operations change the same bytes concurrently, the trace can't determine their order.
 const BESIDE: &str = "open make tmp link name symlink rename exchange unlink mkdir rmdir fsync \
                       fdatasync range syncfs sync push folder ring-fsync ring-fdatasync \
                       ring-make ring-folder";
 const STEPS_MAX: usize = 14;
 
-/// Returns each verb with what follows it.
+/// Returns each verb with its kinds of arguments.
 fn verbs(table: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     let of = |(about, verbs): &(&'static str, &'static str)| {
         let about = *about;
@@ -77,7 +77,7 @@ fn verbs(table: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static 
     table.iter().flat_map(of).collect()
 }
 
-/// Draws the steps of a program.
+/// Returns the steps of a program that is drawn from a seed.
 pub fn drawn(seed: u64) -> Vec<String> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let random = &mut random;
@@ -107,7 +107,7 @@ pub fn drawn(seed: u64) -> Vec<String> {
     (0..count).map(|_| step()).collect()
 }
 
-/// Makes the files that drawn programs find in a new folder.
+/// Creates the files that exist before drawn programs, in a new folder.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join(OLD_FOLDER))?;
     OLD.iter().try_for_each(|name| fs::write(folder.join(name), [b'O'; WRITE_BYTES]))
@@ -121,17 +121,17 @@ pub fn content(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The files that a program has opened, each by its name then, and the number of writes.
+/// The files that a program has opened, each by its name at that time, and the number of writes.
 #[derive(Debug, Default)]
 pub struct Opened {
     files: HashMap<String, File>,
     ring: Ring,
-    /// The addresses of mappings, which last until the program ends or a step removes them.
+    /// The addresses of mappings, which exist until the program ends or a step removes them.
     maps: HashMap<String, usize>,
     writes: u8,
 }
 
-/// Returns the flags of a verb that opens a file.
+/// Returns the `open(2)` flags of a verb that opens a file; `None` for other verbs.
 fn flags(verb: &str) -> Option<OFlags> {
     Some(match verb {
         "open" => OFlags::empty(),
@@ -149,7 +149,7 @@ fn flags(verb: &str) -> Option<OFlags> {
 }
 
 impl Opened {
-    /// Takes a step in a folder.
+    /// Performs a step in a folder.
     pub fn take(&mut self, step: &str, folder: &Path) -> io::Result<()> {
         let words: Vec<&str> = step.split(' ').collect();
         let word = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -260,17 +260,18 @@ impl Opened {
 }
 
 impl Opened {
-    /// An earlier file of this name keeps its mapping, which no step finds any more.
+    /// Adds an opened file. An earlier file of this name keeps its mapping, but no later step can
+    /// find it.
     fn add(&mut self, name: &str, file: File) {
         self.files.insert(name.to_owned(), file);
         self.maps.remove(name);
     }
 
-    /// Stores into a block of a file through a mapping that stays.
+    /// Stores into a block of a file through a mapping, which is kept.
     fn poke(&mut self, name: &str, block: &str, byte: u8) -> io::Result<()> {
         let file = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
         let at = block_at(block)?;
-        // A store behind the end is a SIGBUS.
+        // A store beyond the end of the file would cause a SIGBUS.
         if file.metadata()?.len() < (at + BLOCK_BYTES) as u64 {
             return Err(Errno::INVAL.into());
         }
@@ -307,7 +308,7 @@ fn mode() -> Mode {
     Mode::from_raw_mode(0o644)
 }
 
-/// Returns content at an address that direct writes may have.
+/// Returns content at an address that is suitable for direct writes.
 fn aligned(room: &mut [u8], byte: u8) -> &[u8] {
     let start = room.as_ptr().align_offset(BLOCK_BYTES);
     let data = &mut room[start..start + WRITE_BYTES];
@@ -319,7 +320,7 @@ fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// Opens by the call of its own, which the standard library does not make.
+/// Opens a file by the separate call `creat`, which the standard library does not use.
 fn creat(path: &Path) -> io::Result<File> {
     let path = c_path(path)?;
     // SAFETY: the path ends in NUL.
@@ -337,7 +338,7 @@ fn truncate(path: &Path, size_bytes: usize) -> io::Result<()> {
     checked(unsafe { libc::truncate(path.as_ptr(), size_bytes as libc::off_t) })
 }
 
-/// Writes all pages back, without a flush of the device.
+/// Writes all pages back without flushing the device.
 fn write_back(file: &File) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -350,9 +351,9 @@ fn checked(result: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Stores into the first page through a shared mapping.
+/// Stores into the first page of a file through a shared mapping.
 fn store(file: &File, byte: u8, flushes: bool) -> io::Result<()> {
-    // A store behind the end is a SIGBUS.
+    // A store beyond the end of the file would cause a SIGBUS.
     if file.metadata()?.len() < BLOCK_BYTES as u64 {
         return Err(Errno::INVAL.into());
     }
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn each_verb_is_drawn_and_succeeds_in_some_program() {
-        // On a disk: memory may refuse direct writes.
+        // The folder is on a disk, because memory may refuse direct writes.
         let place = crate::fixtures::folder();
         let mut taken = HashSet::new();
         for seed in 0..1000 {
@@ -389,10 +390,10 @@ mod tests {
                 }
             }
         }
-        // ext4 has no clones.
+        // ext4 does not support clones.
         let mut missed = [verbs(&CHANGES), verbs(&FLUSHES)].concat();
         missed.retain(|(verb, _)| *verb != "clone" && !taken.contains(*verb));
-        // Sandboxes refuse these.
+        // Sandboxes refuse these operations.
         let refuses = |queue: &str| !taken.iter().any(|verb| verb.starts_with(queue));
         let (ring, aio) = (refuses("ring-"), refuses("aio-"));
         missed.retain(|(verb, _)| !(ring && verb.starts_with("ring-")));

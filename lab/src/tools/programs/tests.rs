@@ -1,4 +1,4 @@
-//! Tests of test programs: named by cargo, and run.
+//! Tests of how test programs are found in cargo's output and run.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn every_program_is_run_and_one_that_ends_badly_is_a_failure() {
     let jobs = vec![job("exit 3", 1), job(passes, 0), job(fails, 0), job(passes, 0)];
     let mut counts = sum(&run_all(jobs).expect("no signal"));
     assert_eq!((counts.passed, counts.failed), (7, 2));
-    // In the order of the threads that ran them.
+    // The failures are in the order of the threads that ran them.
     counts.failures.sort();
     assert_eq!(counts.failures, ["wrote: it: exit code 3", "wrote: it: x"]);
     assert_eq!(counts.skipped.len(), 2);

@@ -1,6 +1,6 @@
-//! The content of files: drawn by seeds before a power loss, and found after it.
+//! The content of files, which is derived from seeds before a power loss and compared after it.
 //!
-//! The room is short: every subject uses it.
+//! The module is short, because all subjects use it.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,7 +8,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Returns the content of a number, with a length in `lengths`.
+/// Returns the content that belongs to a number, with a length within `lengths`.
 pub fn content(number: u64, lengths: RangeInclusive<usize>) -> Vec<u8> {
     let mut random = random(number);
     let mut bytes = vec![0; random.random_range(lengths)];
@@ -16,17 +16,17 @@ pub fn content(number: u64, lengths: RangeInclusive<usize>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the length of a content without making it.
+/// Returns the length of the content that belongs to a number, without generating it.
 pub fn length(number: u64, lengths: RangeInclusive<usize>) -> usize {
     random(number).random_range(lengths)
 }
 
-/// Returns random numbers from `seed`.
+/// Returns a random number generator for `seed`.
 pub fn random(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Reads a file; `None` if there is none. A file that cannot be read is a fault.
+/// Reads a file; `None` if it does not exist. If the file cannot be read, adds a fault.
 pub fn read(path: &Path, faults: &mut Vec<String>) -> Option<Vec<u8>> {
     match std::fs::read(path) {
         Ok(bytes) => Some(bytes),
@@ -38,7 +38,8 @@ pub fn read(path: &Path, faults: &mut Vec<String>) -> Option<Vec<u8>> {
     }
 }
 
-/// Compares `found` with the expected bytes: "812 bytes, where 900 belong; wrong from byte 512".
+/// Compares `found` with the expected bytes. Returns text such as "812 bytes, where 900 belong;
+/// wrong from byte 512".
 pub fn describe(found: &[u8], expected: &[u8]) -> String {
     let same = found.iter().zip(expected).take_while(|(one, other)| one == other).count();
     let wrong = if same < found.len().min(expected.len()) {

@@ -12,20 +12,20 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use wrote::{CopyOptions, Error};
 
-/// The sources' lengths; the last has a hole in it.
+/// The lengths of the sources. The last source contains a hole.
 const SOURCES: [usize; 4] = [100, 65_536, 300_001, 1_200_007];
 const HOLE: Range<usize> = 262_144..786_432;
-/// The number of copies to keep; the oldest is removed before the next is made.
+/// The number of copies to keep. The oldest is removed before a new one is made.
 const KEPT: u64 = 24;
 
-/// Copies 0, 1, 2, ..
+/// Copies with the numbers 0, 1, 2, ..
 #[derive(Debug)]
 pub struct Copies {
     folder: PathBuf,
 }
 
 impl Copies {
-    /// Puts the copies into a new folder.
+    /// Creates a subject whose copies are put into a new folder.
     pub fn new(folder: &Path) -> Copies {
         Copies { folder: folder.to_owned() }
     }
@@ -38,7 +38,7 @@ impl Copies {
         self.folder.join(format!("copy-{number}"))
     }
 
-    /// Compares copy `number` with its source; `None` if there is no copy.
+    /// Compares copy `number` with its source; `None` if there is no such copy.
     fn compare(&self, number: u64, faults: &mut Vec<String>) -> Option<()> {
         let bytes = read(&self.copy(number), faults)?;
         let expected = bytes_of(source_of(number));
@@ -49,7 +49,7 @@ impl Copies {
     }
 }
 
-/// Returns the number of the source of a copy.
+/// Returns the number of a copy's source.
 fn source_of(copy: u64) -> usize {
     usize::try_from(copy % SOURCES.len() as u64).unwrap_or(0)
 }
@@ -61,12 +61,12 @@ fn bytes_of(source: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the hole of a source of this length; empty if the source is too short for one.
+/// Returns the hole of a source with this length; empty if the source is too short to have one.
 fn hole(length: usize) -> Range<usize> {
     if length < HOLE.end { 0..0 } else { HOLE }
 }
 
-/// Returns the options of copy `number`: each source in each way in turn.
+/// Returns the options for copy `number`, which combine each source with each method in turn.
 fn options(number: u64) -> CopyOptions<'static> {
     let sources = SOURCES.len() as u64;
     let may_share = (number / sources).is_multiple_of(2).then_some(false);
@@ -104,7 +104,7 @@ impl Subject for Copies {
     fn check(&self, said: &Report) -> io::Result<Vec<String>> {
         let mut faults = Vec::new();
         let (promised, current) = (made(said.sure()), made(said.all()));
-        // Older copies may have been removed. The current one may be absent.
+        // Older copies may have been removed, and the current one may be missing.
         for number in (current + 1).saturating_sub(KEPT)..=current {
             if self.compare(number, &mut faults).is_none() && number < promised {
                 faults.push(format!("copy-{number} was promised and is missing"));
@@ -122,7 +122,7 @@ impl Subject for Copies {
     }
 }
 
-/// Counts the promised copies.
+/// Returns the number of promised copies.
 fn made(said: &[Line]) -> u64 {
     let last = said.iter().rev().find_map(|line| match line {
         Line::Copied(number) => Some(number + 1),

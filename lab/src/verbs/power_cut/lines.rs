@@ -1,5 +1,4 @@
-//! A subject with several threads that append to a plain file of lines, and the check of the
-//! remaining file.
+//! A subject with several threads that append to a line file, and the check of the remaining file.
 
 use crate::verbs::power_cut::content::{content, random};
 use crate::verbs::power_cut::logs::{Place, faults, judge};
@@ -15,24 +14,24 @@ use std::path::{Path, PathBuf};
 use wrote::{Error, Lines, SyncPolicy};
 
 const PRODUCERS: u32 = 8;
-/// The number of lines that a producer appends before it waits for them.
+/// The number of lines that a producer appends before it waits for all of them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
 const LENGTHS: RangeInclusive<usize> = 1..=2000;
-/// A small buffer, so that batches are written before a producer waits for them.
+/// The buffer is small, so that batches are written before a producer waits for them.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The lines appended after the check.
+/// The number of lines appended after the check.
 const MORE: u64 = 10;
 
-/// One file.
+/// A subject that writes a single line file.
 #[derive(Debug)]
 pub struct File {
     folder: PathBuf,
-    /// The file opened before the clock started.
+    /// The file, if it was opened before the clock started.
     opened: Option<Lines>,
 }
 
 impl File {
-    /// Puts the file into a new folder.
+    /// Creates a subject whose file is put into a new folder.
     pub fn new(folder: &Path) -> File {
         File { folder: folder.to_owned(), opened: None }
     }
@@ -66,7 +65,7 @@ impl File {
         }
     }
 
-    /// Returns the place of each line; an error in words for one that is torn or altered.
+    /// Returns the position of each line; an error in words if a line is torn or altered.
     fn found(&self) -> Result<Vec<Place>, String> {
         let bytes = std::fs::read(self.path()).map_err(|error| error.to_string())?;
         let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
@@ -95,7 +94,7 @@ fn produce(lines: &Lines, producer: u32, seed: u64, say: Reporter) -> Result<Inf
     }
 }
 
-/// Returns a producer's line of this number: the producer and the number, and then letters.
+/// Returns a producer's line `number`: both numbers, followed by printable characters.
 fn line(producer: u32, number: u64) -> Vec<u8> {
     let body = content(u64::from(producer) << 40 | number, LENGTHS);
     let mut bytes = format!("{producer} {number} ").into_bytes();
@@ -133,7 +132,7 @@ impl Subject for File {
     }
 
     fn late_max(&self) -> usize {
-        // All lines waited for at once may rest on the flushes in flight.
+        // All lines that are waited for at once may depend on the flushes in flight.
         PRODUCERS as usize * *WINDOW.end() as usize
     }
 

@@ -18,49 +18,49 @@ mod judge;
 mod served;
 
 const PRODUCERS: u32 = 4;
-/// The number of records that a producer appends before it waits for them.
+/// The number of records that a producer appends before it waits for all of them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
-/// The size of occasional bursts into a log with rare syncs, so that several buffers are in flight.
+/// The size of occasional bursts into a log with rare syncs, which put several buffers in flight.
 const BURST: u64 = 100;
 const BURSTS: f64 = 0.02;
-/// A small segment, so that there are many before the cut.
+/// Segments are small, so that there are many before the power loss.
 const SEGMENT_BYTES: u64 = 256 << 10;
-/// A buffer that just holds the longest records.
+/// Buffers are just large enough for the longest records.
 const BUFFER_BYTES: usize = 128 << 10;
-/// The retained bytes, because a log with rare syncs would fill the disk.
+/// The size limit of the log, because a log with rare syncs would otherwise fill the disk.
 const RETAIN_BYTES: u64 = 8 << 20;
-/// A pause after a window without waits, so that other subjects get the processors.
+/// The pause after a window without waits, which leaves the processors to other subjects.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Milliseconds between two syncs.
+/// The time between two syncs, in milliseconds.
 const SYNCED: RangeInclusive<u64> = 0..=4;
-/// The records appended after the check.
+/// The number of records appended after the check.
 const MORE: u64 = 10;
 
 /// How a record becomes safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// Each record by itself.
+    /// Each record is made durable individually.
     Record,
-    /// Records are synced with the whole log; the oldest segments are removed.
+    /// Records are synced together with the whole log, and the oldest segments are removed.
     Sync,
-    /// Each record by itself, sent to a server over loopback.
+    /// Each record is sent to a server over loopback, and made durable individually.
     Served,
 }
 
 /// A log, and the address of its server if it has one.
 type Opened = (Log, Option<String>);
 
-/// One log.
+/// A subject that writes a single log.
 #[derive(Debug)]
 pub struct Logs {
     folder: PathBuf,
     safe: Safety,
-    /// The log opened before the clock started.
+    /// The log, if it was opened before the clock started.
     opened: Option<Opened>,
 }
 
 impl Logs {
-    /// Puts the log into a new folder.
+    /// Creates a subject whose log is put into a new folder.
     pub fn new(folder: &Path, safe: Safety) -> Logs {
         Logs { folder: folder.to_owned(), safe, opened: None }
     }
@@ -81,12 +81,12 @@ impl Logs {
         }
     }
 
-    /// Opens the log for a check, without measuring the fastest way.
+    /// Opens the log for a check, without measuring which method is the fastest.
     fn open(&self) -> Result<Log, Error> {
         self.options().dsync(true).open(self.log())
     }
 
-    /// Opens the log for writing, in each way in turn.
+    /// Opens the log for writing, with varying methods.
     fn open_for(&self, seed: u64) -> Result<Opened, Error> {
         let options = match seed % 3 {
             0 => self.options(),
@@ -95,7 +95,7 @@ impl Logs {
         };
         let options = match seed % 5 {
             0 => options.zeros(false),
-            // Recycled segment files.
+            // The log recycles segment files.
             1 => options.zeros(true),
             2 => options.zeros(true).prepared_bytes(1 << 20),
             _ => options,
@@ -106,7 +106,8 @@ impl Logs {
         }
     }
 
-    /// Appends the records of one producer. `end` is the sequence after the last appended record.
+    /// Appends the records of one producer. `end` is set to the sequence after the last appended
+    /// record.
     fn produce(
         &self,
         log: &Log,
@@ -139,7 +140,7 @@ impl Logs {
         }
     }
 
-    /// Syncs the log now and then.
+    /// Syncs the log at random intervals.
     fn sync(log: &Log, seed: u64, end: &AtomicU64, say: Reporter) -> Result<Infallible, Error> {
         let mut random = random(!seed);
         let mut synced = 0;
@@ -170,8 +171,8 @@ impl Logs {
         self.go_on(log, places, next)
     }
 
-    /// Appends to the log, closes it, checks every byte and opens it again. There must be no torn
-    /// end, an end mark, and exactly its records.
+    /// Appends to the log, closes it, checks all of its bytes and opens it again. There must be an
+    /// end mark, exactly the expected records, and no torn end.
     fn go_on(&self, log: Log, mut places: Vec<Place>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         for number in 0..MORE {
@@ -191,7 +192,7 @@ impl Logs {
         }
         let log = self.open().map_err(words)?;
         let (recovered, found) = (log.stats(), read(&log)?);
-        // Going on may have removed the oldest records.
+        // The appends may have removed the oldest records.
         let removed = found.first().map_or(0, |first| first.sequence);
         places.retain(|place| place.sequence >= removed);
         if recovered.torn_bytes > 0 || !recovered.found_closed || found != places {
@@ -214,7 +215,8 @@ fn read(log: &Log) -> Result<Vec<Place>, String> {
     log.reader(0).map_err(failed)?.map(place).collect()
 }
 
-/// Returns the broken promises: the one that was `examined`, and a success after the first error.
+/// Returns the broken promises: the one found when the files were `examined`, and a success after
+/// the first error.
 pub fn faults(said: &Report, examined: Result<(), String>) -> Vec<String> {
     let is_unpoisoned = said.all().contains(&Line::Unpoisoned);
     let unpoisoned = is_unpoisoned.then(|| "after the first error the log took more".to_owned());
@@ -227,7 +229,7 @@ impl Subject for Logs {
     }
 
     fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
-        // Every fourth log is opened during the cut.
+        // Every fourth log is opened only after the clock has started.
         if !seed.is_multiple_of(4) {
             self.opened = Some(self.open_for(seed)?);
         }
@@ -277,7 +279,7 @@ const LENGTHS: RangeInclusive<usize> = 1..=4000;
 const LONG: usize = 100_000;
 const LONG_EVERY: u64 = 97;
 
-/// Returns a producer's record of this number: the producer and the number, and then bytes.
+/// Returns a producer's record `number`: both numbers, followed by bytes.
 pub fn record(producer: u32, number: u64) -> Vec<u8> {
     let seed = u64::from(producer) << 40 | number;
     let is_long = number % LONG_EVERY == LONG_EVERY / 2;
@@ -294,7 +296,7 @@ mod tests {
 
     const ALL: [Safety; 2] = [Safety::Record, Safety::Sync];
 
-    /// Makes a log with records 0 to 4 of producer 0, and its report.
+    /// Creates a log with records 0 to 4 of producer 0, and returns it with its report.
     fn written(safe: Safety) -> (tempfile::TempDir, Logs, Report) {
         let folder = tempfile::tempdir().expect("a folder");
         let logs = Logs::new(&folder.path().join("log"), safe);

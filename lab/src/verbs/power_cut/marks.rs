@@ -1,27 +1,28 @@
-//! Marks in the log of a `log-writes` device, one for each line of a subject.
+//! Marks in the log of a `log-writes` device, one for each line that a subject reports.
 //!
-//! The device's log has its writes in the order they became stable. A mark comes after every flush
-//! that completed before the mark was sent. So the marked promise may rest only on the writes
-//! before the mark (the kernel's `Documentation/admin-guide/device-mapper/log-writes.rst`).
+//! The device's log contains its writes in the order in which they became stable. A mark follows
+//! every flush that completed before the mark was sent. The marked promise can therefore depend
+//! only on the writes before the mark (the kernel's
+//! `Documentation/admin-guide/device-mapper/log-writes.rst`).
 //!
-//! `dmsetup message` does the same, but starts a process for each line, which would blur the
-//! promise's place.
+//! `dmsetup message` could do the same, but it starts a process for each line, which would make the
+//! position of the promise less exact.
 
 use crate::verbs::Trouble;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-/// The device's log, open for marks.
+/// The device's log, opened for writing marks.
 pub struct Marks {
     control: File,
-    /// The device's name below `/dev/mapper`, or the path of a file of `lab strange-fs`.
+    /// The device's name in `/dev/mapper`, or the path of a file in `lab strange-fs`.
     device: String,
-    /// The name of the subject; each mark begins with it.
+    /// The name of the subject. Each mark begins with it.
     subject: String,
 }
 
-/// `struct dm_ioctl` of `linux/dm-ioctl.h`, with the target's message after it.
+/// `struct dm_ioctl` of `linux/dm-ioctl.h`, followed by the target's message.
 #[repr(C)]
 struct Message {
     version: [u32; 3],
@@ -36,12 +37,12 @@ struct Message {
     name: [u8; 128],
     uuid: [u8; 129],
     data: [u8; 7],
-    /// The target's sector, for messages to it.
+    /// The target's sector, which addresses a message to the target.
     sector: u64,
     text: [u8; TEXT_BYTES],
 }
 
-/// Holds the longest mark and a NUL.
+/// The maximum length of a mark's text, including a NUL.
 const TEXT_BYTES: usize = 256;
 /// The size of `struct dm_ioctl`.
 const HEADER_BYTES: u32 = 312;
@@ -50,14 +51,14 @@ const TARGET_MESSAGE: Opcode =
     opcode::from_components(rustix::ioctl::Direction::ReadWrite, 0xfd, 14, HEADER_BYTES as usize);
 
 impl Marks {
-    /// Opens the log of `/dev/mapper/DEVICE` for a subject.
+    /// Opens the log of `/dev/mapper/DEVICE`, or the file of this path, for a subject.
     pub fn open(device: &str, subject: &str) -> Result<Marks, Trouble> {
         let control = if is_file(device) { device } else { "/dev/mapper/control" };
         let control = OpenOptions::new().read(true).write(true).open(control)?;
         Ok(Marks { control, device: device.to_owned(), subject: subject.to_owned() })
     }
 
-    /// Marks a line of the subject. The mark is in its place when the call returns.
+    /// Adds a mark for a line of the subject. When the call returns, the mark is in the log.
     pub fn mark(&self, line: &str) -> Result<(), Trouble> {
         if is_file(&self.device) {
             return Ok(self.control.write_all_at(text(&self.subject, line).as_bytes(), 0)?);
@@ -86,17 +87,18 @@ impl Marks {
     }
 }
 
-/// Returns whether marks are written to the file of `lab strange-fs` with this path.
+/// Returns whether marks are written to a file in `lab strange-fs`, which `device` is the path of.
 fn is_file(device: &str) -> bool {
     device.contains('/')
 }
 
-/// Returns the text of a mark: `save,{"Saved":17}`. The kernel splits words at spaces.
+/// Returns the text of a mark, such as `save,{"Saved":17}`. It contains no spaces, because the
+/// kernel splits messages at them.
 fn text(subject: &str, line: &str) -> String {
     format!("{subject},{line}")
 }
 
-/// Returns the bytes of `text` and at least one NUL.
+/// Returns the bytes of `text`, followed by at least one NUL.
 fn padded<const BYTES: usize>(text: &str) -> Result<[u8; BYTES], Trouble> {
     let mut bytes = [0; BYTES];
     match bytes.get_mut(..text.len()) {

@@ -1,4 +1,4 @@
-//! A subject that overwrites the pages of one file, each durable by one write.
+//! A subject that overwrites the pages of one file. Each page becomes durable by a single write.
 
 use crate::verbs::power_cut::content::{content, random, read};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -14,7 +14,7 @@ use wrote::{Disk, Error, FileOptions, Ioengine};
 const PAGE_BYTES: usize = 16 << 10;
 const PAGES: u64 = 64;
 
-/// A file of pages, each of which holds its version.
+/// A subject that writes a file of pages, each of which contains its version.
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Puts the file into a new folder.
+    /// Creates a subject whose file is put into a new folder.
     pub fn new(folder: &Path, is_atomic: bool) -> Pages {
         Pages { folder: folder.to_owned(), is_atomic }
     }
@@ -33,7 +33,7 @@ impl Pages {
     }
 }
 
-/// Returns a page: its version, and bytes that follow from number and version.
+/// Returns a page: its version, followed by bytes that are derived from its number and version.
 fn page(number: u64, version: u64) -> Vec<u8> {
     let mut bytes = content(number << 32 | version, PAGE_BYTES..=PAGE_BYTES);
     bytes[..8].copy_from_slice(&version.to_le_bytes());

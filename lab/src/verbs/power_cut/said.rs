@@ -1,59 +1,59 @@
-//! The lines in which a subject reports its promises.
+//! The lines that a subject prints to report its promises.
 
 use crate::verbs::Trouble;
 use serde::{Deserialize, Serialize};
 use wrote::Error;
 
-/// One line, as JSON.
+/// A line, which is printed as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Line {
-    /// The files that must exist before the start exist and are synced.
+    /// The files that must exist before the start exist and have been synced.
     Ready,
-    /// The file holds the content of this number.
+    /// The file has the content with this number.
     Saved(u64),
-    /// `bytes` bytes of a file are safe.
+    /// The first `bytes` bytes of a file are safe.
     Synced {
         /// The file's number.
         file: u64,
-        /// The bytes from its beginning.
+        /// The number of bytes from the beginning.
         bytes: u64,
     },
-    /// The page holds this version, whole.
+    /// The page has this version, completely.
     Page {
-        /// Its place in the file.
+        /// The page's number in the file.
         number: u64,
         /// The number of the write.
         version: u64,
     },
-    /// The file of this number is whole.
+    /// The file with this number is complete.
     Finished(u64),
-    /// The copy of this number is whole.
+    /// The copy with this number is complete.
     Copied(u64),
-    /// A producer begins to append its records before number `end`.
+    /// A producer begins to append its records up to number `end`, exclusive.
     Sending {
         /// The producer.
         producer: u32,
-        /// One more than the greatest number.
+        /// The maximum number plus one.
         end: u64,
     },
-    /// The log has the producer's record `number` at `sequence`.
+    /// The log contains the producer's record `number` at `sequence`.
     Appended {
-        /// The record's place in the log.
+        /// The record's sequence in the log.
         sequence: u64,
         /// The producer that appended it.
         producer: u32,
-        /// Its number among the producer's records, from 0 on.
+        /// The record's number among the producer's records, from 0 on.
         number: u64,
     },
-    /// The log has every record before this sequence.
+    /// The log durably contains all records before this sequence.
     Flushed(u64),
-    /// The log was reopened, with every record before this sequence.
+    /// The log was reopened, and contains all records before this sequence.
     Reopened(u64),
-    /// A flush after the first error succeeded, against W2.
+    /// A flush succeeded after the first error, which violates W2.
     Unpoisoned,
-    /// The first error: the action, and the kernel's error number.
+    /// The first error, with the action and the kernel's error number.
     Refused {
-        /// The action: `Write`, `SyncFolder`.
+        /// The action, such as `Write` or `SyncFolder`.
         action: String,
         /// The error number.
         errno: i32,
@@ -69,7 +69,7 @@ impl Line {
         )
     }
 
-    /// Returns the line of an error.
+    /// Returns the line that reports an error.
     pub fn refused(error: &Error) -> Line {
         let action = match error {
             Error::File { action, .. } | Error::NotYet { action, .. } => format!("{action:?}"),
@@ -80,31 +80,32 @@ impl Line {
     }
 }
 
-/// All lines of a subject, with the places of the power loss among them.
+/// All lines of a subject, with the positions at which the power loss began and was complete.
 ///
-/// A promise made before the cut began must hold. A promise made during the cut may be older than
-/// it or not. One made after the cut was complete need not hold either: a flush in flight may
-/// report success, because a file that a shut down XFS has given up no longer waits for its flush
-/// (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). With a real cut no process would
-/// receive that promise. But a subject that promises twice after the cut ignores errors.
+/// A promise made before the power loss began must hold. A promise made while it happened may have
+/// been made earlier or later. A promise made after it was complete need not hold either: a flush
+/// in flight may report success, because a file that a shut down XFS has given up no longer waits
+/// for its flush (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). After a real power
+/// loss, no process would receive that promise. But a subject that makes two promises after the
+/// power loss ignores errors.
 #[derive(Debug, Default)]
 pub struct Report {
     lines: Vec<Line>,
-    /// The number of lines before the cut began.
+    /// The number of lines before the power loss began.
     sure: usize,
-    /// The number of lines before the cut was complete.
+    /// The number of lines before the power loss was complete.
     before_gone: usize,
 }
 
 impl Report {
-    /// Makes a report of lines before the cut began, and of lines before it was complete.
+    /// Creates a report from the lines before the power loss began, and those while it happened.
     #[cfg(test)]
     pub fn of(sure: &[Line], unsure: &[Line]) -> Report {
         let lines = [sure, unsure].concat();
         Report { sure: sure.len(), before_gone: lines.len(), lines }
     }
 
-    /// Returns the lines before the cut began.
+    /// Returns the lines before the power loss began.
     pub fn sure(&self) -> &[Line] {
         &self.lines[..self.sure]
     }
@@ -114,19 +115,19 @@ impl Report {
         &self.lines
     }
 
-    /// Counts the promises made after the power was gone.
+    /// Returns the number of promises made after the power loss was complete.
     pub fn late(&self) -> usize {
         promises(&self.lines[self.before_gone..])
     }
 }
 
-/// Counts the promises among the lines.
+/// Returns the number of promises among the lines.
 pub fn promises(lines: &[Line]) -> usize {
     lines.iter().filter(|line| line.is_promise()).count()
 }
 
-/// Reads the lines of a subject. The program that cut the power added the lines `power-going` and
-/// `power-gone`.
+/// Parses the lines of a subject. The program that simulated the power loss has inserted the lines
+/// `power-going` and `power-gone`.
 pub fn parse(text: &str) -> Result<Report, Trouble> {
     let mut said = Report { sure: usize::MAX, before_gone: usize::MAX, ..Report::default() };
     for text in text.lines() {

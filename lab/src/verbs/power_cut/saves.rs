@@ -1,4 +1,4 @@
-//! A subject that replaces one file again and again.
+//! A subject that replaces one file repeatedly.
 
 use crate::verbs::power_cut::content::{content, describe, length, read};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -13,25 +13,25 @@ use std::time::Duration;
 use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=200_000;
-/// A pause after a save without a flush, so that other subjects get the disk.
+/// The pause after a save without a flush, which leaves the disk to other subjects.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// How the file is replaced.
+/// The method of replacing the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// `wrote::write`.
     Wrote,
-    /// `wrote::Writer::replace` in odd pieces, and `finish`.
+    /// `wrote::Writer::replace` with pieces of varying length, and `finish`.
     Replace,
-    /// Write, fsync, rename, fsync of the folder.
+    /// A write, an fsync, a rename, and an fsync of the folder.
     ByHand,
-    /// Write, fsync and rename, without the fsync of the folder.
+    /// A write, an fsync and a rename, without the fsync of the folder.
     UnsyncedFolder,
     /// `std::fs::write`.
     Unsynced,
 }
 
-/// One file replaced with content 1, 2, 3, ..
+/// A subject that replaces one file with content 1, 2, 3, ..
 #[derive(Debug)]
 pub struct Saves {
     folder: PathBuf,
@@ -39,7 +39,7 @@ pub struct Saves {
 }
 
 impl Saves {
-    /// Puts the file into a new folder.
+    /// Creates a subject whose file is put into a new folder.
     pub fn new(folder: &Path, way: Way) -> Saves {
         Saves { folder: folder.to_owned(), way }
     }
@@ -63,7 +63,7 @@ impl Saves {
     }
 }
 
-/// Replaces the file in pieces, each time with other options, and syncs in the middle.
+/// Replaces the file in pieces, with varying options, and syncs in between.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let options = match bytes.len() % 3 {
         0 => Writer::options(),
@@ -127,7 +127,7 @@ impl Subject for Saves {
     }
 }
 
-/// Returns the number of the last promised content.
+/// Returns the number of the last content that was promised.
 fn last(said: &[Line]) -> u64 {
     let saved = said.iter().rev().find_map(|line| match line {
         Line::Saved(number) => Some(*number),
@@ -136,12 +136,13 @@ fn last(said: &[Line]) -> u64 {
     saved.unwrap_or(0)
 }
 
-/// Returns whether `bytes` are the content of this number.
+/// Returns whether `bytes` are the content with this number.
 fn is(number: u64, bytes: &[u8]) -> bool {
     length(number, LENGTHS) == bytes.len() && content(number, LENGTHS) == bytes
 }
 
-/// Describes a file that should hold one of the contents from `saved` to `begun`.
+/// Describes what is wrong with a file that should have one of the contents from `saved` to
+/// `begun`.
 fn wrong(saved: u64, begun: u64, bytes: &[u8]) -> String {
     let holds = match (0..saved).rev().find(|number| is(*number, bytes)) {
         Some(older) => format!("content {older}"),
@@ -154,7 +155,7 @@ fn wrong(saved: u64, begun: u64, bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Checks a file that holds `there` after a promise of content `said`.
+    /// Checks a file with the content `there` after content `said` was promised.
     fn found(there: &[u8], said: u64) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);

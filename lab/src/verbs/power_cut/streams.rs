@@ -1,4 +1,5 @@
-//! A subject that writes files with a `Writer` in odd pieces, and syncs them occasionally.
+//! A subject that writes files with a `Writer` in pieces of varying length, and syncs them
+//! occasionally.
 
 use crate::verbs::power_cut::content::{content, describe, random, read};
 use crate::verbs::power_cut::said::{Line, Report};
@@ -12,19 +13,19 @@ use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=2_000_000;
 const PIECES: RangeInclusive<usize> = 1..=60_000;
-/// The share of pieces followed by a sync.
+/// The proportion of pieces that are followed by a sync.
 const SYNCED: f64 = 0.15;
-/// The number of files to keep; the oldest is removed before the next is made.
+/// The number of files to keep. The oldest is removed before a new one is created.
 const KEPT: u64 = 4;
 
-/// Files 0, 1, 2, ..
+/// A subject that writes files with the numbers 0, 1, 2, ..
 #[derive(Debug)]
 pub struct Streams {
     folder: PathBuf,
 }
 
 impl Streams {
-    /// Puts the files into a new folder.
+    /// Creates a subject whose files are put into a new folder.
     pub fn new(folder: &Path) -> Streams {
         Streams { folder: folder.to_owned() }
     }
@@ -33,7 +34,7 @@ impl Streams {
         self.folder.join(format!("stream-{number}"))
     }
 
-    /// Opens file `number`, each in a different way.
+    /// Opens file `number`, with options that vary from file to file.
     fn open(&self, number: u64) -> Result<Writer, Error> {
         let options = Writer::options().create_new(true);
         let options = match number % 4 {
@@ -45,7 +46,7 @@ impl Streams {
         options.open(self.file(number))
     }
 
-    /// Writes file `number` from beginning to end.
+    /// Writes file `number` completely.
     fn stream(&self, number: u64, seed: u64, say: Reporter) -> Result<(), Error> {
         let mut random = random(seed ^ number);
         let bytes = content(number, LENGTHS);
@@ -56,7 +57,7 @@ impl Streams {
             rest = after;
             let mut done = self.write(&mut writer, number, piece);
             // The last piece is not synced: finishing a synced file needs no system call, and a
-            // second promise on one flush proves nothing.
+            // second promise after the same flush would prove nothing.
             if done.is_ok() && !rest.is_empty() && random.random_bool(SYNCED) {
                 done = writer.sync_data();
                 let safe = Line::Synced { file: number, bytes: (bytes.len() - rest.len()) as u64 };
@@ -82,7 +83,7 @@ impl Streams {
         })
     }
 
-    /// Compares file `number` with its promise of some bytes, or of the whole file.
+    /// Compares file `number` with the promise of its first bytes, or of the whole file.
     fn compare(&self, number: u64, promised: Option<usize>, faults: &mut Vec<String>) {
         let bytes = read(&self.file(number), faults);
         let expected = content(number, LENGTHS);
@@ -136,7 +137,7 @@ impl Subject for Streams {
     }
 }
 
-/// Returns the file that was being written, and its promised bytes.
+/// Returns the file that was being written, and the number of its promised bytes.
 fn under_way(said: &[Line]) -> (u64, usize) {
     said.iter().fold((0, 0), |before, line| match line {
         Line::Finished(number) => (number + 1, 0),
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Checks two files: the first was finished, the second synced up to byte 5000.
+    /// Checks two files: the first was finished, and the second was synced up to byte 5000.
     fn found(first: &[u8], second: &[u8]) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let streams = Streams::new(&folder.path().join("writer"));

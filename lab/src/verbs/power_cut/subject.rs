@@ -1,4 +1,4 @@
-//! The subjects that write during a power loss: their trait and names.
+//! The subjects that write until a power loss: their trait and their names.
 
 use crate::verbs::power_cut::copies::Copies;
 use crate::verbs::power_cut::lines;
@@ -14,34 +14,34 @@ use std::path::Path;
 use std::{io, thread};
 use wrote::{Action, Error};
 
-/// Reports a promise from any thread; it is written when the call returns.
+/// Reports a promise from any thread. The report has been written when the call returns.
 pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Error> + Sync);
 
-/// A subject that writes until the power is cut, and knows which files must remain.
+/// A subject that writes until the power is lost, and knows which files must remain.
 pub trait Subject {
     /// Creates and syncs the files that must exist before the start.
     fn prepare(&self) -> io::Result<()>;
 
-    /// Prepares the rest before the clock starts; its result is not a promise yet.
+    /// Prepares everything else before the clock starts. This makes no promise yet.
     fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Writes until the first error, and reports each promise as soon as it is made.
+    /// Writes until the first error, and reports each promise as soon as it has been made.
     fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error>;
 
-    /// Compares the remaining files with the promises, and returns each broken one in words. Fails
-    /// if it cannot read them.
+    /// Compares the remaining files with the promises, and returns a description of each broken
+    /// one. Fails if the files cannot be read.
     fn check(&self, said: &Report) -> io::Result<Vec<String>>;
 
-    /// Returns the greatest number of promises that may be made after the power is gone: promises
-    /// that rest on flushes in flight at the cut.
+    /// Returns the maximum number of promises that may be made after the power loss, because they
+    /// depend on flushes that were in flight.
     fn late_max(&self) -> usize {
         1
     }
 
-    /// Reopens the written files once, and reports which exist permanently; `None` for a subject
-    /// whose files do not change by opening.
+    /// Reopens the written files once, and reports what they durably contain; `None` if opening
+    /// does not change the subject's files.
     fn reopen(&self, _say: Reporter) -> Option<Result<(), Error>> {
         None
     }
@@ -79,12 +79,12 @@ pub enum Name {
 }
 
 impl Name {
-    /// Returns its name in arguments, file names and lines.
+    /// Returns the subject's name as used in arguments, file names and lines.
     pub fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Makes the subject, in a new folder below `folder`.
+    /// Creates the subject, with a new folder below `folder`.
     pub fn in_folder(self, folder: &Path) -> Box<dyn Subject> {
         let folder = folder.join(self.word());
         match self {
@@ -105,7 +105,7 @@ impl Name {
     }
 }
 
-/// Creates a durable folder.
+/// Creates a folder, and makes it durable.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     std::fs::create_dir(folder)?;
     folder.parent().map_or(Ok(()), sync_folder)
@@ -126,13 +126,13 @@ pub fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Makes the error of a promise that could not be reported.
+/// Returns the error for a promise that could not be reported.
 pub fn unsaid(trouble: &dyn ToString) -> Error {
     let error = io::Error::other(trouble.to_string());
     Error::file(Path::new("standard output"), Action::Write, None, &error)
 }
 
-/// Lets threads work until each has had an error, and returns the first thread's.
+/// Runs threads until each has had an error, and returns the first thread's error.
 pub fn until_refused(
     threads: u32,
     work: impl Fn(u32) -> Result<Infallible, Error> + Sync,

@@ -14,23 +14,23 @@ pub const FOLDER: &str = "/sim/events";
 /// The simulated disk, with its faults.
 pub struct Disk {
     pub sim: Sim,
-    /// The faults planned since the disk was last turned on, by the number of the operation.
+    /// The faults planned after the disk was last turned on, by the number of the operation.
     planned: RefCell<Vec<PlannedFault>>,
     /// Whether the free space is limited.
     limited: Cell<bool>,
     /// The operation at which the current reading, opening or step began.
     begun: Cell<u64>,
-    /// Flushes may have lied from this operation on, and left bytes unstable.
+    /// The first operation after which a lie of a flush may have left bytes unstable.
     unstable_from: Cell<u64>,
-    /// The bits that rotted before the disk was last turned on, and were not mended since.
+    /// The number of bits that rotted before the disk was last turned on and were not repaired.
     rotten: Cell<u64>,
-    /// A flush lied, and then bytes were lost. The rest of the log was not examined yet.
+    /// Whether a flush lied, bytes were then lost, and the rest of the log has not been examined.
     has_holes: Cell<bool>,
-    /// The longest segment of any life so far, by its options.
+    /// The length of the longest segment in all lives so far, according to their options.
     pub segment_bytes_max: Cell<u64>,
 }
 
-/// The place of the version in a segment's header, and its byte in a recycled segment.
+/// The offset of the version in a segment's header, and the version of a recycled segment.
 const VERSION_OFFSET: usize = 8;
 const RECYCLED: u8 = 3;
 
@@ -40,7 +40,7 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Disk {
-    /// Makes an empty disk.
+    /// Creates an empty disk.
     pub fn new(seed: u64) -> Disk {
         Disk {
             sim: Sim::new(seed),
@@ -54,7 +54,7 @@ impl Disk {
         }
     }
 
-    /// Plans faults. The last one at an operation counts.
+    /// Plans faults. If there are several for the same operation, the last one applies.
     pub fn plan(&self, planned: &[PlannedFault]) {
         let now = self.sim.operations();
         for PlannedFault { operation, fault } in planned {
@@ -66,31 +66,32 @@ impl Disk {
         }
     }
 
-    /// Records that a reading, an opening or a step begins, and returns the number of its first
+    /// Records that a reading, an opening or a step begins. Returns the number of its first
     /// operation.
     pub fn begin(&self) -> u64 {
         self.begin_at(self.sim.operations())
     }
 
-    /// Records that the current reading began with this operation.
+    /// Records that the current reading began with this operation, and returns its number.
     pub fn begin_at(&self, operation: u64) -> u64 {
         self.begun.set(operation);
         operation
     }
 
-    /// Returns the maximum number of reads since [`Disk::begin`] that have found the bytes of
-    /// another place.
+    /// Returns the maximum number of reads after [`Disk::begin`] that have returned the bytes of
+    /// another offset.
     pub fn misreads(&self) -> u64 {
         let begun = self.begun.get();
         self.came(|planned| planned.fault == Fault::Misdirected && planned.operation >= begun)
     }
 
-    /// Returns whether a read since [`Disk::begin`] may have found the bytes of another place.
+    /// Returns whether a read after [`Disk::begin`] may have returned the bytes of another offset.
     pub fn has_misread(&self) -> bool {
         self.misreads() > 0
     }
 
-    /// Returns whether a read since [`Disk::begin`] may have found other bytes than were written.
+    /// Returns whether a read after [`Disk::begin`] may have returned other bytes than were
+    /// written.
     fn is_disturbed(&self) -> bool {
         let begun = self.begun.get();
         let has_rotted = |planned: &PlannedFault| planned.fault == Fault::Rot;
@@ -98,23 +99,23 @@ impl Disk {
             || self.came(|planned| has_rotted(planned) && planned.operation >= begun) > 0
     }
 
-    /// Returns whether a flush may have lied about bytes that are not stable yet.
+    /// Returns whether a flush may have lied about bytes that are still unstable.
     pub fn has_lied(&self) -> bool {
         let from = self.unstable_from.get();
         self.came(|planned| planned.fault == Fault::Lie && planned.operation >= from) > 0
     }
 
-    /// Returns the greatest number of bits that have rotted since the log was last mended.
+    /// Returns the maximum number of bits that have rotted since the last repair of the log.
     pub fn rotten(&self) -> u64 {
         self.rotten.get() + self.came(|planned| planned.fault == Fault::Rot)
     }
 
-    /// Records whether bytes were lost that a flush had called stable.
+    /// Records whether bytes were lost that a flush had reported as stable.
     pub fn set_holes(&self, has_holes: bool) {
         self.has_holes.set(has_holes);
     }
 
-    /// Records that the log was repaired.
+    /// Records that the log has been repaired.
     pub fn is_mended(&self) {
         self.has_holes.set(false);
         self.rotten.set(0);
@@ -138,34 +139,34 @@ impl Disk {
         self.limited.set(true);
     }
 
-    /// Lifts the limit of the free space.
+    /// Lifts the limit on the free space.
     pub fn make_room(&self) {
         self.sim.set_capacity(u64::MAX);
         self.limited.set(false);
     }
 
-    /// Returns the faults since the disk was last turned on.
+    /// Returns the faults that have occurred since the disk was last turned on.
     fn faults(&self) -> Vec<PlannedFault> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
         planned.iter().filter(|planned| planned.operation < over).copied().collect()
     }
 
-    /// Accepts an error with a reason; any other is a broken promise.
+    /// Accepts an error that has a reason. Any other error is a broken promise.
     pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
         let mut errnos = self.faults().into_iter().filter_map(|planned| match planned.fault {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
-            // Short transfers, lies, rot, misdirected reads: none makes a call fail.
+            // Short transfers, lies, rot and misdirected reads do not make a call fail.
             _ => None,
         });
         let is_damage = matches!(error, Error::Damaged { .. } | Error::Foreign { .. });
         if is_damage && (self.has_misread() || self.has_holes.get() || self.rotten() > 0) {
             return Ok(());
         }
-        // A cut was made but its file is as long as before, or a reader has misread the record of
-        // the cut.
+        // The log may have been cut while its file still has the earlier length, or a reader has
+        // misread the record of the cut.
         let is_cut = matches!(error, Error::Truncated { .. });
         if is_cut && (self.has_holes.get() || self.has_misread()) {
             return Ok(());
@@ -178,7 +179,7 @@ impl Disk {
         })
     }
 
-    /// Returns `None` for an error that has a reason.
+    /// Returns `None` in place of an error that has a reason.
     pub fn unless_excused<T>(&self, result: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
         match result {
             Err(Trouble::Error(error)) => self.excuse(&error).map(|()| None),
@@ -187,9 +188,9 @@ impl Disk {
         }
     }
 
-    /// Reads by `read`, and once more if a fault may have ended it: after a misdirected read
-    /// everything is still there, and the next reading expects rotten bits. Returns `None` for an
-    /// error that has a reason.
+    /// Calls `read`, and repeats it if a fault may have ended it: after a misdirected read,
+    /// everything is still there, and the next reading expects rotten bits. Returns `None` in place
+    /// of an error that has a reason.
     pub fn read<T>(
         &self,
         mut read: impl FnMut() -> Result<T, Trouble>,
@@ -203,13 +204,13 @@ impl Disk {
         }
     }
 
-    /// Returns whether a fault cut the power.
+    /// Returns whether a fault has cut the power.
     pub fn is_off(&self) -> bool {
         self.came(|planned| planned.fault == Fault::PowerLoss) > 0
     }
 
-    /// Returns whether an operation failed since the disk was last turned on: it may have been a
-    /// flush, which loses pages of the cache.
+    /// Returns whether an operation has failed since the disk was last turned on. It may have been
+    /// a flush, which loses pages of the cache.
     pub fn has_lost_pages(&self) -> bool {
         let is_error = |planned: &PlannedFault| match planned.fault {
             Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(&errno),
@@ -218,8 +219,8 @@ impl Disk {
         self.came(is_error) > 0
     }
 
-    /// Returns whether a fault that the log notices happened since the disk was last turned on, or
-    /// the free space is limited.
+    /// Returns whether the free space is limited, or a fault that the log notices has occurred
+    /// since the disk was last turned on.
     pub fn is_troubled(&self) -> bool {
         let is_hidden = |planned: &PlannedFault| {
             matches!(planned.fault, Fault::Lie | Fault::Rot | Fault::Misdirected)
@@ -227,7 +228,7 @@ impl Disk {
         self.limited.get() || self.came(|planned| !is_hidden(planned)) > 0
     }
 
-    /// Turns the disk off and on, without the faults.
+    /// Turns the disk off and on again, without the planned faults.
     pub fn restart(&self) {
         self.rotten.set(self.rotten());
         self.sim.restart();
@@ -239,7 +240,7 @@ impl Disk {
         LogReader::open_on(&self.sim.disk(), FOLDER, from)
     }
 
-    /// Returns the files of the log, in order.
+    /// Returns the paths of the log's segments, in order.
     pub fn segments(&self) -> Vec<PathBuf> {
         let all = self.sim.names().into_iter();
         all.filter(|path| path.extension() == Some(OsStr::new("segment"))).collect()
@@ -250,12 +251,12 @@ impl Disk {
         self.segments().last().and_then(|path| self.sim.contents(path))
     }
 
-    /// Returns whether the log continues in the file of a removed segment.
+    /// Returns whether the last segment uses the file of a removed segment.
     pub fn ends_in_recycled(&self) -> bool {
         self.last_segment().is_some_and(|segment| segment.get(VERSION_OFFSET) == Some(&RECYCLED))
     }
 
-    /// Returns the bytes of all segments.
+    /// Returns the total size of all segments in bytes.
     pub fn segment_bytes(&self) -> u64 {
         let all = self.segments().into_iter().filter_map(|path| self.sim.contents(&path));
         all.map(|contents| contents.len() as u64).sum()

@@ -11,33 +11,33 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Log, Survives, SyncPolicy};
 
-/// How often a future is polled before it counts as lost.
+/// The number of polls after which a future is considered lost.
 const POLLS: usize = 10_000;
 
-/// An open log, with the facts about it.
+/// An open log, with facts about it.
 pub struct OpenLog<'a> {
     pub disk: &'a Disk,
     pub model: &'a mut Model,
     pub tally: &'a mut Tally,
     pub log: &'a Log,
     pub opening: Opening,
-    /// A reader that continues after its end when there are new records.
+    /// A reader that continues after the end when there are new records.
     pub follower: Option<CheckedReader>,
-    /// The operation at which that reader began.
+    /// The operation at which the current reading of `follower` began.
     pub follower_begun: u64,
-    /// The first error of the log, in words: every later call must return it (W2).
+    /// The first error of the log, in words. Every later call must return it (W2).
     pub poison: Option<String>,
-    /// The disk was full once. A log fails only where it writes a record, and waits for room
-    /// where it prepares space.
+    /// Whether the disk was ever full. In that case, a log fails only if it has to write a record,
+    /// and waits for room if it prepares space.
     pub was_full: bool,
 }
 
 const ENOSPC: i32 = 28;
-/// The bytes of a record that are not its own.
+/// The number of bytes that a record needs in addition to its content.
 const RECORD_HEADER_BYTES: usize = 8;
 
 impl OpenLog<'_> {
-    /// Does a step.
+    /// Performs a step.
     pub fn step(&mut self, step: Step) -> Result<(), Trouble> {
         self.disk.begin();
         match step {
@@ -59,7 +59,7 @@ impl OpenLog<'_> {
         }
     }
 
-    /// Ends the life, and closes the log first if the end includes that.
+    /// Ends the life. Closes the log first if that is part of the end.
     pub fn end(&mut self, end: End) -> Result<(), Trouble> {
         self.follower = None;
         if !matches!(end, End::Close | End::CloseAndCut) {
@@ -82,7 +82,7 @@ impl OpenLog<'_> {
         self.model.promise_durable(sequence);
     }
 
-    /// Returns the value of a call that succeeded, or `None` for a call that may fail and did.
+    /// Returns the value of a successful call, or `None` if the call failed and was allowed to.
     fn allowed<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match (result, &self.poison) {
             (Ok(_), Some(first)) => {
@@ -167,7 +167,7 @@ impl OpenLog<'_> {
         let was_there = self.log.stats().first_sequence;
         match self.allowed_if_it_lives(trimmed)? {
             Some(first) => {
-                // Retention may have removed more.
+                // Retention may have removed more records.
                 let most = sequence.max(self.model.first());
                 let is_asked = first <= most || self.opening.removes();
                 holds(is_asked && first == was_there, || {
@@ -178,7 +178,7 @@ impl OpenLog<'_> {
                 self.tally.trims += 1;
                 Ok(())
             }
-            // Some may be gone.
+            // Some records may have been removed.
             None => self.model.remove(was_there),
         }
     }
@@ -190,7 +190,7 @@ impl OpenLog<'_> {
             return self.allowed(cut).map(drop);
         }
         if next.is_multiple_of(2) {
-            // A reader that has read everything there is.
+            // The follower is a reader that has read everything.
             self.sync()?;
             self.follow()?;
         } else {
@@ -202,7 +202,7 @@ impl OpenLog<'_> {
         self.model.begin_cut(next);
         let cut = self.log.truncate_from(next);
         if matches!(&cut, Err(Error::Refused { .. })) && self.opening.removes() {
-            // Retention has removed the records before the cut.
+            // Retention has already removed the records before the cut.
             self.model.end_cut(false);
             return self.stats();
         }
@@ -224,7 +224,7 @@ impl OpenLog<'_> {
             false => follower.go_on(self.model, first, self.written().min(next)).map(drop),
         };
         let followed = match followed {
-            // It has skipped places without a record.
+            // The follower has skipped slots without a record.
             Err(Trouble::Error(Error::Truncated { sequence, .. })) if sequence == next => {
                 follower.is_told_of_cut(next)
             }
@@ -236,7 +236,7 @@ impl OpenLog<'_> {
         Ok(())
     }
 
-    /// Like [`OpenLog::allowed`], for a call that may fail without ending the log.
+    /// Like [`OpenLog::allowed`], but for a call that may fail without ending the log.
     fn allowed_if_it_lives<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match result {
             Err(error) if self.poison.is_none() => {
@@ -287,14 +287,14 @@ impl OpenLog<'_> {
         let was_durable = sequence < self.model.durable();
         let waited = wait(self.log, sequence);
         if was_durable {
-            // An acknowledged record stays acknowledged, whatever failed since.
+            // A record that was acknowledged stays acknowledged, whatever has failed since then.
             return waited.map_err(|error| {
                 Trouble::Broken(format!("record {sequence} was durable, and then: {error}"))
             });
         }
         let knows = self.poison.is_some();
         if knows && waited.is_ok() {
-            // If the record became safe before the error, the log reports it as safe.
+            // If the record became safe before the error, the log still reports it as safe.
             return self.is_as_safe_as_waited_for(sequence);
         }
         if self.allowed(waited)?.is_some() {
@@ -303,7 +303,7 @@ impl OpenLog<'_> {
         Ok(())
     }
 
-    /// Checks the safety of a record after its ticket was waited for with success.
+    /// Checks that a record is safe after its ticket was waited for successfully.
     fn is_as_safe_as_waited_for(&mut self, sequence: u64) -> Result<(), Trouble> {
         let always = self.opening.sync == SyncPolicy::Always;
         let least = if always { Survives::PowerLoss } else { Survives::ProcessCrash };
@@ -349,7 +349,7 @@ impl OpenLog<'_> {
         if stats.removed == 0 { Ok(()) } else { self.size() }
     }
 
-    /// Checks that the log keeps no more than its options allow.
+    /// Checks that the log does not keep more than its options allow.
     fn size(&self) -> Result<(), Trouble> {
         let Some(retain_bytes) = self.opening.retain_bytes else { return Ok(()) };
         // An earlier life may have left longer segments.
@@ -377,7 +377,7 @@ impl OpenLog<'_> {
         read.map(drop)
     }
 
-    /// Returns the sequence before which a reader finds everything, or an error.
+    /// Returns the sequence before which a reader must find everything or report an error.
     fn written(&self) -> u64 {
         let written = self.model.unless_cut(self.log.stats().written_sequence);
         self.model.proven(written, self.disk.rotten())
@@ -403,10 +403,11 @@ impl OpenLog<'_> {
     }
 }
 
-/// One segment is being written, one prepared, one flushed, and one stays until the next one
-/// exists.
+/// In addition to the retained segments, one is being written, one prepared and one flushed, and
+/// one remains until the next one exists.
 const SEGMENTS_MORE: u64 = 4;
-/// A segment may be longer than its option by the rounding up to whole buffers, and by headers.
+/// A segment may be longer than its option says, because of headers and because it is rounded up to
+/// whole buffers.
 const SEGMENT_SLACK: u64 = 16 << 10;
 
 fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {

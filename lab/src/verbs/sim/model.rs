@@ -1,4 +1,4 @@
-//! The records that were sent to a log, its promises about them, and the check of found records.
+//! The records sent to a log, its promises about them, and the check of the records that are found.
 
 use crate::verbs::sim::repairing::RecordsBySequence;
 use crate::verbs::sim::{Trouble, holds};
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// The content of a slot, by its sequence.
+/// The content of a slot; each slot has a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
     Record(Vec<u8>),
-    /// No record: filling the slot panicked.
+    /// The slot contains no record, because filling it panicked.
     Passed,
 }
 
@@ -24,61 +24,61 @@ impl Slot {
     }
 }
 
-/// The log as it should be.
+/// The expected state of a log.
 #[derive(Debug, Default)]
 pub struct Model {
     sent: Vec<Slot>,
-    /// Everything before this sequence survives a power loss.
+    /// The sequence before which everything survives a power loss.
     durable: u64,
-    /// Everything before this sequence survives a power loss, even if flushes lied.
+    /// The sequence before which everything survives a power loss, even if flushes lied.
     stable: u64,
-    /// For each sequence, the certainly durable records when the slot was sent. Its batch states
-    /// them, if no earlier batch did.
+    /// For each slot, the sequence before which records were certainly durable when the slot was
+    /// sent. The slot's batch states this, unless an earlier batch did.
     proven: Vec<u64>,
-    /// Everything before this sequence survives the log, while the power is on.
+    /// The sequence before which everything survives a crash of the log's process.
     written: u64,
-    /// Records before this sequence may have been removed.
+    /// The sequence before which records may have been removed.
     first: u64,
-    /// Records before this sequence were removed permanently.
+    /// The sequence before which records were removed permanently.
     removed: u64,
-    /// Whether records were ever removed by a call.
+    /// Whether a call has ever removed records.
     pub trimmed: bool,
-    /// Whether records have checksums.
-    /// Records that exist as a whole or not at all, in order.
+    /// The ranges of records that exist either completely or not at all, in order.
     groups: Vec<Range<u64>>,
-    /// A cut at this record was begun, and may have been made or not.
+    /// The first record of a cut that was begun and may or may not have been made.
     cut: Option<u64>,
-    /// The last record that a reader found since the log was last open.
+    /// The last record that a reader found after the log was last open.
     last_seen: Option<Option<u64>>,
     /// Whether all bytes on the disk are stable, except for the changes of a failed opening.
     settled: bool,
-    /// Whether the power was lost since the log was last open.
+    /// Whether the power was lost after the log was last open.
     lost_power: bool,
-    /// Whether a flush may have failed since then: the page cache shows bytes that the disk never
-    /// gets, until an opening drops them.
+    /// Whether a flush may have failed after the log was last open. Until an opening drops them,
+    /// the page cache then shows bytes that the disk will never get.
     lost_pages: bool,
-    /// A flush lied since then, or may have.
+    /// Whether a flush lied after the log was last open, or may have.
     pub lied: bool,
-    /// A flush lied, and then the power was lost: any end of the log may be gone, and an earlier
-    /// one may be back.
+    /// Whether a flush lied and the power was lost later, so that the end of the log may be
+    /// missing, or an earlier end may have returned.
     is_uncertain: bool,
-    /// Slots that were cut, kept because lies may bring them back.
+    /// Whether flushes may lie, so that slots that were cut are kept in `taken_off`.
     expects_lies: bool,
-    /// These slots, by their sequence.
+    /// The slots that were cut and may return, by their sequence.
     taken_off: BTreeMap<u64, Vec<Slot>>,
-    /// A cut may have rewritten this slot and later ones; `None` if none has.
+    /// The first slot that a cut may have rewritten; `None` if none has.
     written_anew: Option<u64>,
-    /// Files that keep cut-off ends, with their bytes when an opening named them.
+    /// The files that keep ends that were cut off, with their bytes at the time when an opening
+    /// named them.
     pub kept_aside: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Model {
-    /// Begins an empty log, on a disk whose flushes may lie.
+    /// Creates the model of an empty log. `expects_lies` says whether flushes may lie.
     pub fn new(expects_lies: bool) -> Model {
         Model { expects_lies, ..Model::default() }
     }
 
-    /// Returns the sequence after all slots.
+    /// Returns the sequence after the last slot.
     pub fn end(&self) -> u64 {
         self.sent.len() as u64
     }
@@ -103,7 +103,7 @@ impl Model {
         self.proven.push(self.durable);
     }
 
-    /// Cuts the slots from `next` on.
+    /// Removes the slots from `next` on.
     fn take_off(&mut self, next: u64) {
         let next = self.sent.len().min(next as usize);
         let off = self.sent.split_off(next);
@@ -118,12 +118,13 @@ impl Model {
         }
     }
 
-    /// Records that the next slots are a group: all of them exist, or none.
+    /// Records that the slots of these sequences are a group, so that either all or none of them
+    /// exist.
     pub fn group(&mut self, sequences: Range<u64>) {
         self.groups.push(sequences);
     }
 
-    /// Checks that the records before `next` do not end with a part of a group.
+    /// Checks that the records before `next` do not end within a group.
     pub fn splits_no_group(&self, next: u64) -> Result<(), Trouble> {
         if self.cut == Some(next) || self.is_uncertain && !self.taken_off.is_empty() {
             return Ok(());
@@ -137,14 +138,14 @@ impl Model {
         })
     }
 
-    /// Notes that the slots from `next` on are about to be cut.
+    /// Records that the slots from `next` on are about to be cut.
     pub fn begin_cut(&mut self, next: u64) {
         self.cut = Some(next);
         self.settled = false;
         self.last_seen = None;
     }
 
-    /// Notes whether they were cut.
+    /// Records whether the cut that was begun has been made.
     pub fn end_cut(&mut self, is_done: bool) {
         if let Some(next) = self.cut.take().filter(|_| is_done) {
             self.cut_at(next);
@@ -152,11 +153,12 @@ impl Model {
     }
 
     fn cut_at(&mut self, next: u64) {
-        // No batch states less than the durable records when one of its records was sent.
+        // Each batch states at least the records that were durable when one of its records was
+        // sent.
         let anew = self.proven.get(next as usize).copied();
         self.written_anew = self.written_anew.into_iter().chain(anew).min();
         self.take_off(next);
-        // A part of a group may stay: its records are not a group any more.
+        // If a part of a group remains, its records no longer form a group.
         self.groups.retain(|group| group.end <= next);
         let end = self.end();
         (self.durable, self.written) = (end, end);
@@ -167,7 +169,7 @@ impl Model {
         self.settle_stable();
     }
 
-    /// A cut rewrites the records of its batch that stay, so a lie about them loses them too.
+    /// A cut rewrites the remaining records of its batch, so a lie about them loses them, too.
     fn unsettle_by_cut(&mut self) {
         self.stable = 0;
     }
@@ -178,7 +180,7 @@ impl Model {
         }
     }
 
-    /// Records the promise that records before `sequence` never come back.
+    /// Records the promise that records before `sequence` never return.
     pub fn promise_removed(&mut self, sequence: u64) {
         self.removed = self.removed.max(sequence);
         self.trimmed = true;
@@ -191,7 +193,7 @@ impl Model {
         self.promise_written(sequence);
     }
 
-    /// Records the promise that everything before `sequence` survives the log.
+    /// Records the promise that everything before `sequence` survives a crash of the log's process.
     pub fn promise_written(&mut self, sequence: u64) {
         self.written = self.written.max(sequence);
     }
@@ -213,29 +215,30 @@ impl Model {
             }
             self.is_uncertain = true;
             self.last_seen = None;
-            // Their bytes may be lost, too.
+            // The bytes of the kept files may have been lost, too.
             self.kept_aside.clear();
         }
     }
 
-    /// Returns whether a promised end of the log may be lost, or an earlier one be back.
+    /// Returns whether a promised end of the log may be missing, or an earlier end may have
+    /// returned.
     pub fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
 
-    /// Forgets the last record that a reader found: the disk has changed the log since.
+    /// Forgets the last record that a reader found, because the disk has changed the log.
     pub fn has_changed(&mut self) {
         self.last_seen = None;
     }
 
-    /// A failed flush may have lost records that no flush had made durable before.
+    /// Records that a failed flush may have lost records that were not durable before.
     pub fn lose_pages(&mut self) {
         self.lost_pages = true;
         self.last_seen = None;
         self.may_be_uncertain();
     }
 
-    /// Records that a reader finds this last record now: the next opening must find it too.
+    /// Records that a reader found this last record, which the next opening must find, too.
     pub fn saw(&mut self, last_record: Option<u64>) -> Result<(), Trouble> {
         if let Some(before) = self.last_seen.filter(|&before| before != last_record) {
             return Err(Trouble::Broken(format!(
@@ -257,12 +260,13 @@ impl Model {
         self.unless_cut(least)
     }
 
-    /// Returns the least sequence that must be found or reported lost, after this many bits have
-    /// rotted, if everything before `least` existed.
+    /// Returns the minimum sequence that must be found or reported as lost, after this many bits
+    /// have rotted, if everything before `least` existed.
     ///
-    /// One bit damages one batch. If it is the last one, no other states that its records were
-    /// durable, and it counts as torn. All earlier records were durable, as far as that was known
-    /// when the last one was sent. If it is another batch, the last one states it.
+    /// One bit damages one batch. If that is the last batch, no other batch states that its records
+    /// were durable, and it is treated as torn. All records that were known to be durable when its
+    /// last record was sent are still proven. If an earlier batch is damaged, the last batch proves
+    /// that its records were durable.
     pub fn proven(&self, least: u64, rotten: u64) -> u64 {
         match (rotten, least.checked_sub(1)) {
             (0, _) => least,
@@ -271,13 +275,14 @@ impl Model {
         }
     }
 
-    /// Returns the sequence of this cut, or of an earlier one that may have been made or not.
+    /// Returns the minimum of `sequence` and the sequence of a cut that may or may not have been
+    /// made.
     pub fn unless_cut(&self, sequence: u64) -> u64 {
         self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
 
-    /// Checks an opening that reports records from `first` to before `next`, where everything
-    /// before `least` must be there.
+    /// Checks an opening that reports the records from `first` to before `next`. Everything before
+    /// `least` must exist.
     pub fn open(&mut self, first: u64, next: u64, least: u64) -> Result<(), Trouble> {
         if self.cut == Some(next) {
             self.cut_at(next);
@@ -293,7 +298,7 @@ impl Model {
             format!("record {first} is there again, all before {} were removed", self.removed)
         })?;
         if self.lost_power {
-            // A name whose removal was not stable exists again.
+            // If the removal of a file was not stable, its name exists again.
             self.first = self.first.min(first);
         }
         self.remove(first)?;
@@ -306,7 +311,7 @@ impl Model {
                 format!("before the opening the last record was {seen:?}, now it is {last:?}")
             })?;
         }
-        // An opening makes the records that it finds durable before it trusts them.
+        // An opening makes the records that it finds durable before it relies on them.
         self.trust(next);
         Ok(())
     }
@@ -318,9 +323,9 @@ impl Model {
         (self.lost_power, self.lost_pages, self.settled) = (false, false, false);
     }
 
-    /// Accepts the records on the disk as the log, from `first` to before `next`: `found` has the
-    /// records. Everything before `least` must be there, and every record must have been sent. A
-    /// log that `is_repaired` has lost records.
+    /// Accepts the records on the disk as the log. They range from `first` to before `next`, and
+    /// `found` contains them. Everything before `least` must exist, and every record must have been
+    /// sent. If the log `is_repaired`, it may have lost records.
     pub fn adopt(
         &mut self,
         first: u64,
@@ -337,7 +342,7 @@ impl Model {
             let back = back.unwrap_or(&first);
             format!("record {back} is there again, all before {} were removed", self.removed)
         })?;
-        // Without a header, a repaired log may begin with places of removed records.
+        // If its header is lost, a repaired log may begin with slots of removed records.
         self.removed = self.removed.min(first);
         let mut sent = Vec::new();
         for sequence in 0..next {
@@ -365,7 +370,7 @@ impl Model {
         self.sent = sent;
         self.groups.clear();
         (self.cut, self.last_seen, self.first) = (None, None, first);
-        // If a flush lies again, nothing more is stable.
+        // If a flush lies again, no additional records become stable.
         self.trust(next);
         self.is_uncertain = false;
         Ok(())
@@ -373,10 +378,10 @@ impl Model {
 
     /// Returns the end of the found records that a repair must keep.
     ///
-    /// A flush that lied may bring an earlier version of a record back, and a repair may choose
-    /// either. It may bring back the original of a record copied by a cut, and lose the copy.
-    /// Records after a gap count as torn where no batch states that the records before it were
-    /// durable, though a reader that begins with one of them finds it.
+    /// A flush that lied may bring back an earlier version of a record, and a repair may choose
+    /// either version. The flush may also bring back the original of a record that a cut has
+    /// copied, and lose the copy. Records after a gap are treated as torn if no batch states that
+    /// the records before it were durable, although a reader that begins with one of them finds it.
     pub fn kept_end(&self, found: &RecordsBySequence) -> u64 {
         let first_of_two = self.taken_off.first_key_value().map_or(u64::MAX, |(&first, _)| first);
         let first_of_two = match self.expects_lies {
@@ -386,14 +391,14 @@ impl Model {
         let Some((&last, _)) = found.last_key_value() else { return first_of_two };
         let is_lost =
             |sequence: &u64| !found.contains_key(sequence) && !self.may_be(*sequence, None);
-        // A lie may bring removed segments back.
+        // A lie may bring back removed segments.
         let first = if self.is_uncertain { 0 } else { self.first };
         let Some(gap) = (first..last).find(is_lost) else { return first_of_two };
         let said_durable = self.proven.get(last as usize).copied().unwrap_or_default();
         first_of_two.min(gap.max(said_durable))
     }
 
-    /// Returns whether the slot may hold these bytes, or no record.
+    /// Returns whether the slot may contain these bytes, or no record if there are none.
     pub fn may_be(&self, sequence: u64, bytes: Option<&[u8]>) -> bool {
         let takes = |slot: &Slot| bytes.map_or(!slot.is_record(), |bytes| slot.takes(bytes));
         if self.sent.get(sequence as usize).is_some_and(takes) {
@@ -405,7 +410,7 @@ impl Model {
         self.taken_off.get(&sequence).is_some_and(|all| all.iter().any(takes))
     }
 
-    /// Checks that the log may begin at `first` now.
+    /// Checks that the log may now begin at `first`, and records it.
     pub fn remove(&mut self, first: u64) -> Result<(), Trouble> {
         let (before, end) = (self.first, self.end());
         holds((before..=end).contains(&first), || {
@@ -420,8 +425,8 @@ impl Model {
         self.first
     }
 
-    /// Checks a record that was found where `next` is due. Slots between them may have been removed
-    /// if they are before `removed`; the others must hold no record.
+    /// Checks a record that was found when `next` was expected. The slots between them may have
+    /// been removed if they are before `removed`; otherwise, they must contain no record.
     pub fn found(
         &self,
         sequence: u64,
@@ -443,7 +448,7 @@ impl Model {
         })
     }
 
-    /// Checks that the slots from `from` to before `to` hold no record.
+    /// Checks that the slots from `from` to before `to` contain no record.
     pub fn passes_over(&self, from: u64, to: u64) -> Result<(), Trouble> {
         let lost = (from..to.min(self.end())).find(|&lost| !self.may_be(lost, None));
         lost.map_or(Ok(()), |lost| Err(Trouble::Broken(format!("record {lost} is not there"))))

@@ -1,4 +1,4 @@
-//! Programs for a log: its lives, step by step, given or random.
+//! Programs for a log: lives made of steps, which are given or random.
 
 use crate::verbs::without_each;
 use rand::{RngExt, SeedableRng};
@@ -12,19 +12,19 @@ const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 const ENOSPC: i32 = 28;
 
-/// Some lives of one log.
+/// A program, which consists of some lives of one log.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The lives in turn, on one disk.
+    /// The lives, which follow each other on one disk.
     pub lives: Vec<Life>,
 }
 
 /// One life of a log, from its opening to its end.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// The options of the log.
+    /// The options for opening the log.
     pub opening: Opening,
-    /// The faults of the disk.
+    /// The faults of the disk during the life.
     pub planned: Vec<PlannedFault>,
     /// The steps.
     pub steps: Vec<Step>,
@@ -35,94 +35,96 @@ pub struct Life {
 /// A planned fault.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedFault {
-    /// The number of the operation that it hits; the first of the life, in its opening, is 0.
+    /// The number of the operation that fails. The first operation of the life, in its opening, is
+    /// 0.
     pub operation: u64,
     /// The fault.
     pub fault: Fault,
 }
 
-/// The options of a log at its opening. Nothing is measured or timed, so that a program always does
-/// one sequence of operations.
+/// The options of a log when it is opened. Nothing is measured or timed, so that a program always
+/// performs the same sequence of operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// When records are made durable.
+    /// The policy for making records durable.
     pub sync: SyncPolicy,
-    /// How records are made durable.
+    /// Whether records are made durable by writes with O_DSYNC.
     pub dsync: bool,
-    /// Whether zeros are written into segments ahead.
+    /// Whether zeros are written into segments in advance.
     pub zeros: Option<bool>,
     /// The number of buffers.
     pub buffers: u32,
-    /// Bytes of each buffer.
+    /// The size of each buffer in bytes.
     pub buffer_bytes: usize,
     /// The approximate length of a segment, in buffers.
     pub segment_buffers: u64,
-    /// The maximum number of bytes that are kept. With 0 every segment is removed as soon as it may
-    /// be.
+    /// The maximum number of bytes that are kept. If it is 0, every segment is removed as soon as
+    /// possible.
     pub retain_bytes: Option<u64>,
-    /// The bytes that the opening prepares.
+    /// The number of bytes that the opening prepares.
     pub prepared_bytes: u64,
 }
 
 /// One step with an open log.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Appends a record of `len` bytes, or the longest that a buffer holds for certain.
+    /// Appends a record of `len` bytes, or the longest record that certainly fits into a buffer.
     Append {
         /// The record's length in bytes.
         len: usize,
-        /// The call.
+        /// The call that appends the record.
         how: How,
-        /// The content.
+        /// The content of the record.
         flavour: Flavour,
     },
-    /// Appends records as a whole.
+    /// Appends several records atomically.
     All {
         /// The number of records.
         count: usize,
-        /// The length of each in bytes, or less where they do not fit into a buffer.
+        /// The maximum length of each record in bytes. Records are shorter if they do not all fit
+        /// into a buffer.
         len: usize,
-        /// By `try_append`, which does not wait for room.
+        /// Whether to use `try_append`, which does not wait for room.
         tries: bool,
-        /// The content.
+        /// The content of the records.
         flavour: Flavour,
     },
-    /// Removes whole segments before the record `back` before the end.
+    /// Removes all segments before the record that is `back` records before the end.
     Trim {
         /// The distance from the end.
         back: u64,
     },
-    /// Cuts the record `back` before the end, and every later one.
+    /// Cuts off the record that is `back` records before the end, and all later ones.
     Cut {
         /// The distance from the end.
         back: u64,
     },
-    /// Appends a record that no buffer holds.
+    /// Appends a record that does not fit into any buffer.
     TooLong,
-    /// Waits for the record `back` before the last.
+    /// Waits for the record that is `back` records before the last one.
     Wait {
         /// The distance from the last record.
         back: u64,
     },
-    /// Waits for the record `back` before the last, as a future.
+    /// Waits for the record that is `back` records before the last one, with a future.
     Await {
         /// The distance from the last record.
         back: u64,
     },
     /// Makes all appended records durable.
     Sync,
-    /// Compares the log's statistics with the steps.
+    /// Compares the log's statistics with the model.
     Stats,
-    /// Reads everything from `from` 256ths of the log on.
+    /// Reads all records, beginning after `from` 256ths of the log.
     Read {
-        /// The place in 256ths.
+        /// The position in 256ths of the log.
         from: u8,
     },
-    /// Continues a reader that stays open.
+    /// Continues with a reader that stays open.
     Follow,
     /// Limits the free space of the disk to `bytes`.
     Room {
-        /// The free bytes.
+        /// The number of free bytes.
         bytes: u64,
     },
 }
@@ -130,9 +132,9 @@ pub enum Step {
 /// A call that appends a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `append`, and the ticket is dropped.
+    /// `append`, after which the ticket is dropped.
     Append,
-    /// `append`, and the ticket is waited for.
+    /// `append`, after which the ticket is waited for.
     AndWait,
     /// `try_append`.
     Try,
@@ -145,7 +147,7 @@ pub enum Flavour {
     Random,
     /// Zeros, after bytes that identify the record.
     Zeros,
-    /// Blocks of the log's own file at that time.
+    /// Blocks of the log's own file, in its state at that time.
     Own,
 }
 
@@ -154,20 +156,20 @@ pub enum Flavour {
 pub enum End {
     /// The log is closed.
     Close,
-    /// The log is closed, and then the power goes.
+    /// The log is closed, and then the power is lost.
     CloseAndCut,
     /// The log is dropped.
     Drop,
-    /// The log is dropped, and then the power goes.
+    /// The log is dropped, and then the power is lost.
     DropAndCut,
-    /// The power goes, and the log is dropped when it is back.
+    /// The power is lost, and the log is dropped after it has returned.
     Cut,
-    /// The process is killed; bytes passed to the kernel stay.
+    /// The process is killed. Bytes that were passed to the kernel are kept.
     Kill,
 }
 
 impl Opening {
-    /// Returns the options of a log.
+    /// Returns the options as the library's type.
     pub fn options(&self) -> LogOptions {
         let mut options = Log::options()
             .sync(self.sync)
@@ -185,7 +187,7 @@ impl Opening {
         options
     }
 
-    /// Returns the bytes of the longest record that fits for certain.
+    /// Returns the maximum length of a record that certainly fits into a buffer.
     pub fn len_max(&self) -> usize {
         self.buffer_bytes - 200
     }
@@ -197,12 +199,12 @@ impl Opening {
 }
 
 impl Program {
-    /// Draws the program of a seed. Its disk reports every fault.
+    /// Draws the program of a seed. The disk reports all of its faults.
     pub fn of_seed(seed: u64) -> Program {
         Program::draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Draws the same program, with faults that its disk hides.
+    /// Draws the same program, but adds faults that the disk hides.
     pub fn with_hidden_faults(seed: u64) -> Program {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut program = Program::draw(&mut random);
@@ -212,7 +214,8 @@ impl Program {
 
     fn draw(random: &mut Random) -> Program {
         let lives = random.random_range(2..=5);
-        // The options are mostly the first life's: a change between lives is one more risk.
+        // The lives mostly share the first options, because a change between lives is only one of
+        // many risks.
         let usual = opening(random);
         let lives = (0..lives).map(|_| life(random, usual)).collect();
         Program { lives }
@@ -249,7 +252,8 @@ fn life(random: &mut Random, usual: Opening) -> Life {
     let opening = if one_in(random, 3) { opening(random) } else { usual };
     let planned = (0..[0, 1, 1, 2][random.random_range(0..4)]).map(|_| planned(random)).collect();
     let steps = random.random_range(0..=25);
-    // Some lives have only short records, some only long ones: a batch then holds many, or few.
+    // Some lives have only short records, others only long ones, so that a batch contains many or
+    // few.
     let len_max = [40, 600, 5000, LEN_MAX][random.random_range(0..4)];
     let steps = (0..steps).map(|_| step(random, len_max)).collect();
     let end = match random.random_range(0..10) {
@@ -264,7 +268,7 @@ fn life(random: &mut Random, usual: Opening) -> Life {
 }
 
 fn planned(random: &mut Random) -> PlannedFault {
-    // The first few operations are as likely as those up to some hundred.
+    // The first few operations are as likely as all later ones up to some hundred.
     let bits = random.random_range(0..8);
     let fault = match random.random_range(0..12) {
         0 => Fault::Short([0, 1, 512, 700, 4096][random.random_range(0..5)]),
@@ -278,7 +282,7 @@ fn planned(random: &mut Random) -> PlannedFault {
     PlannedFault { operation: random.random_range(0..1 << bits), fault }
 }
 
-/// Adds faults that the disk does not report. Most of these programs have one kind.
+/// Adds faults that the disk does not report. In most of these programs, they are of one kind.
 fn hide_faults(random: &mut Random, lives: &mut [Life]) {
     let kind = random.random_range(0..4);
     for life in lives {
@@ -294,7 +298,8 @@ fn hide_faults(random: &mut Random, lives: &mut [Life]) {
             };
             let all = operation..operation + operations;
             let hidden = all.map(|operation| PlannedFault { operation, fault });
-            // Where two faults meet, the last one counts, and the disk reports it.
+            // If two faults are planned for the same operation, the last one applies, and the disk
+            // reports it.
             life.planned.splice(0..0, hidden);
         }
     }
@@ -330,35 +335,36 @@ fn step(random: &mut Random, len_max: usize) -> Step {
     }
 }
 
-/// The longest record.
+/// The maximum length of a record.
 pub const LEN_MAX: usize = 64 << 10;
 
-/// Random bytes for both formats: without line feeds and NULs.
+/// Random bytes without line feeds and NULs, so that they are suitable for both formats.
 static SOURCE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
     (0..2 * LEN_MAX).map(|_| random.random_range(b'\n' + 1..=255)).collect()
 });
 
-/// Returns the bytes of the record with this number among all that a program appends. The first 16
-/// bytes, or as many as there are, give the number.
+/// Returns the bytes of the record with this number among all records that a program appends. The
+/// first 16 bytes, or all if there are fewer, encode the number.
 pub fn bytes(number: u64, len: usize, flavour: Flavour) -> Vec<u8> {
     let start = (number.wrapping_mul(0x9E37_79B9) % LEN_MAX as u64) as usize;
     let mut bytes = match flavour {
         Flavour::Zeros => vec![0; len],
         _ => SOURCE[start..start + len].to_vec(),
     };
-    // The lowest digit comes first: it distinguishes short records best.
+    // The lowest digit comes first, because it distinguishes short records best.
     for (place, byte) in bytes.iter_mut().take(16).enumerate() {
         *byte = b'a' + (number >> (4 * place) & 0xf) as u8;
     }
     bytes
 }
 
-/// Returns a record with pieces of the log's own file, where a reader may search for a batch, as
-/// when a program stores a copy of the log in the log.
+/// Returns a record that contains pieces of the log's own file, at offsets where a reader may
+/// search for a batch. This simulates a program that stores a copy of the log in the log.
 pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
     let mut bytes = bytes(number, len, Flavour::Random);
-    // After the headers of the batch and the record, and in the first segment also after its own.
+    // The pieces follow the headers of the batch and the record and, in the first segment, the
+    // segment's header.
     let to_block = BLOCK_BYTES - if number.is_multiple_of(2) { 56 } else { 120 };
     let blocks = file.chunks_exact(BLOCK_BYTES).rev().filter(|block| block[..4] != [0; 4]);
     let places = (to_block..len).step_by(BLOCK_BYTES);
@@ -372,7 +378,7 @@ pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
 const BLOCK_BYTES: usize = 4096;
 
 impl Program {
-    /// Leaves out each life, and makes each smaller.
+    /// Returns smaller versions of the program: each lacks one life, or has one smaller life.
     pub fn smaller(&self) -> Vec<Program> {
         let mut all: Vec<_> = without_each(&self.lives).map(|lives| Program { lives }).collect();
         for (number, life) in self.lives.iter().enumerate() {
@@ -387,7 +393,8 @@ impl Program {
 }
 
 impl Life {
-    /// Leaves out each fault and each step, and halves the record of each.
+    /// Returns smaller versions of the life: each lacks one fault or step, or has a record of half
+    /// the length.
     fn smaller(&self) -> Vec<Life> {
         let faults = without_each(&self.planned).map(|planned| Life { planned, ..self.clone() });
         let steps = without_each(&self.steps).map(|steps| Life { steps, ..self.clone() });

@@ -1,11 +1,11 @@
-//! Readers, checked against the model.
+//! Readers that are checked against the model.
 
 use crate::verbs::sim::Trouble;
 use crate::verbs::sim::model::Model;
 use std::time::Duration;
 use wrote::{Error, LogReader};
 
-/// A reader, with the next expected sequence.
+/// A reader, and the next sequence that it is expected to return.
 #[derive(Debug)]
 pub struct CheckedReader {
     reader: LogReader,
@@ -19,8 +19,9 @@ impl CheckedReader {
         CheckedReader { reader, next: from, last: None }
     }
 
-    /// Reads to the end, or until there is nothing more for now. Returns the last record ever
-    /// found. Records before `removed` may be gone, and all before `least` must be there.
+    /// Reads to the end, or until nothing more is available for now. Returns the last record that
+    /// was ever found. Records before `removed` may be missing, and all records before `least` must
+    /// exist.
     pub fn go_on(
         &mut self,
         model: &Model,
@@ -39,13 +40,13 @@ impl CheckedReader {
         Ok(self.last)
     }
 
-    /// Returns whether it has read the record `sequence`.
+    /// Returns whether the reader has read the record `sequence`.
     pub fn has_passed(&self, sequence: u64) -> bool {
         self.last.is_some_and(|last| last >= sequence)
     }
 
-    /// Checks that a reader of records that were then cut fails repeatedly, and continues at the
-    /// cut after a seek.
+    /// Checks that a reader of records that were later cut fails repeatedly, and that it continues
+    /// at the cut after a seek.
     pub fn is_told_of_cut(&mut self, cut: u64) -> Result<(), Trouble> {
         for _ in 0..2 {
             match self.reader.next_within(Duration::ZERO) {
@@ -71,7 +72,7 @@ impl CheckedReader {
         Ok(())
     }
 
-    /// Reads like [`CheckedReader::go_on`], without copying the records.
+    /// Reads like [`CheckedReader::go_on`], but without copying the records.
     pub fn read_lent(&mut self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
         while let Some(record) = self.reader.next_lent()? {
             model.found(record.sequence, record.bytes, self.next, removed)?;
@@ -80,7 +81,7 @@ impl CheckedReader {
         self.has_reached(model, removed, least)
     }
 
-    /// Checks that no record before `least` is still to come.
+    /// Checks that no record before `least` is missing.
     fn has_reached(&self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
         match model.passes_over(self.next.max(removed), least) {
             Err(Trouble::Broken(because)) => Err(Trouble::Ended(because)),

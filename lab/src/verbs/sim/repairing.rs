@@ -1,5 +1,5 @@
-//! The repair of a log on the simulated disk, in a folder of this machine, and the records that can
-//! be read before and after.
+//! The repair of a log from the simulated disk, in a folder of the host, and the records that can
+//! be read before and after it.
 
 use crate::verbs::sim::disk::{Disk, FOLDER};
 use crate::verbs::sim::{Trouble, holds};
@@ -15,7 +15,7 @@ use wrote::{Error, FileOptions, Ioengine};
 /// Records by their sequence.
 pub type RecordsBySequence = BTreeMap<u64, Vec<u8>>;
 
-/// Returns every record that a reader finds, also after damage before the record `end`.
+/// Returns all records that a reader finds, including those after damage before the record `end`.
 pub fn readable(disk: &Disk, end: u64) -> RecordsBySequence {
     let (mut all, mut from) = (RecordsBySequence::new(), 0);
     loop {
@@ -35,11 +35,11 @@ fn read_from(disk: &Disk, from: &mut u64, all: &mut RecordsBySequence) -> Result
     Ok(())
 }
 
-/// A file system in memory.
+/// The folder of a file system in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// Repairs the log with the library's function, which works on this machine's files, and checks
-/// that no damage is left.
+/// Repairs the log with the library's function, which works on files of the host. Checks that no
+/// damage remains.
 pub fn repair(disk: &Disk) -> Result<(), Trouble> {
     let made = tempfile::TempDir::with_prefix_in("log-sim-", MEMORY);
     let folder = made.unwrap_or_else(|_| crate::fixtures::folder());
@@ -57,7 +57,7 @@ pub fn repair(disk: &Disk) -> Result<(), Trouble> {
     bring_back(disk, folder)
 }
 
-/// Replaces the files of the simulated disk by the folder's, on stable storage.
+/// Replaces the files on the simulated disk with those in the folder, on stable storage.
 fn bring_back(disk: &Disk, folder: &Path) -> Result<(), Trouble> {
     let mut engine = Engine::simulated(&disk.sim, &Options::new(Ioengine::IoUring, 4, 64 << 10))?;
     for path in disk.sim.names() {

@@ -1,4 +1,4 @@
-//! The run of a program: lives in turn on one disk, and the checks between them.
+//! The run of a program: its lives, one after the other on one disk, and the checks between them.
 
 use crate::verbs::sim::disk::Disk;
 use crate::verbs::sim::life::{self, OpenLog};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use wrote::engine::Fault;
 use wrote::{Error, Log, SyncPolicy};
 
-/// Declares the counts, which can be added up.
+/// Defines a struct of counts that can be added up.
 macro_rules! counts {
     ($(#[$of:meta])* pub struct $name:ident { $($(#[$of_count:meta])* $count:ident,)+ }) => {
         $(#[$of])*
@@ -28,48 +28,48 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Counts of a run.
+    /// The counts of a run.
     pub struct Tally {
-        /// Operations of the disk.
+        /// The operations of the disk.
         operations,
-        /// Operations of the last of the program's lives.
+        /// The operations in the last of the program's lives.
         last_life_operations,
-        /// Openings that an error ended.
+        /// The openings that ended with an error.
         failed_openings,
-        /// Appended records.
+        /// The records appended.
         appended,
-        /// Records waited for with success.
+        /// The records that were waited for successfully.
         acknowledged,
-        /// Errors that were the first of a life.
+        /// The errors, not counting repetitions of a log's first error.
         errors,
-        /// Openings that cut off an end.
+        /// The openings that cut off an end.
         torn,
-        /// Closings of the log.
+        /// The times that the log was closed.
         closed,
-        /// Segments that were begun.
+        /// The segments that were begun.
         segments,
-        /// Segments that were removed.
+        /// The segments that were removed.
         removed,
-        /// Segments started in a recycled file.
+        /// The segments that were begun in a recycled file.
         recycled,
-        /// Batches that waited because earlier records were late to be durable.
+        /// The batches that had to wait because earlier records became durable late.
         late_batches,
-        /// Groups appended as a whole.
+        /// The groups that were appended atomically.
         groups,
-        /// Trims of the log's beginning.
+        /// The times that the beginning of the log was removed.
         trims,
-        /// Cuts of its end.
+        /// The times that the end of the log was cut off.
         truncations,
-        /// Repairs.
+        /// The repairs.
         repaired,
-        /// Openings that found less than promised, because of a hidden fault.
+        /// The openings that found less than was promised, because of a hidden fault.
         shortened,
-        /// Contents that were made.
+        /// The contents that were generated.
         numbers,
     }
 }
 
-/// The state that a program's lives share.
+/// The state shared by all lives of a program.
 struct Run {
     disk: Disk,
     model: Model,
@@ -78,28 +78,28 @@ struct Run {
     removes: bool,
     /// Whether an opening may have written through the page cache.
     is_cached: bool,
-    /// The records that were readable before a repair, until the log is opened.
+    /// The records that were readable before a repair, until the log is opened again.
     saved: Option<RecordsBySequence>,
-    /// Whether an opening failed since the last successful one: it may have cut off an end.
+    /// Whether an opening has failed after the last successful one. It may have cut off an end.
     has_failed: bool,
-    /// Whether such an opening misread.
+    /// Whether a failed opening has misread.
     has_misread: bool,
-    /// Whether to repair the log if it can be opened but not read.
+    /// Whether to repair a log that can be opened but not read.
     mends: bool,
 }
 
-/// The result of an opening.
+/// The result of opening the log.
 enum Opened {
-    /// It is open, and its content is allowed.
+    /// The log is open, and its content is allowed.
     Log(Log),
-    /// An error with a reason ended the opening.
+    /// The opening ended with an error that has a reason.
     Failed,
-    /// A fault that the disk hid has damaged it.
+    /// The log is damaged by a fault that the disk has hidden.
     Damaged,
 }
 
-/// Runs the program on a disk of this seed, and returns its counts, or the promise that was broken.
-/// In the end the power is cut, and the log is opened once more and read, without faults.
+/// Runs the program on a disk with this seed. Returns its counts, or the promise that was broken.
+/// At the end, the power is cut, and the log is opened once more and read, without faults.
 pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     let disk = Disk::new(seed);
     let mut planned = program.lives.iter().flat_map(|life| &life.planned);
@@ -154,7 +154,7 @@ impl Run {
         Ok(())
     }
 
-    /// Checks that everything promised exists, and that the log continues.
+    /// Checks that everything promised exists, and that the log can be continued.
     fn last_life(&mut self, opening: Opening) -> Result<(), Trouble> {
         self.cut();
         self.mends = true;
@@ -185,14 +185,14 @@ impl Run {
         }
     }
 
-    /// Opens the log. If an error with a reason ends the opening, it opens the log once more
-    /// without the fault, and repairs it if the log is damaged. Returns `None` if that failed too.
+    /// Opens the log. If that fails with an error that has a reason, opens the log again without
+    /// the fault, and repairs it if it is damaged. Returns `None` if that failed, too.
     fn open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
         if let Opened::Log(log) = self.try_to_open(opening)? {
             return Ok(Some(log));
         }
         self.tally.failed_openings += 1;
-        // The power fails, or the disk stays as it is: both may follow an error.
+        // After the error, either the power is lost or the disk keeps everything: both may happen.
         if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
             self.sync();
         }
@@ -238,21 +238,21 @@ impl Run {
                 return Ok(if is_damaged { Opened::Damaged } else { Opened::Failed });
             }
         };
-        // A second read of a place outweighs the first.
+        // Reading the same bytes again would reveal a single misdirected read.
         let has_misread = self.disk.misreads() > 1 || std::mem::take(&mut self.has_misread);
         let has_failed = std::mem::take(&mut self.has_failed);
         self.model.lied |= self.disk.has_lied();
         let stats = log.stats();
         let (first, next) = (stats.first_sequence, stats.next_sequence);
-        // A repair may find no record before the first.
+        // After a repair, the log may begin later, because the first records are lost.
         self.removes |= self.saved.is_some() && first > 0;
         holds(self.removes || first == 0, || {
             format!("the first record is {first}, and nothing is removed")
         })?;
         let promised = self.model.least();
         if self.saved.is_none() && next < promised {
-            // Rotten bytes are kept aside, unless the file may hold a removed segment's batches
-            // there. An opening that misreads zeros keeps nothing.
+            // Rotten bytes are kept aside, unless the file may contain batches of a removed segment
+            // after them. An opening that misreads zeros keeps nothing aside.
             let is_not_seen = self.disk.ends_in_recycled() || self.disk.has_misread();
             let is_hidden = self.model.is_uncertain()
                 || has_misread
@@ -266,7 +266,7 @@ impl Run {
         if has_misread || self.disk.rotten() > 0 {
             self.model.has_changed();
         }
-        // If a read was misdirected, the open treats the bytes after it as torn.
+        // If a read was misdirected, the opening treats the bytes after it as torn.
         let least = if has_misread { 0 } else { self.model.proven(promised, self.disk.rotten()) };
         if self.saved.is_some() || self.model.is_uncertain() {
             let Some(found) = self.all(&log, first, next)? else { return Ok(Opened::Damaged) };
@@ -288,7 +288,7 @@ impl Run {
         Ok(if is_read || !self.mends { Opened::Log(log) } else { Opened::Damaged })
     }
 
-    /// Returns all records of the open log; `None` for an error that has a reason.
+    /// Returns all records of the open log; `None` in place of an error that has a reason.
     fn all(
         &mut self,
         log: &Log,
@@ -318,7 +318,7 @@ impl Run {
         }
     }
 
-    /// Repairs the log. Everything that was readable before is readable then, except for a possible
+    /// Repairs the log. Everything that was readable before must still be readable, except for a
     /// torn end.
     fn repair(&mut self) -> Result<(), Trouble> {
         let mut before = readable(&self.disk, self.model.end());
@@ -366,7 +366,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reads everything by the open log. Returns whether everything could be read.
+    /// Reads everything with the open log. Returns whether that was possible.
     fn read(&mut self, log: &Log) -> Result<bool, Trouble> {
         let (first, end) = (self.model.first(), self.model.end());
         let read = self.disk.read(|| {
@@ -377,13 +377,13 @@ impl Run {
         read.map(|last| last.is_some())
     }
 
-    /// Reads everything as another process would, and notes the last record.
+    /// Reads everything as another process would, and records the last record found.
     fn see(&mut self) -> Result<(), Trouble> {
         if self.disk.segments().is_empty() {
             return Ok(());
         }
-        // This reader cannot know which records were removed since the log last reported its first
-        // one.
+        // This reader cannot know which records have been removed since the log last reported its
+        // first record.
         let removes = self.removes || self.model.trimmed;
         let removed = if removes { self.model.end() } else { 0 };
         let read = self.disk.read(|| {
@@ -397,7 +397,7 @@ impl Run {
             return Ok(());
         }
         match read {
-            // A misdirected read may have ended the reading early, where later records were never
+            // A misdirected read may have ended the reading early, if later records were never
             // promised.
             Some(last) if !self.disk.is_off() && !self.disk.has_misread() => self.model.saw(last),
             _ => Ok(()),
@@ -432,7 +432,7 @@ impl Run {
         self.disk.make_room();
     }
 
-    /// Drops the log, which reports no error; without an error it is closed.
+    /// Drops the log, which reports no error. If there was no fault, dropping it also closes it.
     fn drop(&mut self, log: Log) {
         drop(log);
         if !self.disk.is_troubled() {
@@ -454,5 +454,5 @@ impl Run {
     }
 }
 
-/// A step of the last life.
+/// A step in the last life.
 const LAST: Step = Step::Append { len: 100, how: How::AndWait, flavour: Flavour::Random };

@@ -1,4 +1,4 @@
-//! The faults of the file system and their moments.
+//! The faults of the file system, and when they occur.
 
 use clap::{Args, ValueEnum};
 use fuser::Errno;
@@ -37,24 +37,24 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Makes a file system that misbehaves by `arguments`.
+    /// Creates the faults that `arguments` describe.
     pub fn new(arguments: FaultArguments) -> Faults {
         Faults { arguments, flush_failed: AtomicBool::new(false) }
     }
 
-    /// Returns how many of the `length` bytes of a write are taken.
+    /// Returns how many of the `length` bytes of a write are accepted.
     pub fn taken(&self, length: usize) -> usize {
         self.arguments.short_writes.map_or(length, |most| length.min(most as usize))
     }
 
-    /// Returns whether the kernel must hand every write of a program to the daemon unchanged, and
-    /// return the daemon's count to the program. Otherwise the kernel's page cache would finish a
-    /// short write.
+    /// Returns whether the kernel must pass every write of a program to the daemon unchanged, and
+    /// return the daemon's count to the program. Otherwise, the kernel's page cache would complete
+    /// a short write.
     pub fn bypasses_page_cache(&self) -> bool {
         self.arguments.short_writes.is_some()
     }
 
-    /// Answers EIO if this flush fails.
+    /// Returns EIO if this flush is to fail.
     pub fn flush(&self) -> Result<(), Errno> {
         if self.arguments.fail_fsync && !self.flush_failed.swap(true, Ordering::Relaxed) {
             return Err(Errno::EIO);
@@ -62,8 +62,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Answers EINVAL if an open with these `open(2)` flags is refused, or a transfer of a file
-    /// opened with them.
+    /// Returns EINVAL if an open with these `open(2)` flags is to be refused, or a transfer of a
+    /// file that was opened with them.
     pub fn refuse(&self, at: Refuse, flags: i32) -> Result<(), Errno> {
         if self.arguments.refuse_direct == Some(at) && flags & libc::O_DIRECT != 0 {
             return Err(Errno::EINVAL);

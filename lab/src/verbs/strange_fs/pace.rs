@@ -1,13 +1,14 @@
-//! The rate of the disk and its stall: a clock that returns when a request is due.
+//! The rate of the disk and its stall: a clock that says when a request is due.
 
 use clap::Args;
 use std::time::{Duration, Instant};
 use wrote_result::units::{parse_duration, parse_size};
 
-/// A writer that returns within this time after its answer continues; a later one has paused.
+/// A writer whose next write follows an answer within this time is continuing; a later one has
+/// paused.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A continuing writer may be this late and keep its due time. Without it, every overlong wait
-/// would lower the rate.
+/// A continuing writer may be this late and still keep its due time. Otherwise, each wait that is
+/// too long would lower the rate.
 const CREDIT: Duration = Duration::from_secs(2);
 
 /// The pace of the command line.
@@ -52,27 +53,27 @@ pub struct Pace {
     began: Option<Instant>,
     /// The due time of the last write.
     due: Option<Instant>,
-    /// The time of its answer.
+    /// The time at which the last write was answered.
     answered: Option<Instant>,
     moved_bytes: u64,
     has_stalled: bool,
 }
 
 impl Pace {
-    /// Makes a clock that keeps the pace of `arguments`.
+    /// Creates a clock that keeps the pace described by `arguments`.
     pub fn new(arguments: PaceArguments) -> Pace {
         let fast_left_bytes = arguments.fast_bytes.unwrap_or(0);
         Pace { arguments, fast_left_bytes, ..Pace::default() }
     }
 
-    /// Returns when a write of `length_bytes` that comes `now` may be answered.
+    /// Returns when a write of `length_bytes` that arrives at `now` may be answered.
     pub fn write(&mut self, length_bytes: u64, now: Instant) -> Instant {
         self.restore(now);
         let time = self.time(length_bytes, now);
         self.due_after(time, length_bytes, now)
     }
 
-    /// Like [`Pace::write`], for blocks that were never written before.
+    /// Like [`Pace::write`], but for blocks that were never written before.
     pub fn write_first(&mut self, length_bytes: u64, now: Instant) -> Instant {
         match self.arguments.first_rate {
             None => self.write(length_bytes, now),
@@ -89,7 +90,7 @@ impl Pace {
         self.stall(length_bytes, start + time, now)
     }
 
-    /// Records when a write was answered.
+    /// Records the time at which a write was answered.
     pub fn answered(&mut self, now: Instant) {
         self.answered = Some(now);
     }
@@ -107,7 +108,7 @@ impl Pace {
         duration(fast_bytes, fast_rate) + duration(length_bytes - fast_bytes, slow_rate)
     }
 
-    /// Returns when a read of `length_bytes` that comes `now` may be answered.
+    /// Returns when a read of `length_bytes` that arrives at `now` may be answered.
     pub fn read(&mut self, length_bytes: u64, now: Instant) -> Instant {
         self.stall(length_bytes, now, now)
     }
@@ -119,7 +120,7 @@ impl Pace {
         }
     }
 
-    /// Returns `due`, or the end of the stall if this request meets it.
+    /// Returns `due`, or the end of the stall if the stall affects this request.
     fn stall(&mut self, length_bytes: u64, due: Instant, now: Instant) -> Instant {
         let is_after = self.arguments.stall_after.is_some_and(|after| self.moved_bytes >= after);
         self.moved_bytes = self.moved_bytes.saturating_add(length_bytes);
@@ -133,7 +134,7 @@ impl Pace {
     }
 }
 
-/// Reads bytes per second, more than zero: `400MB/s`, `400MB`.
+/// Parses a positive number of bytes per second, such as `400MB/s` or `400MB`.
 fn rate(text: &str) -> Result<u64, String> {
     match parse_size(text.strip_suffix("/s").unwrap_or(text))? {
         0 => Err("at 0 bytes a second nothing would ever end".into()),
@@ -141,7 +142,7 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Returns the duration of `bytes` at a rate; zero without a rate.
+/// Returns how long `bytes` take at a rate; zero without a rate.
 fn duration(bytes: u64, rate: Option<u64>) -> Duration {
     let seconds = rate.map_or(0.0, |rate| bytes as f64 / rate as f64);
     Duration::from_secs_f64(seconds)
@@ -153,7 +154,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// 1000 bytes at 1000 bytes per second, then 100 per second.
+    /// A pace of 1000 bytes at 1000 bytes per second, and 100 bytes per second after that.
     const CLIFF: PaceArguments = PaceArguments {
         fast_bytes: Some(1000),
         fast_rate: Some(1000),
@@ -165,8 +166,8 @@ mod tests {
         stall: None,
     };
 
-    /// Writes pieces one after the other, each at the answer of the last. Returns the times of the
-    /// answers, in seconds from the start.
+    /// Writes pieces one after the other, each when the previous one is answered. Returns the times
+    /// of the answers, in seconds after the start.
     fn written(pace: &mut Pace, start: Instant, pieces: &[u64]) -> Vec<f64> {
         let mut now = start;
         let mut answered = |bytes| {
@@ -205,13 +206,14 @@ mod tests {
         let (mut pace, start) = (Pace::new(CLIFF), Instant::now());
         let at = |tenths: u32| start + SECOND * tenths / 10;
         assert_eq!(pace.write(100, start), at(1));
-        // The answer came 0.4 s late. The next writes are due as if it had been in time: at once.
+        // The answer was 0.4 s late. The next write is due as if it had been in time, which is
+        // immediately.
         pace.answered(at(5));
         assert_eq!(pace.write(100, at(5)), at(2));
         pace.answered(at(5));
         assert_eq!(pace.write(400, at(5)), at(6));
         pace.answered(at(6));
-        // The writer paused for a second, so it catches up on nothing.
+        // The writer paused for a second, so it has nothing to catch up on.
         assert_eq!(pace.write(100, at(16)), at(17));
     }
 

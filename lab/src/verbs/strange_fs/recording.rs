@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The log. A device is written by whole sectors; any other write is a mark, and the first one
-/// begins the log.
+/// The log. Writes of whole sectors are writes to the device. Any other write is a mark, and the
+/// first mark begins the log.
 #[derive(Debug)]
 pub struct Recording {
     log: BufWriter<File>,
@@ -14,14 +14,15 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Makes a new file, which ends with the mark `end`.
+    /// Creates the log in a new file. The caller ends it with the mark `end`, because its first
+    /// sector does not state the number of entries.
     pub fn new(path: &Path) -> io::Result<Recording> {
         let mut log = BufWriter::new(File::create_new(path)?);
         log.write_all(&head(u64::MAX))?;
         Ok(Recording { log, has_begun: false })
     }
 
-    /// Records a write, which later writes may overtake until a flush.
+    /// Records a write. Until a flush, the device may perform later writes first.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let sectors = (data.len() / SECTOR_BYTES) as u64;
         match data.len().is_multiple_of(SECTOR_BYTES) {
@@ -39,7 +40,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Records a flush: all writes before it are stable.
+    /// Records a flush, which makes all earlier writes stable.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.has_begun { self.log.write_all(&entry(0, 0, FLUSH, b"")) } else { Ok(()) }
     }

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the kernel may cache attributes: zero, so that it always asks.
+/// How long the kernel may cache attributes. It is zero, so that the kernel always asks.
 const TTL: Duration = Duration::ZERO;
 const BLOCK_BYTES: u32 = 4096;
 const GENERATION: Generation = Generation(0);
@@ -29,7 +29,8 @@ pub struct StrangeFs {
 }
 
 impl StrangeFs {
-    /// Serves `tree` with `faults` and at `pace`, with a `recording` of its writes.
+    /// Creates a file system that serves `tree` with `faults` and at `pace`, and adds its writes to
+    /// `recording`.
     pub fn new(tree: Tree, faults: Faults, pace: Pace, recording: Option<Recording>) -> StrangeFs {
         let (tree, pace, recording) =
             (Mutex::new(tree), Mutex::new(pace), recording.map(Mutex::new));
@@ -41,7 +42,7 @@ impl StrangeFs {
         note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|_| Errno::EIO)
     }
 
-    /// Waits until a request is due. One thread answers all requests, so the others wait too.
+    /// Waits until a request is due. A single thread answers all requests, so the others wait, too.
     fn wait(&self, due: impl FnOnce(&mut Pace, Instant) -> Instant) {
         let now = Instant::now();
         let due = due(&mut self.pace(), now);
@@ -207,7 +208,7 @@ impl Filesystem for StrangeFs {
         reply: ReplyCreate,
     ) {
         let made = self.make(request, (parent, name), (mode, umask), Tree::empty_file);
-        // The file exists before its open is refused, as with open(2) elsewhere.
+        // The file is created before its open is refused, as with open(2) on other file systems.
         let opened = made.and_then(|made| self.open_file(made.ino.0, flags).map(|()| made));
         match opened {
             Ok(made) => {
@@ -358,8 +359,8 @@ impl Filesystem for StrangeFs {
             Ok(names) => names,
             Err(error) => return reply.error(error),
         };
-        // The offset of an entry is its number, where the next call continues. So an entry removed
-        // between two calls hides no other.
+        // The offset of an entry is its number, after which the next call continues. Therefore, an
+        // entry that is removed between two calls hides no other entry.
         let mut entries: Vec<_> = names.iter().map(|(name, number)| (*number, name)).collect();
         entries.sort_unstable();
         for (number, name) in entries.into_iter().filter(|(number, _)| *number > offset) {

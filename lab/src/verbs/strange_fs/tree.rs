@@ -1,4 +1,4 @@
-//! Folders and files in memory, bounded.
+//! Folders and files in memory, with a limited size.
 
 use fuser::Errno;
 use std::borrow::Cow;
@@ -13,9 +13,9 @@ pub const ROOT: u64 = 1;
 /// The kind of a node.
 #[derive(Debug)]
 pub enum Kind {
-    /// A folder with its names.
+    /// A folder, with its names and their nodes.
     Folder(BTreeMap<OsString, u64>),
-    /// A file with its bytes.
+    /// A file, with its bytes.
     File(Content),
 }
 
@@ -24,7 +24,7 @@ pub enum Kind {
 pub enum Content {
     /// The written bytes.
     Kept(Vec<u8>),
-    /// Only the length; each byte is read as zero.
+    /// Only the length is kept; all bytes are read as zeros.
     Forgotten(u64),
 }
 
@@ -43,7 +43,7 @@ impl Content {
         }
     }
 
-    /// Returns bytes within the file.
+    /// Returns bytes that are within the file.
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
         match self {
             Content::Kept(bytes) => bytes[range.start as usize..range.end as usize].into(),
@@ -51,7 +51,7 @@ impl Content {
         }
     }
 
-    /// Replaces bytes within the file.
+    /// Replaces bytes that are within the file.
     fn write(&mut self, offset: u64, data: &[u8]) {
         if let Content::Kept(bytes) = self {
             bytes[offset as usize..][..data.len()].copy_from_slice(data);
@@ -62,22 +62,22 @@ impl Content {
 /// A folder or a file.
 #[derive(Debug)]
 pub struct Node {
-    /// Its kind.
+    /// The kind of node, with its content.
     pub kind: Kind,
-    /// Its owner and permissions.
+    /// The owner and the permissions.
     pub maker: Maker,
-    /// The time of its last change.
+    /// The time of the last change.
     pub modified: SystemTime,
-    /// The offsets written so far.
+    /// The offsets at which the file has been written.
     touched: BTreeSet<u64>,
-    /// How many times the file is open.
+    /// The number of times that the file is currently open.
     open: u32,
-    /// Whether a folder names it.
+    /// Whether a folder contains a name for the node.
     linked: bool,
 }
 
 impl Node {
-    /// Bytes of a file; 0 of a folder.
+    /// Returns the size of a file; 0 for a folder.
     pub fn size_bytes(&self) -> u64 {
         match &self.kind {
             Kind::File(content) => content.size_bytes(),
@@ -105,15 +105,15 @@ pub struct Tree {
     used_bytes: u64,
     capacity_bytes: u64,
     forgets: bool,
-    /// Whether an open file that is removed keeps a name, as on NFS, until it is closed.
+    /// Whether an open file that is removed keeps a hidden name until it is closed, as on NFS.
     pub keeps_names: bool,
-    /// The folder and the name of each file removed while it was open.
+    /// The folder and the name of each file that was removed while it was open.
     hidden: BTreeMap<u64, (u64, OsString)>,
 }
 
 impl Tree {
-    /// Makes an empty root folder, with room for `capacity_bytes` of file bytes. If the tree
-    /// `forgets`, files have a length and zeros.
+    /// Creates a tree with an empty root folder, and room for `capacity_bytes` bytes of files. If
+    /// the tree `forgets`, files keep only their lengths, and read as zeros.
     pub fn new(capacity_bytes: u64, forgets: bool, root: Maker) -> Tree {
         let root = node(Kind::Folder(BTreeMap::new()), root);
         Tree {
@@ -130,17 +130,17 @@ impl Tree {
         Kind::File(if self.forgets { Content::Forgotten(0) } else { Content::Kept(Vec::new()) })
     }
 
-    /// Returns the bytes that files may have in all, and the free bytes.
+    /// Returns the capacity for files and the free space, in bytes.
     pub fn room_bytes(&self) -> (u64, u64) {
         (self.capacity_bytes, self.capacity_bytes - self.used_bytes)
     }
 
-    /// Returns the node of a number.
+    /// Returns a node by its number.
     pub fn get(&self, number: u64) -> Result<&Node, Errno> {
         self.nodes.get(&number).ok_or(Errno::ENOENT)
     }
 
-    /// Returns the node of a number for a change.
+    /// Returns a node by its number, to be changed.
     pub fn get_mut(&mut self, number: u64) -> Result<&mut Node, Errno> {
         self.nodes.get_mut(&number).ok_or(Errno::ENOENT)
     }
@@ -158,7 +158,7 @@ impl Tree {
         }
     }
 
-    /// Makes a node called `name` in `folder` and returns its number.
+    /// Creates a node called `name` in `folder`, and returns its number.
     pub fn make(
         &mut self,
         folder: u64,
@@ -177,7 +177,7 @@ impl Tree {
         Ok(number)
     }
 
-    /// Removes the name of a file; its bytes go when it is closed.
+    /// Removes the name of a file. Its bytes are removed once it is closed.
     pub fn unlink(&mut self, folder: u64, name: &OsStr) -> Result<(), Errno> {
         let number = self.lookup(folder, name)?;
         let node = self.get_mut(number)?;
@@ -207,7 +207,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Moves a file to another name, and removes the file that had it. Folders are not moved.
+    /// Moves a file to another name, and removes the file that had that name. Folders cannot be
+    /// moved.
     pub fn rename(
         &mut self,
         (from, name): (u64, &OsStr),
@@ -256,8 +257,8 @@ impl Tree {
         Ok(content.read(start..size_bytes.min(start.saturating_add(length as u64))))
     }
 
-    /// Writes `data` at `offset`, with zeros between the file's end and `offset`. Returns whether
-    /// it is the first write there.
+    /// Writes `data` at `offset`. Fills a gap between the file's end and `offset` with zeros.
+    /// Returns whether this is the first write at that offset.
     pub fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<bool, Errno> {
         let end = offset.checked_add(data.len() as u64).ok_or(Errno::EFBIG)?;
         if end > self.get(number)?.size_bytes() {
@@ -270,7 +271,7 @@ impl Tree {
         Ok(node.touched.insert(offset))
     }
 
-    /// Makes a file `size_bytes` long; ENOSPC without room.
+    /// Sets the size of a file. Fails with ENOSPC if there is not enough room.
     pub fn resize(&mut self, number: u64, size_bytes: u64) -> Result<(), Errno> {
         let (_, free) = self.room_bytes();
         let before = self.get(number)?.size_bytes();

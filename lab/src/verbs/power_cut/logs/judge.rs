@@ -1,11 +1,11 @@
-//! The check that a log holds all promised records, and only records that were sent.
+//! The check that a log contains all promised records, and only records that were sent.
 
 use crate::fixtures::sender;
 use crate::verbs::power_cut::content::describe;
 use crate::verbs::power_cut::said::{Line, Report};
 use std::collections::BTreeMap;
 
-/// A record's place, in the log and among its producer's records.
+/// A record's position, both in the log and among its producer's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub sequence: u64,
@@ -14,8 +14,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the place of a record by its sequence and its bytes, which must be the `content` of
-    /// their producer and number; in words why it has none.
+    /// Returns the position of a record with this sequence and these bytes. The bytes must be the
+    /// `content` for their producer and number; otherwise, the error explains what is wrong.
     pub fn of(
         sequence: u64,
         bytes: &[u8],
@@ -35,8 +35,8 @@ impl Place {
     }
 }
 
-/// Compares the records of a log, in order, with the lines. A `trimmed` log may lack its
-/// oldest records.
+/// Compares the records of a log, in order, with the lines. A `trimmed` log may lack its oldest
+/// records.
 pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<(), String> {
     let first = places.first().map_or(0, |place| place.sequence);
     if first > 0 && !trimmed {
@@ -50,11 +50,12 @@ pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<(), Strin
         let lost = promised - 1;
         return Err(format!("record {lost} was promised, and the log ends before {end}"));
     }
-    // Late promises need not hold; a found record must be the promised one.
+    // Late promises need not hold, but a record that exists must be the promised one.
     said.all().iter().try_for_each(|line| is_there(places, first, line))
 }
 
-/// Returns the sequence before which this line promises that records are safe.
+/// Returns the sequence before which a line promises that all records are safe; `None` if it
+/// promises nothing.
 fn promise(line: &Line) -> Option<u64> {
     match line {
         Line::Appended { sequence, .. } => Some(sequence + 1),
@@ -63,14 +64,14 @@ fn promise(line: &Line) -> Option<u64> {
     }
 }
 
-/// Checks that the log has no gap, and that each producer's records are in order without a gap.
+/// Checks that the log has no gap, and that each producer's records are complete and in order.
 fn in_order(places: &[Place], first: u64) -> Result<(), String> {
     let mut next = BTreeMap::new();
     for (place, sequence) in places.iter().zip(first..) {
         if place.sequence != sequence {
             return Err(format!("{place:?} stands where record {sequence} belongs"));
         }
-        // Records before the first of a trimmed log are gone.
+        // A trimmed log lacks the records before its first one.
         let begin = if first == 0 { 0 } else { place.number };
         let expected = next.entry(place.producer).or_insert(begin);
         if place.number != *expected {
@@ -95,7 +96,7 @@ fn none_unsent(places: &[Place], said: &Report) -> Result<(), String> {
     }
 }
 
-/// Checks that the record of this line has its sequence.
+/// Checks that the record named by a line has the promised sequence.
 fn is_there(places: &[Place], first: u64, line: &Line) -> Result<(), String> {
     let Line::Appended { sequence, producer, number } = *line else { return Ok(()) };
     let said = Place { sequence, producer, number };
@@ -122,7 +123,7 @@ mod tests {
         Report::of(&sure, &[appended(1, 1, 0), sending(1, 2), Line::Reopened(2)])
     }
 
-    /// Checks a log with these producers and numbers.
+    /// Checks a log that contains records with these producers and numbers.
     fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<(), String> {
         let places: Vec<Place> = (first..)
             .zip(records)

@@ -1,4 +1,4 @@
-//! A log behind a server. Producers append to it with RESP clients over loopback.
+//! A log that a server writes. Producers append to it through RESP clients over loopback.
 
 use super::{Opened, WINDOW, record};
 use crate::verbs::power_cut::content::random;
@@ -14,10 +14,11 @@ use std::thread;
 use wrote::{Action, Error, Log, LogOptions};
 use wrote_serve::{Config, Listen, Server, Socket};
 
-/// Room for the longest records, which the log's small buffers must hold.
+/// The maximum length of a message: enough for the longest records, which fit into the log's small
+/// buffers.
 const MESSAGE_BYTES_MAX: usize = 120_000;
 
-/// Starts a server of a log, and returns the log and the server's address.
+/// Starts a server for a log. Returns the log and the server's address.
 pub fn start(folder: &Path, options: LogOptions) -> Result<Opened, Error> {
     let failed = |error: wrote_serve::Error| match error {
         wrote_serve::Error::Log(error) => error,
@@ -26,7 +27,7 @@ pub fn start(folder: &Path, options: LogOptions) -> Result<Opened, Error> {
     let listen: Listen = "resp://127.0.0.1:0".parse().expect("a listener");
     let mut config = Config::of_log(folder, vec![listen]);
     config.limits.message_bytes = MESSAGE_BYTES_MAX;
-    // The file system is small.
+    // The limit of free space is disabled, because the file system is small.
     config.limits.free_bytes = 0;
     let first = Arc::new(OnceLock::new());
     let opened = first.clone();
@@ -41,7 +42,7 @@ pub fn start(folder: &Path, options: LogOptions) -> Result<Opened, Error> {
         _ => None,
     });
     let log = first.get().expect("a server opens its log").clone();
-    // It ends with the process.
+    // The server ends with the process.
     thread::spawn(move || server.run());
     Ok((log, address))
 }
@@ -54,7 +55,7 @@ pub fn produce(
     (producer, seed): (u32, u64),
     say: Reporter,
 ) -> Result<Infallible, Error> {
-    // The log's error made the server end the connection.
+    // The server ends the connection after an error of the log.
     let ended = |error| log.check().err().unwrap_or_else(|| elsewhere(folder, &error));
     let mut random = random(seed ^ u64::from(producer));
     let mut stream = TcpStream::connect(address).map_err(ended)?;
@@ -77,14 +78,15 @@ fn elsewhere(folder: &Path, error: &io::Error) -> Error {
     Error::file(folder, Action::Write, None, error)
 }
 
-/// `XADD log * record BYTES`.
+/// Returns the request `XADD log * record BYTES`.
 fn xadd(producer: u32, number: u64) -> Vec<u8> {
     let record = record(producer, number);
     let head = "*5\r\n$4\r\nXADD\r\n$3\r\nlog\r\n$1\r\n*\r\n$6\r\nrecord\r\n";
     [format!("{head}${}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
 }
 
-/// Reads an answer: `$LENGTH`, and an ID, which begins with the record's sequence.
+/// Reads an answer, which consists of `$LENGTH` and an ID. Returns the record's sequence, which is
+/// the beginning of the ID.
 fn id(from: &mut dyn BufRead) -> io::Result<u64> {
     let mut lines = [const { String::new() }; 2];
     for line in &mut lines {
