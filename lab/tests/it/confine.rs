@@ -1,8 +1,8 @@
-//! Tests of the refusals that a confined command gets.
+//! Tests of what a confined command is refused.
 
 use std::process::{Command, Output};
 
-/// Asks the kernel for a ring of 8 entries and prints the error number, or 0.
+/// A Python program that asks the kernel for a ring of 8 entries, and prints the error number or 0.
 const PROBE: &str = "
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,6 +1,7 @@
-//! Trials of damaged logs: a log, edits of its files, and what is done with them then.
+//! Trials of damaged logs. Each consists of a log, edits of its files, and the next step.
 //!
-//! The tests `drawn_damage` draw trials from seeds, edit by `edit.rs` and judge by `judge.rs`.
+//! The tests `drawn_damage` draw trials from seeds. They edit files with `edit.rs` and judge with
+//! `judge.rs`.
 
 mod edit;
 mod judge;
@@ -15,19 +16,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The files of a log: names and bytes.
+/// The files of a log, by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// The most edits of one log.
+/// The maximum number of edits to one log.
 const EDITS_MAX: usize = 16;
 
-/// A log, its damage, and the step after reading it.
+/// A log, its damage, and the step that follows reading it.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Trial {
-    /// The log, by its number modulo their count.
+    /// The index of the log, modulo the number of logs.
     log: u8,
     then: NextStep,
-    /// The damage, in order.
+    /// The edits that damage the log, in order.
     pub edits: Vec<Edit>,
 }
 
@@ -41,8 +42,8 @@ enum NextStep {
 }
 
 impl Trial {
-    /// Damages the log, puts its files into `folder`, and returns the first broken rule. `written`
-    /// are the logs of [`written`].
+    /// Damages the log, puts its files into `folder`, and checks the rules. `written` are the logs
+    /// that [`written`] returns.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Trial {
     }
 }
 
-/// Replaces the folder's content by `files`.
+/// Replaces the content of the folder with `files`.
 fn put(folder: &Path, files: &Files) -> Result<(), String> {
     let trouble = |error: std::io::Error| error.to_string();
     if folder.exists() {
@@ -83,7 +84,7 @@ fn put(folder: &Path, files: &Files) -> Result<(), String> {
     files.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes)).map_err(trouble)
 }
 
-/// Reads the files of a log, except its lock and temporary files.
+/// Reads the files of a log, except for its lock and temporary files.
 fn files(folder: &Path) -> std::io::Result<Files> {
     let mut files = Files::new();
     for entry in fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
-//! Drawn command lines for the built `wrote`. A failure has each that breaks a rule of `run.rs`, in
-//! the shortest form that still breaks it.
+//! Runs drawn command lines of the built `wrote`. A failure contains each command line that breaks
+//! a rule of `run.rs`, in the shortest form that still breaks it.
 
 mod draw;
 mod run;
@@ -11,7 +11,7 @@ use lab::verbs::{Trouble, least};
 use std::path::Path;
 use world::World;
 
-/// Runs this number of calls.
+/// Runs this number of calls, and fails if a rule is broken.
 fn judge(calls: u32) {
     let (program, folder) = (lab::program("wrote"), lab::folder());
     if !program.exists() {
@@ -37,7 +37,7 @@ fn judge(calls: u32) {
     assert_eq!(broken.expect("every call is tried"), 0, "WROTE_FROM_SEED=SEED tries it again");
 }
 
-/// Runs one call in fresh files; the inner error is the broken rule.
+/// Runs one call with fresh files. The inner error is the broken rule.
 fn one(program: &Path, world: &mut World, call: &Call) -> Result<Result<(), String>, Trouble> {
     world.refresh(call)?;
     let ended = run::run(program, world, call)?;

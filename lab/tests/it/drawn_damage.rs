@@ -1,5 +1,5 @@
-//! Damaged logs: trials of `damage.rs` by drawn seeds. A failure has each that breaks a rule of
-//! `damage/judge.rs`, with the fewest edits that still break it.
+//! Damaged logs: trials of `damage.rs` that are drawn from seeds. A failure contains each trial
+//! that breaks a rule of `damage/judge.rs`, with the fewest edits that still break it.
 
 use crate::damage::{Edit, Original, Trial, written};
 use crate::drawn;
@@ -12,12 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tempfile::{TempDir, tempdir_in};
 
-/// One in this number of seeds has edits with forged checksums: of such a log little can be said.
+/// One in this number of seeds has edits with forged checksums, after which few rules hold.
 const FORGED_EVERY: u64 = 8;
-/// A file system in memory (`tmpfs(5)`).
+/// The folder of a file system in memory (`tmpfs(5)`).
 const MEMORY: &str = "/dev/shm";
-/// One in this number of logs lies on a disk, if the others are in memory: each log takes about
-/// twenty flushes and a hundred requests, and its test does not depend on the disk.
+/// One in this number of logs is on a disk if the others are in memory. Each log needs about twenty
+/// flushes and a hundred requests, and the rules do not depend on the disk.
 const ON_DISK: u32 = 10;
 
 /// Damages, reads and repairs this number of logs.
@@ -64,7 +64,7 @@ fn draw(seed: u64) -> Result<Trial, Trouble> {
     Ok(trial)
 }
 
-/// Leaves out each edit of a trial.
+/// Returns versions of a trial in which one edit each is left out.
 fn fewer_edits(trial: &Trial) -> Vec<Trial> {
     let with = |edits| {
         let mut fewer = trial.clone();
@@ -74,9 +74,9 @@ fn fewer_edits(trial: &Trial) -> Vec<Trial> {
     without_each(&trial.edits).map(with).collect()
 }
 
-/// Runs a trial, and returns the broken rule. A panic counts as one.
+/// Runs a trial, and returns the broken rule. A panic is treated as a broken rule.
 fn tried(trial: &Trial, folder: &Path, written: &[Original]) -> Result<(), String> {
-    // The folder of a log holds nothing else.
+    // The folder of a log must contain nothing else.
     let folder = folder.join("log");
     catch_unwind(AssertUnwindSafe(|| trial.run(&folder, written)))
         .unwrap_or_else(|panic| Err(words_of_panic(&*panic)))

@@ -1,4 +1,4 @@
-//! Each fault at every operation of a log that begins several segments.
+//! Injects each fault at every operation of a log that begins several segments.
 
 use lab::verbs::sim::{
     End, Flavour, How, Life, Opening, PlannedFault, Program, Step, Tally, carry_out,
@@ -21,7 +21,7 @@ const OPENING: Opening = Opening {
     prepared_bytes: 0,
 };
 
-/// Returns each way to make records durable and to prepare segments.
+/// Returns options with each method of making records durable and preparing segments.
 fn openings() -> [Opening; 5] {
     [
         OPENING,
@@ -36,7 +36,8 @@ const fn append(len: usize, how: How) -> Step {
     Step::Append { len, how, flavour: Flavour::Random }
 }
 
-/// Batches of one record and of many, several in flight at once, in more than two segments.
+/// Steps that produce batches of one record and of many, several in flight, in more than two
+/// segments.
 const SCRIPT: [Step; 27] = [
     append(100, How::AndWait),
     append(3000, How::Append),
@@ -67,19 +68,19 @@ const SCRIPT: [Step; 27] = [
     Step::Sync,
 ];
 
-/// Returns the life of the script with these faults.
+/// Returns a life that performs the script with these faults.
 fn script(opening: Opening, end: End, planned: Vec<PlannedFault>) -> Life {
     Life { opening, planned, steps: SCRIPT.to_vec(), end }
 }
 
-/// Returns a life that opens the log again and does a few steps.
+/// Returns a life that opens the log again and performs a few steps.
 fn again(opening: Opening, planned: Vec<PlannedFault>) -> Life {
     let steps = vec![append(50, How::Append), append(2000, How::AndWait), Step::Sync];
     Life { opening, planned, steps, end: End::Cut }
 }
 
-/// Runs the program with each way to open a log and the fault at every operation of its last life.
-/// Adds up the counts.
+/// Runs the program with each of the openings, and with the fault at every operation of its last
+/// life. Returns the sum of the counts.
 fn at_every_operation(
     openings: &[Opening],
     fault: Fault,
@@ -101,7 +102,7 @@ fn at_every_operation(
     all
 }
 
-/// The fault hits the log that writes, ends, and is opened again.
+/// Injects the fault while the log writes, ends and is opened again.
 fn in_the_script(openings: &[Opening], fault: Fault) -> Tally {
     let mut all = Tally::default();
     for end in [End::Drop, End::Cut] {
@@ -111,7 +112,7 @@ fn in_the_script(openings: &[Opening], fault: Fault) -> Tally {
     all
 }
 
-/// The fault hits the log opened after a power loss, with a torn end.
+/// Injects the fault while the log is opened after a power loss, with a torn end.
 fn in_the_opening(openings: &[Opening], fault: Fault) -> Tally {
     let all = at_every_operation(openings, fault, |opening, planned| {
         vec![torn(opening), again(opening, planned)]
@@ -120,7 +121,8 @@ fn in_the_opening(openings: &[Opening], fault: Fault) -> Tally {
     all
 }
 
-/// The power goes while the kernel holds many bytes that were never flushed.
+/// Returns a life in which the power is lost while the kernel has many bytes that were never
+/// flushed.
 fn torn(opening: Opening) -> Life {
     let opening = Opening { sync: SyncPolicy::No, ..opening };
     let is_flushed = |step: &Step| matches!(step, Step::Sync);
@@ -128,7 +130,7 @@ fn torn(opening: Opening) -> Life {
     Life { opening, planned: Vec::new(), steps, end: End::Cut }
 }
 
-/// Options of a log that keeps all records, and of one that recycles its segments.
+/// Returns the options of a log that keeps all records, and of one that recycles its segments.
 fn two_openings() -> [Opening; 2] {
     let [first, .., last] = openings();
     [first, last]

@@ -1,10 +1,10 @@
-//! A disk that fills up within a batch or a segment, and has room again.
+//! A disk that becomes full within a batch or a segment, and later has room again.
 
 use lab::verbs::sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::SyncPolicy;
 
-/// Returns steps that append the records of some batches and wait for them together: a group commit
-/// each.
+/// Returns steps that append the records of some batches. The records of each batch are waited for
+/// together, as in a group commit.
 fn steps(room_bytes: u64) -> Vec<Step> {
     let append = |len, how| Step::Append { len, how, flavour: Flavour::Random };
     let mut steps = vec![append(1000, How::AndWait), Step::Room { bytes: room_bytes }];
@@ -37,7 +37,7 @@ fn opening(sync: SyncPolicy, zeros: bool) -> Opening {
 fn with_room_for(opening: Opening, room_bytes: u64) -> Tally {
     let life = |steps, end| Life { opening, planned: Vec::new(), steps, end };
     let full = life(steps(room_bytes), End::Drop);
-    // With room again, the steps run once more.
+    // Once there is room again, the steps are repeated.
     let after = life(steps(1 << 30), End::Close);
     let program = Program { lives: vec![full, after] };
     carry_out(&program, room_bytes)

@@ -1,5 +1,5 @@
-//! Faults that a disk does not report: bits that rot, reads of another place, flushes that lie. No
-//! program can keep its promises then, but the log returns no altered record.
+//! Faults that a disk does not report: bits that rot, misdirected reads, and flushes that lie. No
+//! program can keep its promises then, but the log must not return altered records.
 
 use std::path::Path;
 use wrote::engine::Fault;
@@ -25,7 +25,7 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) -> Result<(), Error> {
     numbers.into_iter().try_for_each(|number| log.append(&record(number))?.wait())
 }
 
-/// Reads the log to its end or to an error, and checks each record.
+/// Reads the log until its end or an error, and checks each record.
 fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
     let Ok(reader) = LogReader::open_on(&sim.disk(), folder(), 0) else { return 0 };
     let mut read = 0;
@@ -46,7 +46,7 @@ fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
     read
 }
 
-/// Makes a log on a new disk.
+/// Creates a log on a new disk.
 fn log_of(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let log = options().on(&sim.disk()).open(folder()).unwrap();
@@ -71,7 +71,7 @@ fn a_reader_returns_no_altered_record_whatever_a_read_finds() {
             operation += 1;
         }
         assert!(operation > 5, "{fault:?}: {operation} reads");
-        // Repeating a misdirected read succeeds; rot stays.
+        // Repeating a misdirected read succeeds, whereas rot is permanent.
         assert!(whole < operation || fault == Fault::Misdirected, "{fault:?}");
     }
 }
@@ -85,7 +85,7 @@ fn a_log_that_is_opened_and_written_on_a_rotten_disk_returns_no_altered_record()
             let opened = options().on(&sim.disk()).open(folder());
             if let Ok(log) = opened {
                 let next = log.stats().next_sequence;
-                // The lost end is written again, with new records in its places.
+                // New records are written in place of the lost end.
                 append(&log, next..next + 5).unwrap();
                 let _ = log.close();
             }
@@ -99,7 +99,7 @@ fn after_flushes_that_lied_the_log_is_shorter_or_damaged_and_no_record_is_anothe
     for seed in 0..100 {
         let sim = Sim::new(seed);
         for operation in 0..2000 {
-            // Only flushes.
+            // The fault affects only flushes.
             sim.fault(operation, Fault::Lie);
         }
         let log = options().on(&sim.disk()).open(folder()).unwrap();

@@ -1,5 +1,5 @@
-//! Programs on a simulated disk, random ones by seed and chosen faults at every operation; drawn
-//! command lines, and damaged logs; and the refusals that a confined command gets.
+//! Programs on a simulated disk, with random seeds or with chosen faults at every operation. Also
+//! drawn command lines, damaged logs, and what a confined command is refused.
 
 mod confine;
 mod damage;
@@ -13,7 +13,7 @@ mod seeds;
 use lab::Seeds;
 use lab::runs::seeds::Arguments;
 
-/// Returns seeds from the one that `WROTE_FROM_SEED` names, or else from a drawn one.
+/// Returns seeds that start at the one in `WROTE_FROM_SEED`, or else at a drawn one.
 fn drawn(count: u32) -> Seeds {
     let seeds = Arguments::of(count).seeds();
     let named = std::env::var("WROTE_FROM_SEED").ok().map(|seed| seed.parse().expect("a seed"));

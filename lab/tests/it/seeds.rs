@@ -1,8 +1,8 @@
-//! Random programs: many seeds are counted, and each seed always gives the same program.
+//! Random programs: many seeds are tried, and each seed always yields the same program.
 
 use lab::verbs::sim::{Program, Tally, carry_out};
 
-/// `cargo xtask lab sim` tries more.
+/// The number of seeds. `cargo xtask lab sim` tries more.
 const SEEDS: u64 = 1000;
 
 /// Seeds with hidden faults whose programs once broke a rule.
@@ -19,7 +19,7 @@ fn promises_are_kept_whatever_happens_to_the_disk() {
         });
         all.add(&tally);
     }
-    // A count of zero would mean that the case never happened.
+    // A count of zero would mean that the case has never occurred.
     let happened =
         [all.errors, all.failed_openings, all.torn, all.closed, all.removed, all.acknowledged];
     assert!(happened.iter().all(|&times| times > SEEDS / 20), "{all:?}");

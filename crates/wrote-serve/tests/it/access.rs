@@ -1,4 +1,4 @@
-//! Access: reachable addresses, tokens, and connections per address.
+//! Access: addresses that can be reached, tokens, and connections per address.
 
 use crate::http::client::Client;
 use crate::refused::send;
@@ -39,7 +39,7 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
         asked("HELLO 3 AUTH default wrong\r\nHELLO 3 SETNAME a AUTH default wrong\r\nQUIT\r\n");
     assert_eq!(answer.matches("-WRONGPASS").count(), 2, "{answer}");
     assert_eq!(serving.refused(), [("unauthorized", 6)]);
-    // Nor can it make the server keep much.
+    // Such a client cannot make the server keep much data either.
     let long = format!("*2\r\n$4\r\nAUTH\r\n$1000000\r\n{}", "x".repeat(20_000));
     assert_eq!(asked(&long), "");
     serving.wait_until(|figures| figures.connections == 0);
@@ -58,7 +58,7 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("+OK"));
     fs::write(&path, "later\n").unwrap();
     serving.reload().unwrap();
-    // The listener takes the settings with the next connection.
+    // The listener applies the settings to the next connection.
     assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("-WRONGPASS"));
     assert!(asked("AUTH later\r\nQUIT\r\n").starts_with("+OK"));
     assert_eq!(serving.stop(), [&b"one"[..], b"two", b"three"]);
@@ -91,7 +91,7 @@ fn a_token_that_is_taken_back_ends_what_it_began() {
     fs::write(&path, "kept\n").unwrap();
     resp.reload().unwrap();
     http.reload().unwrap();
-    // It may be closed before it answers, and gets only an error.
+    // The client may be disconnected before it sends, and then gets only an error.
     let _ = clients[0].send(b"RPUSH l refused\r\n");
     assert_eq!(clients[0].answer(), None);
     assert_eq!(clients[1].ask("RPUSH l taken"), Answer::Number(1));
@@ -132,7 +132,7 @@ fn limits_that_are_read_again_hold_for_open_connections_of_http() {
     serving.reload().unwrap();
     assert_eq!(client.post("/append", "", b"small").code, 200);
     assert_eq!(client.post("/append", "", b"too long").code, 413);
-    // The log's buffers stay as they are until the server restarts.
+    // The log's buffers keep their size until the server restarts.
     serving.config.limits.message_bytes = 16 << 10;
     serving.config.logs[0].buffer_bytes = None;
     let error = serving.reload().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Certificates for tests, and TLS clients.
+//! Certificates for tests, and TLS clients that use them.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -19,7 +19,7 @@ pub struct Authority {
     pub pem: String,
 }
 
-/// A certificate and its key in PEM.
+/// A certificate and its key, both in PEM format.
 pub struct Certificate {
     pub pem: String,
     pub key: String,
@@ -44,14 +44,15 @@ impl Authority {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         (params.not_before, params.not_after) =
             (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
-        // OpenSSL treats a certificate with its signer's name as self-signed.
+        // OpenSSL treats a certificate whose name equals its signer's as self-signed.
         params.distinguished_name.push(DnType::CommonName, "localhost");
         let key = KeyPair::generate().unwrap();
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
         Certificate { pem, key: key.serialize_pem() }
     }
 
-    /// Returns the settings of a client that trusts this authority, optionally with a certificate.
+    /// Returns the settings of a client that trusts this authority, and may have its own
+    /// certificate.
     pub fn client(&self, own: Option<&Certificate>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
@@ -85,7 +86,7 @@ pub fn write(folder: &Path, certificate: &Certificate, client_ca: Option<&Author
     }
 }
 
-/// Opens a session on a connection; the handshake happens with the first bytes.
+/// Starts a session on a connection. The handshake happens when the first bytes are sent.
 pub fn session(config: &Arc<ClientConfig>, stream: TcpStream) -> Session {
     let name = ServerName::try_from("localhost").unwrap();
     StreamOwned::new(ClientConnection::new(config.clone(), name).unwrap(), stream)

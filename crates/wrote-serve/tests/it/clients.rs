@@ -1,7 +1,8 @@
-//! Real clients: each delivers its messages byte for byte.
+//! Tests with real clients, each of which must deliver its messages byte for byte.
 //!
-//! `cargo xtask nightly clients` provides the clients that are not Debian packages or conflict with
-//! each other, in folders next to the build, and runs their tests, which are marked `nightly`.
+//! `cargo xtask nightly clients` installs the clients that are not Debian packages, or that
+//! conflict with each other, in folders next to the build. It also runs their tests, which are
+//! marked `nightly`.
 
 mod curl;
 mod logger;
@@ -21,7 +22,7 @@ const COUNT: usize = 10_000;
 fn lines() -> Vec<String> {
     let mut state = 1_u64;
     let mut next = || {
-        // Knuth's MMIX generator: any sequence with a long period does.
+        // Knuth's MMIX generator; any sequence with a long period would do.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
@@ -39,7 +40,7 @@ fn lines() -> Vec<String> {
     (0..COUNT).map(&mut line).collect()
 }
 
-/// Asserts that each message was received once, byte for byte, in any order.
+/// Asserts that each message was received exactly once, byte for byte, in any order.
 #[track_caller]
 fn assert_same(mut messages: Vec<Vec<u8>>, lines: &[impl AsRef<[u8]>]) {
     messages.sort();

@@ -1,4 +1,4 @@
-//! The configuration file: the documented example, and every possible fault.
+//! The configuration file: the documented example, and all possible faults.
 
 use crate::certificates::{Authority, write};
 use proptest::collection::vec;
@@ -14,7 +14,7 @@ use wrote_serve::{Config, Error, Limits, Server};
 /// The documented example with all keys.
 const EXAMPLE: &str = include_str!("../../../../docs/serve.toml");
 
-/// Reads `text` as a file in `folder`.
+/// Reads `text` as a configuration file in `folder`.
 fn read(folder: &Path, text: &str) -> Result<Config, Vec<String>> {
     let path = folder.join("wrote.toml");
     fs::write(&path, text).unwrap();
@@ -42,7 +42,7 @@ fn the_documented_example_is_read_and_shows_the_defaults() {
     let text = EXAMPLE.replace("/etc/wrote", &folder.path().display().to_string());
     let config = read(folder.path(), &text).unwrap();
     let warnings = config.check().unwrap();
-    // Another user may not be able to write there.
+    // Another user may not be able to write to these folders.
     assert!(warnings.iter().all(|line| line.contains("Permission denied")), "{warnings:?}");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.grace, Duration::from_secs(10));
@@ -174,7 +174,7 @@ fn a_log_has_room_for_the_longest_stamped_message_or_is_refused() {
     let faults = log("buffer_bytes = \"1MiB\"").unwrap_err();
     assert!(faults[0].starts_with("[logs.a]: buffer_bytes must hold a record of 10496"));
     assert_eq!(faults.len(), 1, "{faults:?}");
-    // The program's arguments make a configuration without a file.
+    // The program's arguments can also form a configuration without a file.
     let mut config = log("").unwrap();
     Server::start(config.clone()).unwrap();
     config.logs[0].buffer_bytes = Some(1 << 20);
@@ -216,7 +216,7 @@ fn a_fault_in_a_named_file_is_told_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Cuts and changes the example at random places.
+    /// The example is cut and changed at random positions.
     #[test]
     fn any_text_is_read_or_has_a_line_that_says_why_not(
         changes in vec((any::<Index>(), any::<Index>(), "[\\[\\]{}=\",.a-z0-9\n ]{0,3}"), 1..4)
@@ -230,7 +230,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         let lines = text.lines().count().max(1);
-        // The files of the example do not exist.
+        // The files that the example names do not exist.
         for fault in read(folder.path(), &text).unwrap_err() {
             let Some(fault) = fault.strip_prefix("line ") else { continue };
             let (line, why) = fault.split_once(": ").unwrap();

@@ -1,5 +1,4 @@
-//! Disks that are full or frozen: nothing is accepted without room, and the server recovers by
-//! itself.
+//! Full and frozen disks: nothing is accepted without room, and the server recovers on its own.
 
 use crate::serving::{Serving, connect};
 use fixtures::{Mounted, leave_room_for, or_skip};
@@ -31,7 +30,7 @@ fn a_full_disk_holds_senders_without_answers_until_there_is_room() {
         let mut stream = connect(&listen);
         (0..LINES).for_each(|number| stream.write_all(&numbered(number)).unwrap());
     });
-    // Data beyond the kernel's buffers is still with the sender.
+    // Data that exceeds the kernel's buffers remains with the sender.
     serving.wait_until(|_| {
         let free = statvfs(mounted.path()).unwrap();
         free.f_bavail * free.f_frsize < 512 << 10
@@ -77,7 +76,7 @@ fn a_server_that_ends_refuses_the_senders_that_it_holds() {
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
 }
 
-/// A file system with suspended writes (`FIFREEZE`), until dropped.
+/// A file system whose writes are suspended (`FIFREEZE`) until the value is dropped.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -89,7 +88,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // Otherwise it could not be unmounted.
+        // A frozen file system could not be unmounted.
         let _ = fixtures::run("fsfreeze", &[Path::new("--unfreeze"), &self.0]);
     }
 }
@@ -110,7 +109,7 @@ fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
     stream.set_nonblocking(true).unwrap();
     let bytes = [LINE, b"\n"].concat().repeat(64);
     let (mut sent, mut pauses) = (0, 0);
-    // The kernel's buffers accept some, and then no more.
+    // The kernel's buffers accept some data, and then no more.
     while pauses < 5 {
         match stream.write(&bytes[sent % bytes.len()..]) {
             Ok(written) => (sent, pauses) = (sent + written, 0),
@@ -122,7 +121,7 @@ fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
         }
         assert!(sent < 256 << 20, "a sender is not stopped");
     }
-    // Two buffers of the log, and the one before them.
+    // Two buffers of the log, and one buffer in the server.
     assert!(serving.figures().bytes <= 3 * (16 << 10) + 5, "{:?}", serving.figures());
     drop(frozen);
     stream.set_nonblocking(false).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that hold resources: silent, slow, with half a message, with unread answers.
+//! Clients that tie up resources: silent or slow ones, with half a message or with unread answers.
 
 use crate::resp::{Answer, Client};
 use crate::serving::{Serving, connect, tokens};
@@ -12,12 +12,12 @@ use wrote_serve::Config;
 
 const EACH: usize = 10;
 
-/// The first bytes of each kind of client: none, half a message, invalid ones, and two that
+/// The first bytes of each kind of client: half a message, invalid bytes, and two beginnings that
 /// [`never_reads`] and [`drips`] continue.
 const BEGINNINGS: [&[u8]; 4] =
     [b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$100\r\nhalf", b"\x16\x03\x01\n", b"PING\r\n", b"*"];
 
-/// Sends requests until disconnected, and never reads an answer.
+/// Sends requests until disconnected, without ever reading an answer.
 fn never_reads(mut stream: TcpStream) {
     stream.set_nonblocking(true).unwrap();
     let request = format!("*2\r\n$4\r\nECHO\r\n$4000\r\n{}\r\n", "x".repeat(4000));
@@ -28,13 +28,13 @@ fn never_reads(mut stream: TcpStream) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 thread::sleep(Duration::from_millis(20));
             }
-            // It was disconnected.
+            // The client was disconnected.
             Err(_) => return,
         }
     }
 }
 
-/// Sends the rest of a request byte by byte, until disconnected.
+/// Sends the rest of a request byte by byte until disconnected.
 fn drips(mut stream: TcpStream) {
     let request = format!("3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$8000\r\n{}", "x".repeat(8000));
     for byte in request.as_bytes() {
@@ -52,7 +52,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
         config.limits.unread_time = Duration::from_secs(1);
     };
     let (mut hostile, mut good) = (Vec::new(), None);
-    // Their first bytes arrive before the server starts its timers.
+    // The first bytes of these clients arrive before the server starts its timers.
     let serving = Serving::start_after("resp://127.0.0.1:0", impatient, |listen, _| {
         hostile.extend(BEGINNINGS.map(|beginning| {
             let begun = |_| {
@@ -80,7 +80,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
     });
     let refused: BTreeMap<_, _> = serving.refused().into_iter().collect();
     let each = EACH as u64;
-    // Half messages, and messages sent byte by byte.
+    // The half messages, and the messages sent byte by byte.
     assert_eq!(refused["message_time"], 2 * each);
     assert_eq!(refused["unread_time"], each);
     assert_eq!(refused["malformed"], each);
@@ -97,7 +97,7 @@ fn a_client_that_connects_early_is_kept_and_silent_ones_go_where_connections_are
     thread::sleep(Duration::from_millis(300));
     assert_eq!(early.ask("RPUSH l 1"), Answer::Number(1));
     let silent: Vec<_> = (0..6).map(|_| serving.connect()).collect();
-    // Seven of eight places are taken until the first of them goes.
+    // Seven of eight connections are in use until the first of these clients is disconnected.
     serving.wait_until(|figures| figures.refused > 0 && figures.connections < 7);
     assert_eq!(serving.refused().first().map(|(reason, _)| *reason), Some("first_byte"));
     assert_eq!(early.ask("RPUSH l 2"), Answer::Number(2));
@@ -118,7 +118,7 @@ fn connections_above_the_limit_are_closed_and_counted_and_the_others_stay() {
     }
     serving.wait_until(|figures| figures.refused == 20);
     assert_eq!(serving.refused(), [("connections", 20)]);
-    // At most one line every five seconds.
+    // At most one line is logged every five seconds.
     let line = format!("{}: 127.0.0.1: too many connections (connections: 5)", serving.listen);
     let lines = warnings::about(&serving.listen.to_string());
     assert!(lines[0] == line && lines.len() < 20, "{lines:?}");
@@ -142,7 +142,7 @@ fn bytes_of_unfinished_messages_are_bounded_in_all() {
         stream
     };
     let halves: Vec<_> = (0..50).map(|_| half()).collect();
-    // 16 have room.
+    // There is room for 16 of them.
     serving.wait_until(|figures| figures.refused == 34 && figures.connections == 16);
     assert_eq!(serving.refused(), [("in_flight_bytes", 34)]);
     drop(halves);
@@ -163,7 +163,7 @@ fn the_places_of_the_words_of_a_request_are_bytes_in_flight_and_none_are_kept() 
     let head = format!("*{}\r\n$3\r\nFOO\r\n", WORDS + 1);
     let words = "$0\r\n\r\n".repeat(WORDS - 1);
     client.send(&[head, words].concat().into_bytes()).unwrap();
-    // Each word costs two numbers besides its bytes.
+    // Each word needs two numbers in addition to its bytes.
     let bytes = (WORDS * (6 + 16)) as u64;
     serving.wait_until(|figures| figures.in_flight_bytes > bytes);
     client.send(b"$0\r\n\r\n").unwrap();
@@ -180,7 +180,7 @@ fn a_client_that_is_gone_or_a_server_that_ends_waits_for_no_answer() {
     let block = b"XREAD BLOCK 0 STREAMS log $\r\n";
     let mut full = serving.connect();
     full.write_all(&[&block[..], &b"PING\r\n".repeat(PINGS)].concat()).unwrap();
-    // The second read, of 128 KiB, is the last.
+    // The second read, of 128 KiB, is the last one.
     serving.wait_until(|figures| figures.in_flight_bytes > 140_000);
     drop(full);
     serving.wait_until(|figures| figures.connections == 0);
@@ -213,7 +213,7 @@ fn clients_without_a_token_keep_out_none_that_has_one() {
             stream
         })
         .collect();
-    // They have a sixteenth of the memory.
+    // Such clients may use a sixteenth of the memory.
     serving.wait_until(|figures| figures.refused == 38 && figures.connections == 3);
     assert!(serving.figures().in_flight_bytes <= 4 << 10);
     good.send(format!("RPUSH l {}", "y".repeat(7000)).as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP over sockets: appending, reading, and hostile clients.
+//! HTTP over sockets: appending, reading and hostile clients.
 
 mod append;
 pub mod client;

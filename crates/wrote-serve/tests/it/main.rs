@@ -1,4 +1,4 @@
-//! Tests of servers on loopback. Each starts one in its own process.
+//! Tests of servers on loopback. Each test starts one in its own process.
 
 mod access;
 mod certificates;

@@ -19,7 +19,7 @@ fn get(serving: &Serving, path: &str) -> Answer {
     Client::connect(&serving.metrics_address()).get(path)
 }
 
-/// Returns the samples of the page by name and labels, without the prefix.
+/// Returns the page's samples by name and labels, without the prefix.
 fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
     let page = get(serving, "/metrics");
     let samples = page.text().lines().filter(|line| line.starts_with("wrote_serve_"));
@@ -35,7 +35,7 @@ fn metrics(serving: &Serving) -> BTreeMap<String, f64> {
     samples.map(sample).collect()
 }
 
-/// Adds up all samples of a name, with any labels.
+/// Returns the sum of all samples with a name, whatever their labels.
 fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
     let is_of = |key: &str| key.split('{').next() == Some(name);
     metrics.iter().filter(|(key, _)| is_of(key)).map(|(_, value)| value).sum()
@@ -58,7 +58,7 @@ fn each_message_is_acknowledged_or_rejected_or_in_flight() {
     assert_eq!(found["ack_duration_seconds_count"], 10.0);
     assert!(found["ack_duration_seconds_sum"] > 0.0);
 
-    // In the middle of a request, and when its client has gone.
+    // The metrics are checked during a request, and after its client has disconnected.
     let mut client = Client::connect(serving.address());
     client.send(
         b"POST /append?by=lines HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\na\nb\nc\n",
@@ -128,7 +128,7 @@ fn every_metric_has_its_help_its_type_and_a_proper_name() {
             assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
         }
     }
-    // The names in the documents are checked below; these have no listener.
+    // The names in the documentation are checked below. The following metrics have no listener.
     for wanted in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds"] {
         assert!(families.contains(&format!("process_{wanted}")), "{wanted}");
     }
@@ -145,7 +145,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     assert_eq!(get(&serving, "/").code, 404);
     let mut client = Client::connect(&serving.metrics_address());
     assert_eq!(client.post("/metrics", "", b"x").code, 405);
-    // An unfinished request keeps the server running.
+    // An unfinished request keeps the server running while it drains.
     let mut busy = Client::connect(serving.address());
     busy.send(b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
     let mut idle = Client::connect(serving.address());
@@ -159,7 +159,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     serving.stop();
 
     let serving = start("http://127.0.0.1:0", |config| config.limits.free_bytes = u64::MAX);
-    // The first check of the disk is in progress.
+    // The server's first check of the disk is still in progress.
     while get(&serving, "/readyz").code == 200 {}
     let ready = get(&serving, "/readyz");
     assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
@@ -187,7 +187,7 @@ fn clients_that_hold_on_to_connections_delay_no_others() {
     assert!(held[0].is_over(), "the oldest makes room");
     held[16].stream().set_nonblocking(true).unwrap();
     let youngest = held[16].stream().read(&mut [0]).map_err(|error| error.kind());
-    // Each connection has five seconds, and nothing above has waited for that long.
+    // Each connection lives for five seconds, and nothing above has waited for that long.
     assert!(youngest == Err(ErrorKind::WouldBlock) || began.elapsed() > Duration::from_secs(5));
     drop(held);
     serving.stop();

@@ -10,7 +10,7 @@ fn session(frames: &str) -> Vec<u8> {
     [OPEN, frames.as_bytes()].concat()
 }
 
-/// Reads frames and lines of offers up to the line `last`.
+/// Reads frames and the lines of offers until the line `last`.
 fn read_until(reader: &mut impl BufRead, last: &str) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -32,7 +32,7 @@ fn a_server_that_drains_answers_what_has_arrived_and_says_goodbye() {
     let mut reader = BufReader::new(stream);
     read_until(&mut reader, "2 rsp 6 200 OK");
     let records = serving.stop();
-    // The client may have sent more than had arrived; the answers show which.
+    // Not all that the client sent may have arrived; the answers show which messages did.
     let mut answers = read_until(&mut reader, "0 serverclose 0");
     let mut rest = Vec::new();
     reader.read_to_end(&mut rest).unwrap();

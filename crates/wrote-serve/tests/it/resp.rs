@@ -16,7 +16,7 @@ pub enum Answer {
     List(Vec<Answer>),
 }
 
-/// A connection.
+/// A connection to a server.
 pub struct Client(BufReader<TcpStream>);
 
 impl Client {
@@ -24,7 +24,7 @@ impl Client {
         Client::on(serving.connect())
     }
 
-    /// Returns a client on an existing connection.
+    /// Returns a client that uses an existing connection.
     pub fn on(stream: TcpStream) -> Client {
         Client(BufReader::new(stream))
     }
@@ -34,7 +34,7 @@ impl Client {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Reads an answer; `None` after the last.
+    /// Reads an answer; `None` after the last one.
     pub fn answer(&mut self) -> Option<Answer> {
         let mut line = String::new();
         if self.0.read_line(&mut line).unwrap_or(0) == 0 {
@@ -86,7 +86,7 @@ fn every_answered_message_is_there_in_order_after_the_server_ends() {
             let mut stream = Client::connect(&serving);
             move || {
                 let mut answered = 0;
-                // The server ends the stream while more is sent.
+                // The server ends the stream while the client is still sending.
                 for window in 0.. {
                     let requests =
                         (0..20).map(|at| format!("RPUSH l {client}:{}\r\n", window * 20 + at));
@@ -137,7 +137,7 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
     let serving = serving.restart();
     let mut client = Client::connect(&serving);
     append(&mut client, 300..500);
-    // Retention works in the background until the log is closed.
+    // Retention works in the background, and is complete once the log is closed.
     let serving = serving.restart();
     let mut client = Client::connect(&serving);
     let all = entries(client.ask("XRANGE log - +"));
@@ -148,7 +148,7 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
     for (at, (sequence, record)) in (first..).zip(&all) {
         assert_eq!((*sequence, record), (at, &value(at).into_bytes()));
     }
-    // The record after an ID comes next; if that was removed, the first one left.
+    // The record after an ID comes next. If it was removed, the first remaining record does.
     for (after, expected) in [("0-0".to_owned(), first), (format!("{}-1", first + 7), first + 8)] {
         let answer = client.ask(&format!("XREAD COUNT 5 STREAMS log {after}"));
         let Answer::List(mut streams) = answer else { panic!("{answer:?}") };
@@ -163,7 +163,7 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
 #[test]
 fn a_reader_gets_only_what_is_as_safe_as_answers_promise() {
     let (_folder, path) = socket_path();
-    // The log does not flush by itself.
+    // The log does not flush on its own.
     let serving = Serving::start("resp://127.0.0.1:0", |config| {
         config.logs[0].listeners.push(format!("unix://{}", path.display()).parse().unwrap());
     });

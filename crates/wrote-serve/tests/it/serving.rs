@@ -1,4 +1,4 @@
-//! A server on a thread of the test, with its log and clients.
+//! A server on a thread of the test, with its log and its clients.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -11,13 +11,13 @@ use tempfile::TempDir;
 use wrote::{Log, LogReader, SyncPolicy};
 use wrote_serve::{Config, Error, Figures, Handle, Listen, LogConfig, Server, Socket};
 
-/// The timeout for anything that a test waits for.
+/// The time limit for anything that a test waits for.
 const HANG: Duration = Duration::from_secs(120);
 
-/// A server listening on one socket, with its log in a temporary folder.
+/// A server that listens on one socket, with its log in a temporary folder.
 pub struct Serving {
     pub listen: Listen,
-    /// Its other listeners.
+    /// The server's other listeners.
     pub others: Vec<Listen>,
     pub folder: PathBuf,
     metrics: Option<SocketAddr>,
@@ -28,13 +28,13 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts a server at `url`, with the defaults modified by `change`. Its log has small buffers,
-    /// so that they are often full.
+    /// Starts a server at `url` with default settings that `change` may modify. Its log has small
+    /// buffers, so that they are often full.
     pub fn start(url: &str, change: impl FnOnce(&mut Config)) -> Serving {
         Serving::start_after(url, change, |_, _| ())
     }
 
-    /// Starts a server of HTTP with these defaults.
+    /// Starts an HTTP server with these settings.
     pub fn http() -> Serving {
         Serving::start("http://127.0.0.1:0", |_| ())
     }
@@ -50,7 +50,7 @@ impl Serving {
         Serving::run(server, config, parent, |_, _| ())
     }
 
-    /// Starts a server that already listens while `before` runs, and serves after it.
+    /// Starts a server that already listens while `before` runs, but serves only after that.
     pub fn start_after(
         url: &str,
         change: impl FnOnce(&mut Config),
@@ -95,12 +95,12 @@ impl Serving {
         Serving::run(Server::start(config.clone()).unwrap(), config, parent, |_, _| ())
     }
 
-    /// Returns its host and port.
+    /// Returns the server's host and port.
     pub fn address(&self) -> &str {
         address(&self.listen)
     }
 
-    /// Returns its port.
+    /// Returns the server's port.
     pub fn port(&self) -> &str {
         self.address().rsplit_once(':').unwrap().1
     }
@@ -110,7 +110,7 @@ impl Serving {
         self.metrics.expect("it is configured").to_string()
     }
 
-    /// Connects to the server. Reads time out.
+    /// Connects to the server. Reads have a time limit.
     pub fn connect(&self) -> TcpStream {
         connect(&self.listen)
     }
@@ -123,7 +123,7 @@ impl Serving {
         &self.handle
     }
 
-    /// Returns how often each reason refused something.
+    /// Returns how often the server refused something for each reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.handle.refused()
     }
@@ -169,20 +169,20 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
-            // A failed test has its own message.
+            // If the test has failed, its own message is enough.
             let _ = thread.join();
         }
     }
 }
 
-/// Connects to a listener. Reads time out.
+/// Connects to a listener. Reads have a time limit.
 pub fn connect(listen: &Listen) -> TcpStream {
     let stream = TcpStream::connect(address(listen)).unwrap();
     stream.set_read_timeout(Some(HANG)).unwrap();
     stream
 }
 
-/// Connects a client that reads nothing and has a small receive buffer.
+/// Connects a client that never reads and has a small receive buffer.
 pub fn deaf(serving: &Serving) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -198,7 +198,7 @@ pub fn address(listen: &Listen) -> &str {
     }
 }
 
-/// Writes a file of tokens.
+/// Writes a file with tokens.
 pub fn tokens(text: &str) -> (TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("tokens");
@@ -206,8 +206,8 @@ pub fn tokens(text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Returns a path for a socket: the kernel's limit is 107 bytes, and the build folder may be
-/// deeper.
+/// Returns a short path for a socket, because the kernel's limit is 107 bytes and the build folder
+/// may have a longer path.
 pub fn socket_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");

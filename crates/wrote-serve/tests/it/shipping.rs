@@ -1,5 +1,5 @@
-//! Shipping: segments go to the store without delaying messages; only retention waits for the
-//! store.
+//! Shipping: segments are copied to the store without delaying messages. Only retention waits for
+//! the store.
 
 use crate::http::client::Client;
 use crate::serving::Serving;
@@ -14,7 +14,7 @@ use wrote_serve::Config;
 
 const HANG: Duration = Duration::from_secs(120);
 
-/// Starts a server with small segments, which retention removes as soon as possible.
+/// Starts a server with small segments that retention removes as soon as possible.
 fn start(store: &Path) -> Serving {
     start_with(store, |_| ())
 }
@@ -60,7 +60,7 @@ fn metric(serving: &Serving, name: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{name}")).rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-/// Copies the store and the rest of the log into one folder, and reads all of it.
+/// Copies the segments of the store and of the log into one folder, and reads them all.
 fn all(store: &Path, log: &Path) -> Vec<Vec<u8>> {
     let whole = TempDir::new().unwrap();
     for (folder, number) in [store, log]
@@ -81,7 +81,8 @@ fn only_segments_in_the_store_are_removed_here() {
     let mut client = Client::connect(serving.address());
     append(&mut client, 0..400);
     until("segments are shipped and removed", || numbers(&serving.folder)[0] > 8);
-    // The waiting segments are counted at the last check, which may precede the last append.
+    // The number of waiting segments is from the last check, which may have been before the last
+    // append.
     until("most is shipped", || metric(&serving, "log_shipped_sequence") > 300.0);
     until("no segment waits", || metric(&serving, "log_unshipped_segments") == 0.0);
     let (stored, local) = (numbers(&store), numbers(&serving.folder));
@@ -124,7 +125,7 @@ fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages
         code
     };
     until("the disk reaches its floor", || append() == 503);
-    // The first refusal may precede the first attempt to ship by a second.
+    // The first refusal may be up to a second before the first attempt to ship.
     let mut told = String::new();
     until("the store's error is named", || {
         told = Client::connect(&operators).get("/readyz").text().to_owned();
@@ -134,14 +135,14 @@ fn at_the_disks_floor_the_stores_error_is_named_and_with_the_store_back_messages
     assert_eq!(append(), 503);
     assert_eq!(numbers(&serving.folder)[0], 1, "nothing was removed to make room");
     fs::remove_file(&store).unwrap();
-    // Nothing is appended until then: only the store makes room.
+    // Nothing is appended until then, so only shipping can make room.
     until("the server is ready again", || Client::connect(&operators).get("/readyz").code == 200);
     assert_eq!(append(), 200);
-    // The first room makes the server ready; more follows as more is shipped.
+    // The server becomes ready once there is any room; more is freed as more segments are shipped.
     until("what is shipped is removed", || numbers(&serving.folder)[0] > 8);
     let (folder, mut serving) = (serving.folder.clone(), serving);
     serving.end().unwrap();
-    // A message without an answer may be there as well.
+    // The log may also contain a message that was not answered.
     let mut found = all(&store, &folder);
     found.retain(|record| answered.contains(record));
     assert!(found == answered, "each that was answered is there once, in order");

@@ -10,11 +10,12 @@ use wrote::engine::{Fault, Sim};
 use wrote::{Log, LogReader, SyncPolicy};
 
 const FOLDER: &str = "/log";
-/// The error code of a failed flush.
+/// The error number of a failed flush.
 const EIO: i32 = 5;
 const COUNT: usize = 40;
 
-/// A simulated disk with a server's log. A simulated log has no thread, so this drives it.
+/// A simulated disk that contains a server's log. A simulated log has no thread of its own, so this
+/// value drives it.
 struct Disk {
     sim: Sim,
     log: Arc<Mutex<Option<Log>>>,
@@ -32,7 +33,7 @@ impl Disk {
                 while !is_over.load(Ordering::Relaxed) {
                     let open = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(log) = open {
-                        // The server has to notice the failure.
+                        // The server must notice the failure.
                         let _ = log.sync();
                     }
                     thread::sleep(Duration::from_micros(200));
@@ -57,7 +58,7 @@ impl Disk {
         })
     }
 
-    /// Cuts the power, and returns the surviving records.
+    /// Simulates a power loss, and returns the surviving records.
     fn records(&self) -> Vec<Vec<u8>> {
         self.sim.restart();
         let reader = LogReader::open_on(&self.sim.disk(), FOLDER, 0).unwrap();
@@ -72,11 +73,11 @@ impl Drop for Disk {
     }
 }
 
-/// How a protocol sends messages and how its answers are counted.
+/// How a protocol sends messages, and how its answers are counted.
 struct Client {
     url: &'static str,
     stream: fn(usize) -> String,
-    /// Returns whether a line acknowledges a message.
+    /// Returns whether a line of an answer acknowledges a message.
     acknowledges: fn(&str) -> bool,
 }
 
@@ -113,8 +114,8 @@ const HTTP: Client = Client {
 };
 
 impl Client {
-    /// Sends messages until the server refuses one or has answered all; returns how many were
-    /// acknowledged.
+    /// Sends messages until the server refuses one or has answered all of them. Returns how many
+    /// were acknowledged.
     fn send(&self, serving: &Serving, from: usize) -> usize {
         let mut stream = serving.connect();
         if stream.write_all((self.stream)(from).as_bytes()).is_err() {
@@ -137,8 +138,8 @@ impl Client {
     }
 }
 
-/// Runs a server whose disk fails permanently at operation `operation` after the first messages,
-/// and then loses power.
+/// Runs a server whose disk fails permanently at the given operation after the first messages, and
+/// then loses power.
 fn fails_at(client: &Client, operation: u64) {
     let disk = Disk::new(operation);
     let mut serving = disk.serve(client.url);
@@ -150,16 +151,16 @@ fn fails_at(client: &Client, operation: u64) {
             break;
         }
         disk.sim.restart();
-        // The server checks a failed log each second.
+        // The server checks a failed log every second.
         thread::sleep(Duration::from_millis(50));
     }
-    // The operation may happen only now.
+    // The operation may be performed only now.
     let _ = serving.end();
     let records = disk.records();
     let last = |number: usize| {
         records.iter().rposition(|record| *record == number.to_string().into_bytes())
     };
-    // A resent message occurs twice, and the last copies are in order.
+    // A message that was resent occurs twice. The last copies are in order.
     let places: Vec<_> = (0..COUNT).map(last).collect();
     assert!(places.iter().all(Option::is_some), "{}, {operation}: {places:?}", client.url);
     assert!(places.is_sorted(), "{}, {operation}: {places:?}", client.url);

@@ -1,4 +1,5 @@
-//! Messages on streams: complete, in order, from many clients at once; refusals; the end.
+//! Messages on streams: complete and in order, from many clients concurrently. Also refusals and
+//! ends of streams.
 
 use crate::serving::Serving;
 use socket2::SockRef;
@@ -6,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
-/// Returns a message of this connection: 1 to 3,000 bytes.
+/// Returns a message of a connection, of up to about 3,000 bytes.
 fn message(connection: u32, number: u32) -> String {
     let len = (connection * 31 + number) * 7919 % 3000;
     let letters = (0..len).map(|place| char::from(b'a' + ((number + place) % 26) as u8));
@@ -56,7 +57,7 @@ fn a_part_of_a_message_is_none_where_its_client_did_not_end_the_stream() {
     let mut broken = serving.connect();
     broken.write_all(b"user=alice amount=1000\nuser=bob amount=10").unwrap();
     serving.wait_until(|figures| figures.messages == 1);
-    // A reset, as from a client that was killed.
+    // The stream is reset, as when a client is killed.
     SockRef::from(&broken).set_linger(Some(Duration::ZERO)).unwrap();
     drop(broken);
     serving.wait_until(|figures| figures.connections == 0);
@@ -81,7 +82,7 @@ fn a_message_that_is_too_long_is_cut_or_ends_its_connection_and_is_counted() {
     let mut long = serving.connect();
     long.write_all(&[b"before\n".to_vec(), vec![b'x'; 9000], b"\nafter\n".to_vec()].concat())
         .unwrap();
-    // The server may have closed before everything was read.
+    // The server may have disconnected before it read everything.
     let _ = long.read(&mut [0; 1]);
     serving.wait_until(|figures| figures.refused == 1);
     assert_eq!(serving.stop(), [b"before"]);

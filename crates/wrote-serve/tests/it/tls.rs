@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use wrote_serve::{Config, Server, TlsFiles};
 
-/// The first bytes of a TLS client.
+/// The first bytes that a TLS client sends.
 const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n";
 
 fn start(url: &str, files: &TlsFiles) -> Serving {
@@ -31,7 +31,7 @@ fn ten_thousand_lines_over_tls_arrive_byte_for_byte() {
     }
     session.conn.send_close_notify();
     session.flush().unwrap();
-    // The server's goodbye.
+    // The server says goodbye with close_notify.
     assert_eq!(session.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(serving.figures().refused, 0);
     assert!(serving.stop() == lines);
@@ -46,11 +46,11 @@ fn a_server_that_drains_answers_and_ends_the_session() {
     session.write_all(b"PING\r\n").unwrap();
     session.read_exact(&mut pong).unwrap();
     session.write_all(b"RPUSH log one two\r\n").unwrap();
-    // They may not have arrived yet, but are on their way through the kernel.
+    // The requests may not have arrived yet, but the kernel already has them.
     serving.wait_until(|figures| figures.messages == 2);
     let records = serving.stop();
     let mut answers = Vec::new();
-    // An end without close_notify is an error.
+    // Without a close_notify, the end would be an error.
     session.read_to_end(&mut answers).unwrap();
     assert_eq!((answers.as_slice(), records.len()), (&b":2\r\n"[..], 2));
 }
@@ -63,8 +63,8 @@ fn the_last_bytes_of_an_answer_leave_whatever_its_length() {
         config.tls = Some(files);
         config.limits.unsent_bytes = 1 << 30;
     });
-    // The kernel's buffers hold about one of these lengths. The last bytes then wait in the
-    // session's 16 KiB buffer, with nothing after them.
+    // One of these lengths is about what the kernel's buffers hold. The last bytes then wait in the
+    // session's 16 KiB buffer, and no more data follows.
     let ask = |len: usize| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_recv_buffer_size(8 << 10).unwrap();
@@ -100,7 +100,7 @@ fn a_client_with_a_wrong_certificate_or_none_is_refused_with_one_line_and_counte
         let serving = start("tls://127.0.0.1:0", &files);
         let mut refused = session(&authority.client(own), serving.connect());
         let sent = refused.write_all(b"refused\n").and_then(|()| refused.flush());
-        // The client's part of the handshake ends before the server's.
+        // The client completes the handshake before the server does.
         let outcome = sent.and_then(|()| refused.read(&mut [0; 1]));
         assert!(outcome.is_err(), "{said}: {outcome:?}");
         serving.wait_until(|figures| figures.connections == 0);
@@ -129,7 +129,7 @@ fn half_a_handshake_ends_in_time_and_blocks_no_other() {
         half.write_all(&CLIENT_HELLO[..7]).unwrap();
     }
     serving.wait_until(|figures| figures.connections + figures.refused == 20);
-    // Enough time on a slow machine.
+    // This is enough time even on a slow machine.
     serving.config.limits.handshake = Duration::from_secs(60);
     serving.reload().unwrap();
     let mut whole = session(&authority.client(None), serving.connect());
@@ -137,7 +137,7 @@ fn half_a_handshake_ends_in_time_and_blocks_no_other() {
     serving.wait_until(|figures| figures.messages == 1 && figures.connections == 1);
     assert_eq!(serving.refused(), [("handshake", 20)]);
     for mut half in halves {
-        // A reset means the same.
+        // A reset has the same meaning.
         assert!(half.read(&mut [0; 1]).map_or(true, |bytes| bytes == 0));
     }
     drop(whole);

@@ -1,4 +1,4 @@
-//! Collects the warnings of servers in this process.
+//! Collects the warnings that servers in this process log.
 
 use std::sync::{Mutex, Once};
 
@@ -20,7 +20,7 @@ impl log::Log for Collected {
     fn flush(&self) {}
 }
 
-/// Starts to collect.
+/// Starts to collect warnings.
 pub fn collect() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

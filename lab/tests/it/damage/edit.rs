@@ -1,4 +1,4 @@
-//! The edits that damage the files of a log: bits, bytes, sectors, blocks and whole files.
+//! The edits that damage a log's files: bits, bytes, sectors, blocks and whole files.
 
 use super::Files;
 use super::original::{Original, name, number, seal_batch, seal_segment, seed};
@@ -6,13 +6,13 @@ use arbitrary::Arbitrary;
 use lab::log_reader::long;
 
 const SECTOR_BYTES: usize = 512;
-/// The fields of the headers, each by its offset and its length.
+/// The fields of the headers, each as its offset and its length.
 const SEGMENT_FIELDS: [(usize, usize); 7] =
     [(8, 4), (16, 8), (24, 8), (32, 8), (40, 8), (48, 4), (52, 4)];
 const BATCH_FIELDS: [(usize, usize); 5] = [(8, 4), (12, 4), (16, 8), (24, 8), (40, 4)];
 
-/// A place in a log: near a beginning, or anywhere. Numbers of files and batches are taken modulo
-/// the actual count, and offsets modulo the file's length.
+/// A position in a log, either near a beginning or anywhere. Indices of files and batches are taken
+/// modulo the actual count, and offsets modulo the file's length.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Place {
     /// A number of bytes after the beginning of a batch.
@@ -21,45 +21,45 @@ pub enum Place {
     File(u8, u16),
 }
 
-/// The bytes at a place: sectors begin at a multiple of their length.
+/// A number of bytes at a position. Sectors begin at a multiple of their length.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Piece {
     Bytes(u16),
-    /// One, three or eight.
+    /// One, three or eight sectors.
     Sectors(u8),
 }
 
-/// One edit. Files and batches have numbers, taken modulo the actual count.
+/// An edit. Indices of files and batches are taken modulo the actual count.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {
-    /// A bit, modulo eight, of the byte at a place.
+    /// Flips a bit, whose index is taken modulo eight, of the byte at a position.
     Flip(Place, u8),
     Write(Place, [u8; 4]),
     Zero(Place, Piece),
     Truncate(Place),
-    /// Equal bytes after the end.
+    /// Appends equal bytes to a file.
     Extend(u8, Piece, u8),
-    /// From the first place to the second.
+    /// Copies bytes from the first position to the second.
     Copy(Place, Place, Piece),
     Swap(Place, Place, Piece),
     SwapFiles(u8, u8),
     RemoveFile(u8),
     EmptyFile(u8),
     ZeroFile(u8),
-    /// To the name of a segment near the first.
+    /// Gives a file the name of a segment near the first one.
     RenameFile(u8, u8),
     CopyFile(u8, u8),
-    /// Replaces a file by one of another log.
+    /// Replaces a file with a file of another log.
     Foreign(u8),
-    /// Replaces a file by its state with half of the records.
+    /// Replaces a file with its earlier state, which contains half of the records.
     Older(u8),
-    /// Does that with all files but one.
+    /// Replaces all files except one with their earlier state.
     AllOlderBut(u8),
-    /// A field of a batch's header gets another value, with a valid checksum.
+    /// Changes a field in a batch's header, and makes the checksum valid.
     ForgeBatch(u8, u8, u64),
-    /// A field of a segment's header gets another value, with a valid checksum.
+    /// Changes a field in a segment's header, and makes the checksum valid.
     ForgeSegment(u8, u8, u64),
-    /// The length of a batch's first record gets another value, and its checksum covers no bytes.
+    /// Changes the length of a batch's first record, with a checksum that covers no bytes.
     ForgeRecord(u8, u32),
 }
 
@@ -73,14 +73,14 @@ impl Piece {
 }
 
 impl Edit {
-    /// Returns whether the edit recomputes a checksum, so that wrong bytes are valid.
+    /// Returns whether the edit recomputes a checksum, which makes wrong bytes appear valid.
     pub fn is_forged(&self) -> bool {
         use Edit::{ForgeBatch, ForgeRecord, ForgeSegment};
         matches!(self, ForgeBatch(..) | ForgeSegment(..) | ForgeRecord(..))
     }
 
-    /// Changes `files`, which were the files of `log`. Where the edit's file or place is missing,
-    /// nothing is changed.
+    /// Applies the edit to `files`, which were the files of `log`. If the edit's file or position
+    /// does not exist, nothing is changed.
     pub fn apply(self, files: &mut Files, log: &Original) {
         let _ = self.try_apply(files, log);
     }
@@ -174,12 +174,12 @@ fn nth(files: &Files, index: u8) -> Option<String> {
     files.keys().nth(usize::from(index) % files.len().max(1)).cloned()
 }
 
-/// Returns the name of a segment from one before the first file's on.
+/// Returns the name of a segment. The first candidate has the number before the first file's.
 fn near(files: &Files, to: u8) -> Option<String> {
     Some(name(number(files.keys().next()?).saturating_sub(1) + u64::from(to % 12)))
 }
 
-/// Finds the file and the offset of a place, which may be after the file's end.
+/// Returns the file and the offset of a position, which may be beyond the file's end.
 fn find(files: &Files, log: &Original, place: Place) -> Option<(String, usize)> {
     match place {
         Place::Batch(batch, behind) => {
@@ -194,7 +194,7 @@ fn find(files: &Files, log: &Original, place: Place) -> Option<(String, usize)> 
     }
 }
 
-/// Returns the bytes of the piece at a place, as far as the file has them.
+/// Returns the bytes of a piece at a position, as far as the file contains them.
 fn range<'a>(
     files: &'a mut Files,
     log: &Original,
@@ -218,7 +218,7 @@ fn put(files: &mut Files, log: &Original, to: Place, piece: Piece, bytes: &[u8])
     Some(())
 }
 
-/// Returns the header of a batch with the bytes after it, and the seed of its segment's checksums.
+/// Returns the header of a batch with all bytes after it, and the seed of its segment's checksums.
 fn batch<'a>(files: &'a mut Files, log: &Original, index: u8) -> Option<(&'a mut [u8], u32)> {
     let batch = log.batches.get(usize::from(index) % log.batches.len().max(1))?;
     let segment = log.segments.iter().find(|segment| segment.file == batch.file)?;

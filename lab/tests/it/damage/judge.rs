@@ -1,4 +1,4 @@
-//! The rules for a damaged log: what readers, the check, the repair and the next append do.
+//! The rules for a damaged log: how readers, verification, repair and the next append must behave.
 
 use super::original::Original;
 use super::{Files, files};
@@ -8,7 +8,7 @@ use std::path::Path;
 use wrote::log::{summary, verify};
 use wrote::{Error, Log, LogReader, SyncPolicy};
 
-/// More records than any damaged log has.
+/// A number of records that no damaged log reaches.
 const RECORDS_MAX: usize = 100_000;
 /// The rule that reading must end.
 const ENDLESS: &str = "reading does not end";
@@ -18,29 +18,29 @@ const NEW: &[u8] = b"new";
 /// The records that a reader found, and the error that ended it.
 #[derive(Debug)]
 pub struct Read {
-    /// Sequences and bytes.
+    /// The records, as their sequences and bytes.
     records: Vec<(u64, Vec<u8>)>,
-    /// The error; `None` at the log's end.
+    /// The error; `None` if the reader reached the log's end.
     error: Option<Error>,
 }
 
-/// Facts about a log that hold after any damage but a forged checksum.
+/// Facts about a log that hold after any damage except a forged checksum.
 pub struct Truth<'a> {
     original: &'a Original,
     is_untouched: bool,
-    /// Whether all readers must agree. They may differ on where the log begins, if a file stands
-    /// before its first segment.
+    /// Whether all readers must agree. They may differ about where the log begins, if a file
+    /// precedes its first segment.
     is_agreed: bool,
-    /// The first readable sequence, if the header of the first segment is intact.
+    /// The first sequence that can be read, if the header of the first segment is intact.
     begin: Option<u64>,
-    /// The first sequences of all segments with an intact header.
+    /// The first sequences of all segments whose header is intact.
     begins: Vec<u64>,
-    /// Records before this sequence were durable, as an intact header states.
+    /// The sequence before which all records were durable, according to an intact header.
     durable_sequence: u64,
 }
 
 impl<'a> Truth<'a> {
-    /// Finds the facts that the `damaged` files still prove.
+    /// Returns the facts that the `damaged` files still prove.
     pub fn new(original: &'a Original, damaged: &Files) -> Truth<'a> {
         let is_intact = |file: &String, offset: usize, header: &[u8]| {
             let now = damaged.get(file).and_then(|bytes| bytes.get(offset..));
@@ -65,7 +65,7 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// Fails if a record was altered, or belongs to a different log than the others.
+    /// Fails if a record was altered, or belongs to a different log than the other records.
     fn judge_records(&self, records: &[(u64, Vec<u8>)]) -> Result<(), String> {
         match first_altered(records, &self.original.records) {
             Some(record) if !self.is_other(records) => {
@@ -75,14 +75,14 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// Returns whether the records belong to the unrelated log, whose files may be in place of all
-    /// own ones.
+    /// Returns whether the records belong to the unrelated log, whose files may have replaced all
+    /// of the log's own files.
     fn is_other(&self, records: &[(u64, Vec<u8>)]) -> bool {
         !records.is_empty() && first_altered(records, &self.original.other.1).is_none()
     }
 
-    /// Fails if records of the whole log differ from the written ones, if one is missing between
-    /// two, or if the end reports no error although later records were durable.
+    /// Fails if records differ from the written ones, if one is missing between two others, or if
+    /// the end is reported without an error although later records were durable.
     fn judge(&self, read: &Read) -> Result<(), String> {
         self.judge_records(&read.records)?;
         if self.is_other(&read.records) {
@@ -105,7 +105,7 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// Fails if an undamaged log is not read and verified as whole.
+    /// Fails if an undamaged log is not read and verified completely.
     fn judge_untouched(&self, folder: &Path, read: &Read) -> Result<(), String> {
         // The oldest records may have been removed.
         let begin = self.begin.unwrap_or(0) as usize;
@@ -127,10 +127,11 @@ fn first_altered<'a>(
     records.iter().find(|(sequence, bytes)| own(*sequence) != Some(bytes))
 }
 
-/// Logs with forged checksums may contain anything: a reader ends, and nothing panics. They are not
-/// repaired, because they may claim any number of lost records, and a repair records each.
+/// Checks a log with forged checksums. It may contain anything, but reading must end, and nothing
+/// may panic. Such logs are not repaired, because they may claim any number of lost records, and a
+/// repair records each of them.
 pub fn forged(folder: &Path, appends: bool) -> Result<(), String> {
-    // Any error will do.
+    // Any error is allowed.
     let _ = verify(folder, None);
     if appends {
         let _ = append_one(folder);
@@ -142,7 +143,7 @@ pub fn forged(folder: &Path, appends: bool) -> Result<(), String> {
     }
 }
 
-/// Reads the log in `folder`, whose files are `damaged`, in every way. Returns the records that a
+/// Reads the log in `folder`, whose files are `damaged`, by all methods. Returns the records that a
 /// reader of the whole log found.
 pub fn reading(folder: &Path, truth: &Truth<'_>, damaged: &Files) -> Result<Read, String> {
     let whole = read(folder, 0)?;
@@ -159,8 +160,8 @@ pub fn reading(folder: &Path, truth: &Truth<'_>, damaged: &Files) -> Result<Read
     Ok(whole)
 }
 
-/// If verification finds no damage, the log can be read to its end and summarized. Damage that
-/// loses records ends a reader.
+/// Checks that verification and readers agree. If verification finds no damage, the log can be read
+/// to its end and summarised. If damage loses records, a reader ends with an error.
 fn as_verified(folder: &Path, whole: &Read) -> Result<(), String> {
     let Ok(verified) = verify(folder, None) else { return Ok(()) };
     let summed = summary(folder).map(|summed| summed.next_sequence);
@@ -175,13 +176,13 @@ fn as_verified(folder: &Path, whole: &Read) -> Result<(), String> {
         format!("verified whole up to {next}, and its summary is {summed:?}")
     })?;
     holds(whole.error.is_none() || is_damaged, || format!("{}, and {verified:?}", words(whole)))?;
-    // Verifying also names damage outside the records, which a reader may not notice.
+    // Verification also reports damage outside the records, which a reader may not notice.
     let loses = verified.damage.iter().any(|damage| damage.records != Some(0));
     holds(whole.error.is_some() || !loses, || format!("read to its end, and {verified:?}"))
 }
 
-/// Repairs the log: every record that could be read stays, and the log is whole afterwards. A
-/// failed repair changes nothing.
+/// Repairs the log. Every record that could be read must remain, and the log must then be
+/// undamaged. A failed repair must change nothing.
 pub fn repair(
     folder: &Path,
     truth: &Truth<'_>,
@@ -195,14 +196,14 @@ pub fn repair(
     holds(after.error.is_none(), || format!("repaired, and: {}", words(&after)))?;
     let kept = before.records.iter().all(|record| after.records.contains(record));
     holds(kept, || "a repair lost a record that could be read".to_owned())?;
-    // The damaged records are missing.
+    // The damaged records are missing after the repair.
     truth.judge_records(&after.records).map_err(|because| format!("repaired: {because}"))?;
     let verified = verify(folder, None).map_err(|error| format!("after repair: {error}"))?;
     let is_whole = verified.damage.is_empty() && verified.garbage.is_empty();
     holds(is_whole, || format!("repaired, and {verified:?}"))
 }
 
-/// Fails if a rule is broken.
+/// Fails with `because` if a rule is broken.
 fn holds(rule: bool, because: impl FnOnce() -> String) -> Result<(), String> {
     if rule { Ok(()) } else { Err(because()) }
 }
@@ -216,7 +217,7 @@ fn unchanged(folder: &Path, before: &Files) -> Result<bool, String> {
     files(folder).map(|now| now == *before).map_err(|error| error.to_string())
 }
 
-/// Reads records from the sequence `from` on; fails if they do not end, or are out of order.
+/// Reads records from sequence `from` on. Fails if they do not end, or are out of order.
 pub fn read(folder: &Path, from: u64) -> Result<Read, String> {
     let mut read = Read { records: Vec::new(), error: None };
     let reader = match LogReader::open(folder, from) {
@@ -238,8 +239,8 @@ pub fn read(folder: &Path, from: u64) -> Result<Read, String> {
     Ok(read)
 }
 
-/// Checks that a reader started in the middle, or at one of the last records, finds correct
-/// records. In a log that can be read to its end it finds all records from there on.
+/// Checks that a reader that starts in the middle, or at one of the last records, finds correct
+/// records. If the log can be read to its end, that reader must find all later records.
 fn from_the_middle(folder: &Path, truth: &Truth<'_>, whole: &Read) -> Result<(), String> {
     let middle = whole.records.len() / 2;
     let from = whole.records.get(middle).map_or(0, |(sequence, _)| *sequence);
@@ -253,7 +254,8 @@ fn from_the_middle(folder: &Path, truth: &Truth<'_>, whole: &Read) -> Result<(),
     })
 }
 
-/// Checks that both readers find the same records, from one of the places where a reader may begin.
+/// Checks that both readers find the same records when they begin with one of the possible first
+/// files.
 fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
     let mut judged =
@@ -262,10 +264,10 @@ fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     from_the_first.or_else(|because| judged.find(Result::is_ok).unwrap_or(Err(because)))
 }
 
-/// Checks that both readers find the same records. The first may refuse a log that the second
-/// accepts, since the second knows no other log.
+/// Checks that both readers find the same records. The first reader may refuse a log that the
+/// second one accepts, because the second one does not know of other logs.
 fn both_agree(files: &[log_reader::File], first: &Read) -> Result<(), String> {
-    // An identity can be computed from a batch; the second reader does not do that.
+    // An identity can be computed from a batch, but the second reader does not do that.
     if !log_reader::has_header(files) {
         return Ok(());
     }
@@ -294,7 +296,7 @@ fn both_agree(files: &[log_reader::File], first: &Read) -> Result<(), String> {
     }
 }
 
-/// Opens the log, appends a record, and closes it; returns the record's sequence.
+/// Opens the log, appends a record, and closes the log. Returns the record's sequence.
 fn append_one(folder: &Path) -> Result<u64, Error> {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(4096);
     let log = options.segment_bytes(12 << 10).open(folder)?;
@@ -303,7 +305,8 @@ fn append_one(folder: &Path) -> Result<u64, Error> {
     Ok(sequence)
 }
 
-/// Checks that an append after damage fails and changes nothing, or keeps every readable record.
+/// Checks an append to a damaged log. It must either fail and change nothing, or keep every
+/// readable record.
 pub fn append(
     folder: &Path,
     truth: &Truth<'_>,
@@ -329,7 +332,7 @@ pub fn append(
     let after = read(folder, 0)?;
     let kept = after.records.starts_with(&before.records);
     holds(kept, || format!("an append at {sequence} lost records: {}", words(&after)))?;
-    // Earlier damage stays if headers and lengths do not show it.
+    // Earlier damage may remain, if headers and lengths do not reveal it.
     let is_there = after.error.is_none()
         && after.records.len() == before.records.len() + 1
         && after.records.last().is_some_and(|last| (last.0, &*last.1) == (sequence, NEW));

@@ -1,29 +1,29 @@
-//! Logs before their damage, with everything that their bytes prove, and the numbers and checksums
-//! in these bytes.
+//! Logs before they are damaged, with all facts that their bytes prove, and the numbers and
+//! checksums in these bytes.
 
 use super::{Files, files, put};
 use lab::log_reader::{long, word};
 use std::path::Path;
 use wrote::{Log, SyncPolicy};
 
-/// Why a written log cannot be made.
+/// The reason why a log cannot be written.
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 const BATCH_HEADER: usize = 48;
 
-/// A log before its damage.
+/// A log before it is damaged.
 #[derive(Default)]
 pub struct Original {
     pub(super) files: Files,
-    /// The files with half of the records.
+    /// The files when half of the records had been written.
     pub(super) earlier: Files,
-    /// The appended records by sequence.
+    /// The appended records, in order of their sequences.
     pub(super) records: Vec<Vec<u8>>,
     /// The files and the records of an unrelated log.
     pub(super) other: (Files, Vec<Vec<u8>>),
-    /// The batches in `files`, in order, and then those in `earlier`.
+    /// The batches in `files`, in order, followed by those in `earlier`.
     pub(super) batches: Vec<Batch>,
-    /// The segments in `files`, and then those in `earlier`.
+    /// The segments in `files`, followed by those in `earlier`.
     pub(super) segments: Vec<Segment>,
 }
 
@@ -31,7 +31,7 @@ pub struct Original {
 pub struct Segment {
     pub file: String,
     pub first_sequence: u64,
-    /// Its bytes.
+    /// The bytes of the header.
     pub header: Vec<u8>,
 }
 
@@ -41,12 +41,12 @@ pub struct Batch {
     pub file: String,
     pub offset: usize,
     pub durable_sequence: u64,
-    /// Its bytes.
+    /// The bytes of the header.
     pub header: Vec<u8>,
 }
 
 impl Original {
-    /// Finds the segments and the batches in the files.
+    /// Finds the segments and the batches in these files.
     pub fn new(files: Files, earlier: Files, records: Vec<Vec<u8>>) -> Original {
         let mut original = Original { records, ..Original::default() };
         for (file, bytes) in files.iter().chain(&earlier) {
@@ -74,18 +74,18 @@ impl Original {
     }
 }
 
-/// How a log is written.
+/// The method of writing a log.
 #[derive(Clone, Copy)]
 struct Way {
     records: u64,
-    /// How many of them are appended at once, as a group.
+    /// The number of records that are appended together as a group.
     group: usize,
-    /// Whether it waits for none of the first half, so that batches are long.
+    /// Whether none of the first half of the records is waited for, so that batches are long.
     is_hasty: bool,
-    /// Whether its last record of the first half is torn, and it is opened and continued.
+    /// Whether the last record of the first half is torn, and the log then reopened and continued.
     is_torn: bool,
     is_closed: bool,
-    /// The length from which on old segments are removed.
+    /// The size of the log above which old segments are removed.
     retain_bytes: u64,
 }
 
@@ -97,16 +97,16 @@ const WAY: Way = Way {
     is_closed: false,
     retain_bytes: u64::MAX,
 };
-/// Its old segments are removed, and their files reused.
+/// Writes a log whose old segments are removed and their files reused.
 const RECYCLED: Way = Way { records: 200, retain_bytes: 24 << 10, ..WAY };
 
-/// Writes logs by the library in `folder`: closed and killed ones, with few and with many records,
-/// in batches of one, of many and of a group, with a torn end that was cut off, in reused files.
-/// Each has an unrelated log of its kind.
+/// Writes logs with the library in `folder`. They are closed or killed, and have few or many
+/// records, in batches of one, of many or of a group. Some have had a torn end that was cut off, or
+/// use recycled files. Each has an unrelated log of the same kind.
 ///
 /// # Errors
 ///
-/// If a log cannot be written, or no segment got the file of another where that is wanted.
+/// If a log cannot be written, or a log that should have recycled files has none.
 pub fn written(folder: &Path) -> Result<Vec<Original>, Trouble> {
     let ways = [
         WAY,
@@ -166,7 +166,7 @@ fn write(folder: &Path, id: u64, way: Way) -> Result<Original, Trouble> {
         log.close()?;
     }
     let mut now = files(folder)?;
-    // What was torn is kept aside.
+    // The torn bytes are kept in other files.
     now.retain(|name, _| name.ends_with(".segment"));
     if way.retain_bytes < u64::MAX && log.stats().recycled == 0 {
         return Err("no segment got the file of another".into());
@@ -174,7 +174,7 @@ fn write(folder: &Path, id: u64, way: Way) -> Result<Original, Trouble> {
     Ok(Original::new(now, earlier, records))
 }
 
-/// Alters the last batch's first record, so that it and what follows was not written whole.
+/// Alters the first record in the last batch, as if it and the bytes after it had not been written.
 fn tear(files: &mut Files) {
     let found = Original::new(files.clone(), Files::new(), Vec::new());
     let last = found.batches.last().expect("it has batches");
@@ -182,7 +182,7 @@ fn tear(files: &mut Files) {
     bytes[last.offset + BATCH_HEADER + 8] ^= 1;
 }
 
-/// Returns the bytes of a log's record.
+/// Returns the bytes of a record in a log.
 fn record(id: u64, sequence: u64) -> Vec<u8> {
     let mut bytes = format!("{id}:{sequence}:").into_bytes();
     let len = sequence * 7919 % 1500;

@@ -1,4 +1,4 @@
-//! Draws a call: its words, the damage of its input, closed descriptors, limits and hidden folders.
+//! Draws a call: its words, the damage to its input, closed descriptors, limits and hidden folders.
 
 use lab::verbs::{Trouble, without_each};
 use rand::seq::{IndexedRandom, IteratorRandom};
@@ -8,12 +8,12 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// Values that a person or a script may give. Names of files come from `world.rs`.
+/// Values that a person or a script may give. File names come from `world.rs`.
 const VALUES: &str = "0|1|2|7|64|4096|-1|-0|+3|1e3|0x10|18446744073709551615|18446744073709551616\
     |99999999999999999999999999|1.5|nan|4k|4K|1M|64KiB|1GB|1EiB|0B|k|1 M|4k,4k|4k,|,|1ms\
     |100ms|1s|0s|1h|-1s|5%|100%|-5%|1e309%|5000|1MB/s|| |-|--|table|json|csv|markdown\
     |fio-json|no|always|everysec|auto|ladder|peak,rand|c,rust";
-/// Values that no terminal and no parser should see.
+/// Values that must be shown to no terminal and no parser.
 const ODD: [&str; 8] = [
     "\u{1b}[31mred\u{1b}[0m",
     "line\nbreak",
@@ -24,35 +24,36 @@ const ODD: [&str; 8] = [
     "%s%n",
     "a\\b\"c'd",
 ];
-/// Paths in the world, existing and missing. None leads out of it, because a call may run as root.
+/// Paths in the world, both existing and missing. None leads out of it, because calls may run as
+/// root.
 const PATHS: [&str; 14] = [
     ".", "..", "data", "empty", "folder", "log", "job.fio", "old.json", "new.json", "missing",
     "link", "dangling", "fifo", "-",
 ];
-/// Every second of these is a mutation of the first (`world.rs`).
+/// The inputs that may be damaged (`world.rs`).
 pub const INPUTS: [&str; 3] = ["job.fio", "old.json", "log"];
 
-/// Folders of the kernel's own, which a container may lack.
+/// Folders of the kernel, which a container may lack.
 const HIDDEN: [&[&str]; 3] = [&["/sys"], &["/proc"], &["/sys", "/proc"]];
 
-/// One run of the command.
+/// One execution of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub words: Vec<String>,
-    /// The seed of the damage of one input, and its place in [`INPUTS`].
+    /// The seed of the damage to one input, and the input's index in [`INPUTS`].
     pub damage: Option<(u64, usize)>,
-    /// The closed descriptors.
+    /// The descriptors that are closed.
     pub closed: Vec<u8>,
-    /// A limit of the shell's `ulimit`.
+    /// A limit, as arguments for the shell's `ulimit`.
     pub limit: Option<&'static str>,
-    /// The folders that are empty for it.
+    /// The folders that appear empty to the call.
     pub hidden: &'static [&'static str],
-    /// Whether standard input is the seed's bytes; otherwise it is empty.
+    /// The seed of the bytes on standard input, which is otherwise empty.
     pub input: Option<u64>,
 }
 
 impl Call {
-    /// Returns the calls with one part removed.
+    /// Returns versions of the call in which one part each is removed.
     pub fn smaller(&self) -> Vec<Call> {
         let words = without_each(&self.words);
         let mut smaller: Vec<_> = words.map(|words| Call { words, ..self.clone() }).collect();
@@ -65,7 +66,7 @@ impl Call {
         smaller
     }
 
-    /// Returns whether it may change files that exist.
+    /// Returns whether the call may change existing files.
     pub fn may_change_files(&self) -> bool {
         let has = |word: &str| self.words.iter().any(|own| own == word);
         has("--force") || has("-f") || has("--overwrite") || has("run") || has("log")
@@ -102,7 +103,7 @@ impl Drawer {
         Drawer { verbs, can_hide }
     }
 
-    /// Draws the call of a seed.
+    /// Draws the call that belongs to a seed.
     pub fn draw(&self, seed: u64) -> Call {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let random = &mut random;
@@ -110,7 +111,8 @@ impl Drawer {
         let mut words = verb.words.clone();
         for _ in 0..random.random_range(0..4) {
             let Some((name, takes_value)) = verb.options.choose(random) else { break };
-            // The values of `--help` and `--list` are known, so other options are drawn more often.
+            // The effects of `--help` and `--list` are known, so other options are drawn more
+            // often.
             if name == "--help" && random.random_range(0..8) > 0 {
                 continue;
             }
@@ -141,7 +143,7 @@ impl Drawer {
         Call { words, damage, closed, limit, hidden, input }
     }
 
-    /// Draws a verb; rarely a measuring one, which takes seconds.
+    /// Draws a verb. Verbs that measure are rare, because they take seconds.
     fn verb(&self, random: &mut Xoshiro256PlusPlus) -> &Verb {
         loop {
             let verb = self.verbs.choose(random).expect("the command has verbs");
@@ -173,13 +175,13 @@ fn path(random: &mut Xoshiro256PlusPlus) -> String {
 /// A verb and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verb {
-    /// `log`, `cat`.
+    /// The words of the verb, such as `log` and `cat`.
     pub words: Vec<String>,
-    /// The long names, and whether a value follows.
+    /// The long names of the options, and whether a value follows each.
     pub options: Vec<(String, bool)>,
 }
 
-/// Returns every verb of `program`.
+/// Returns all verbs of `program`.
 pub fn verbs(program: &Path) -> Result<Vec<Verb>, Trouble> {
     let mut verbs = Vec::new();
     for verb in names(&help(program, &[])?) {
@@ -202,16 +204,16 @@ fn help(program: &Path, words: &[&str]) -> Result<String, Trouble> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Returns the names below `Commands:`.
+/// Returns the names listed under `Commands:`.
 fn names(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
-    // A line that continues a description is indented further.
+    // Lines that continue a description are indented further.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Returns the options: lines such as `  -o, --output <FILE>`.
+/// Returns the options, which are declared in lines such as `  -o, --output <FILE>`.
 fn options(help: &str) -> Vec<(String, bool)> {
     let declared = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
     let option = |line: &str| {

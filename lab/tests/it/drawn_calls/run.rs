@@ -1,4 +1,4 @@
-//! Runs one call, with its limits, and keeps its output.
+//! Runs a call with its limits, and collects its output.
 
 use super::draw::Call;
 use super::world::World;
@@ -13,33 +13,34 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// After this time a call gets SIGTERM: it may measure, or follow a log.
+/// The time after which a call is sent SIGTERM, because it may measure or follow a log.
 const LONG: Duration = Duration::from_millis(1500);
-/// A limit that only a hang reaches.
+/// A time limit that only a hang exceeds.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Runs the rest of the words with the folders of `$HIDDEN` empty, in a private mount namespace.
+/// A shell command that runs its arguments in a private mount namespace, with the folders in
+/// `$HIDDEN` empty.
 const HIDE: &str = "for hidden in $HIDDEN; do mount -n -t tmpfs tmpfs $hidden; done; unset HIDDEN; \
                     exec \"$0\" \"$@\"";
 
-/// Returns whether a call can be run with folders hidden, as root can.
+/// Returns whether calls can be run with hidden folders, as root can do.
 pub fn can_hide() -> bool {
     let words = ["--mount", "sh", "-c", HIDE, "true"];
     let ended = Command::new("unshare").args(words).env("HIDDEN", "/sys").output();
     ended.is_ok_and(|ended| ended.status.success() && ended.stderr.is_empty())
 }
 
-/// The end of a call.
+/// The outcome of a call.
 pub struct Ended {
-    /// The exit code; a signal is 1000 more than its number.
+    /// The exit code, or 1000 plus the number of a signal.
     pub code: i32,
-    /// Whether it did not end within [`HANG`] after SIGTERM.
+    /// Whether the call did not end within [`HANG`] after SIGTERM.
     pub hangs: bool,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-/// Runs a call, by a shell that hides folders, closes descriptors and sets limits.
+/// Runs a call through a shell that hides folders, closes descriptors and sets limits.
 pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble> {
     let outside = tempfile::tempdir()?;
     let (stdout, stderr) = (outside.path().join("stdout"), outside.path().join("stderr"));
@@ -70,7 +71,7 @@ pub fn run(program: &Path, world: &World, call: &Call) -> Result<Ended, Trouble>
     Ok(Ended { code, hangs, stdout: fs::read(stdout)?, stderr: fs::read(stderr)? })
 }
 
-/// Returns lines and other bytes.
+/// Returns random input that consists of lines and other bytes.
 fn input(seed: u64) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut bytes = vec![0; random.random_range(0..5000)];
@@ -83,15 +84,17 @@ fn input(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Success, failure, bad usage, garbage in a log; SIGINT and SIGTERM as shells report them.
+/// The allowed exit codes: success, failure, bad usage, garbage in a log, and SIGINT and SIGTERM as
+/// shells report them.
 const CODES: [i32; 6] = [0, 1, 2, 3, 130, 143];
-/// Exit codes of `wrote trace`, as in shells: the program can't be run, or does not exist.
+/// The exit codes of `wrote trace` for a program that cannot be run or does not exist, as in
+/// shells.
 const CODES_OF_TRACE: [i32; 2] = [126, 127];
-/// The broken rule of a call that SIGTERM does not end.
+/// The rule that is broken by a call that SIGTERM does not end.
 pub const HANGS: &str = "it goes on after SIGTERM";
 const SIGPIPE: i32 = 1013;
 
-/// Returns the first rule that does not hold.
+/// Fails with the first rule that is broken.
 pub fn judge(world: &World, call: &Call, ended: &Ended) -> Result<(), String> {
     let said = String::from_utf8_lossy(&ended.stderr);
     if ended.hangs {
@@ -100,7 +103,7 @@ pub fn judge(world: &World, call: &Call, ended: &Ended) -> Result<(), String> {
     if said.contains("panicked") || said.contains("RUST_BACKTRACE") {
         return Err(format!("a panic: {said}"));
     }
-    // Under such a limit no thread can be created, or the loader fails.
+    // Under such a limit, no thread can be created, or the loader fails.
     let is_starved = matches!(call.limit, Some("-u 1" | "-v 200000" | "-n 8"));
     let is_not_run = call.words[0] == "trace" && CODES_OF_TRACE.contains(&ended.code);
     let is_known = CODES.contains(&ended.code) || ended.code == SIGPIPE || is_not_run;

@@ -1,4 +1,5 @@
-//! The files that a call finds: samples of each kind, whole or damaged, and files that stay.
+//! The files that calls find: samples of each kind, whole or damaged, and files that must not
+//! change.
 
 use super::draw::{Call, INPUTS};
 use lab::verbs::Trouble;
@@ -12,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A job file that runs in a moment.
+/// A job file that takes only a moment to run.
 const JOB: &str = "[global]\nsize=64k\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=4\n\n\
                    [first]\nfilename=job-file\nrw=write\n\n[second]\nstonewall\nfilename=job-file\n\
                    rw=randread\nruntime=100ms\nverify=crc32c\n";
 
-/// Words that a damaged text gets.
+/// Words that are inserted into a damaged text.
 const TOKENS: [&str; 12] = [
     "18446744073709551616",
     "-1",
@@ -33,19 +34,19 @@ const TOKENS: [&str; 12] = [
     "\"\\ud800\"",
 ];
 
-/// Contents below a path: a file's bytes, or a link's target.
+/// The contents below a path: the bytes of files, and the targets of links.
 type Contents = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A folder for the files of one thread's calls.
 pub struct World {
     made: TempDir,
     samples: Contents,
-    /// The files at the start of the call.
+    /// The files when the call started.
     before: Contents,
 }
 
 impl World {
-    /// Makes the samples by the command itself.
+    /// Creates the samples with the command itself.
     pub fn new(program: &Path, folder: &Path) -> Result<World, Trouble> {
         let made = tempfile::tempdir_in(folder)?;
         let at = |name: &str| made.path().join(name);
@@ -66,7 +67,7 @@ impl World {
         Ok(World { made, samples, before: Contents::new() })
     }
 
-    /// Returns the working folder of a call; its parent belongs to the world too.
+    /// Returns the working folder of calls. Its parent also belongs to the world.
     pub fn folder(&self) -> PathBuf {
         self.made.path().join("calls")
     }
@@ -75,7 +76,7 @@ impl World {
         Ok(self.before.is_empty() || contents(self.made.path())? != self.before)
     }
 
-    /// Puts the samples back, and does the call's damage to one of them.
+    /// Restores the samples, and applies the call's damage to one of them.
     pub fn refresh(&mut self, call: &Call) -> Result<(), Trouble> {
         let above = self.made.path();
         let folder = &self.folder();
@@ -111,8 +112,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the first file that was changed, and the first new name that only a running command
-    /// has.
+    /// Fails if a file was changed, or if there is a new name that only a running command uses.
     pub fn changed(&self, may_change_files: bool) -> Result<(), String> {
         let now = contents(self.made.path()).map_err(|error| error.to_string())?;
         for (path, bytes) in &self.before {
@@ -130,7 +130,7 @@ impl World {
     }
 }
 
-/// Runs the command for a sample, and returns its output.
+/// Runs the command to create a sample, and returns its output.
 fn sample(
     program: &Path,
     folder: &Path,

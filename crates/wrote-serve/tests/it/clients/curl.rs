@@ -1,4 +1,4 @@
-//! curl: files and pipes of lines.
+//! curl, with files and pipes of lines.
 
 use super::programs::feed_all;
 use super::{COUNT, assert_same, lines};
@@ -21,7 +21,7 @@ fn curl_delivers_a_file_of_lines_and_a_pipe_of_lines() {
     std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
     let data = format!("@{}", file.path().display());
     let serving = Serving::http();
-    // Over 1 MB curl asks before it sends (`Expect: 100-continue`).
+    // Before it sends more than 1 MB, curl asks (`Expect: 100-continue`).
     let verbose = ["--verbose", "--header", "Content-Type: application/x-ndjson", "--data-binary"];
     let arguments = [&verbose[..], &[&data]].concat();
     let finished = fixtures::finish(&mut curl(&serving, "/append", &arguments));

@@ -29,7 +29,7 @@ fn logger_delivers_by_every_socket() {
         feed(&serving, &mut logger, &lines);
         assert_eq!(serving.figures().refused, 0, "{url}");
         let mut messages = serving.stop();
-        // Each has a header with the time.
+        // Each message has a header that contains the time.
         for message in &mut messages {
             let line = message.windows(8).position(|part| {
                 part[0] == b' ' && part[7] == b' ' && part[1..7].iter().all(u8::is_ascii_digit)

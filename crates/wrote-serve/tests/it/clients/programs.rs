@@ -6,10 +6,10 @@ use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Lines given to a client at a time: as datagrams, they fit into any receive buffer.
+/// The number of lines given to a client at a time: as datagrams, they fit into any receive buffer.
 const SLICE: usize = 250;
 
-/// Returns the path of a client provided by `cargo xtask test`. The error is a reason to skip a
+/// Returns the path of a client that `cargo xtask test` provides. The error is the reason to skip a
 /// test.
 pub fn provided(path: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().expect("a program has a path");
@@ -20,8 +20,8 @@ pub fn provided(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Prepares a program that `cargo xtask test` unpacked from a Debian package. The error is a reason
-/// to skip a test.
+/// Prepares a program that `cargo xtask test` unpacked from a Debian package. The error is the
+/// reason to skip a test.
 pub fn unpacked(program: &str) -> Result<Command, String> {
     let root = provided("clients")?;
     let path = provided(&format!("clients/{program}"))?;
@@ -30,17 +30,17 @@ pub fn unpacked(program: &str) -> Result<Command, String> {
     let mut command = Command::new(path);
     command
         .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("paths without colons"))
-        // loggen looks for its plugins there.
+        // loggen looks for its plugins in this folder.
         .env("SYSLOGNG_PREFIX", root.join("usr"));
     Ok(command)
 }
 
-/// Runs a client that reads lines from its input and gets answers.
+/// Runs a client that reads lines from its input and waits for answers.
 #[track_caller]
 pub fn feed_all(command: &mut Command, lines: &[String]) {
     let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");
     let running = Running::start(command.stdin(input));
-    // Otherwise the test would hold the other end of the client's pipe.
+    // Otherwise, this process would keep the reading end of the client's pipe open.
     command.stdin(std::process::Stdio::null());
     pipe.write_all((lines.join("\n") + "\n").as_bytes()).expect("the client reads");
     drop(pipe);
@@ -48,8 +48,8 @@ pub fn feed_all(command: &mut Command, lines: &[String]) {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
-/// Runs a client that reads lines from its input. It gets the next ones when the previous have
-/// arrived, because a datagram sender does not wait for its server.
+/// Runs a client that reads lines from its input. It gets further lines only after the previous
+/// ones have arrived, because a sender of datagrams does not wait for its server.
 #[track_caller]
 pub fn feed(serving: &Serving, command: &mut Command, lines: &[String]) {
     let (input, mut pipe): (PipeReader, PipeWriter) = pipe().expect("a pipe");

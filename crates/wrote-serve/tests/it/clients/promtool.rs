@@ -1,4 +1,4 @@
-//! promtool, Prometheus's checker of metrics.
+//! promtool, the checker of metrics that comes with Prometheus.
 
 use super::programs::unpacked;
 use crate::serving::Serving;

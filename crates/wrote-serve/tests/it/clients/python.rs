@@ -1,4 +1,4 @@
-//! `SysLogHandler` of Python's standard library.
+//! `SysLogHandler` from Python's standard library.
 
 use super::programs::feed;
 use super::{assert_same, lines};
@@ -24,7 +24,7 @@ for line in open(0, encoding='utf-8', newline='\\n'):
 fn python_delivers_by_every_socket() {
     fixtures::or_skip!(fixtures::is_installed("python3"));
     let lines = lines();
-    // The priority of user.info.
+    // 14 is the priority of user.info.
     let sent: Vec<String> = lines.iter().map(|line| format!("<14>{line}")).collect();
     let (_folder, path) = socket_path();
     let path = path.display();

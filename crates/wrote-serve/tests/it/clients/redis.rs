@@ -49,7 +49,7 @@ except redis.ResponseError as error:
 fn redis_cli_delivers_commands_that_it_reads() {
     fixtures::or_skip!(fixtures::is_installed("redis-cli"));
     let lines = lines();
-    // It waits for each answer, and durable ones would each wait for a flush.
+    // redis-cli waits for each answer, and if answers were durable, each would wait for a flush.
     let serving = Serving::start("resp://127.0.0.1:0?ack=written", |_| ());
     let quoted =
         |line: &String| -> String { line.bytes().map(|byte| format!("\\x{byte:02x}")).collect() };
@@ -74,7 +74,7 @@ fn redis_benchmark_delivers_each_request() {
         let finished = fixtures::finish(benchmark.stdout(Stdio::piped()).stderr(Stdio::piped()));
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         let values = serving.stop();
-        // It sends whole windows, and may exceed the count by those in flight.
+        // redis-benchmark sends whole windows, and may exceed the count by the requests in flight.
         assert!(values.len() >= COUNT, "{command}: {} values", values.len());
         assert!(values.iter().all(|value| value == b"a value"), "{command}");
     }
@@ -87,7 +87,7 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
     let folder = fixtures::or_skip!(provided("redis-py"));
     let lines = lines();
     for protocol in ["2", "3"] {
-        // A transaction fits into one buffer.
+        // A transaction must fit into one buffer.
         let serving = Serving::start("resp://127.0.0.1:0", |config| {
             config.logs[0].buffer_bytes = Some(64 << 10);
         });
@@ -103,7 +103,7 @@ fn redis_py_appends_and_reads_back_by_both_protocols() {
 fn go_redis_appends_and_reads_back() {
     let program = fixtures::or_skip!(provided("go-redis"));
     let lines = lines();
-    // A transaction fits into one buffer.
+    // A transaction must fit into one buffer.
     let serving = Serving::start("resp://127.0.0.1:0", |config| {
         config.logs[0].buffer_bytes = Some(64 << 10);
     });
@@ -119,7 +119,7 @@ fn clients_of_node_append_in_pipelines_and_transactions_and_read_back() {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/clients/node-redis.cjs");
     let lines = lines();
     for client in ["ioredis", "redis"] {
-        // A transaction fits into one buffer.
+        // A transaction must fit into one buffer.
         let serving = Serving::start("resp://127.0.0.1:0", |config| {
             config.logs[0].buffer_bytes = Some(64 << 10);
         });

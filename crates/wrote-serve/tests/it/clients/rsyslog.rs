@@ -1,4 +1,4 @@
-//! rsyslog: `omrelp`, and `omfwd` with both framings.
+//! rsyslog with `omrelp`, and with `omfwd` in both framings.
 
 use super::programs::{provided, unpacked};
 use super::{COUNT, assert_same, lines};
@@ -19,7 +19,7 @@ pub struct Rsyslog {
 }
 
 impl Rsyslog {
-    /// Starts rsyslog with an action. The error is a reason to skip a test.
+    /// Starts rsyslog with an action. The error is the reason to skip a test.
     pub fn start(action: &str) -> Result<Rsyslog, String> {
         let mut command = unpacked("usr/sbin/rsyslogd")?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -39,7 +39,7 @@ impl Rsyslog {
         let modules = format!("clients/usr/lib/{}-linux-gnu/rsyslog", std::env::consts::ARCH);
         let modules = provided(&modules)?;
         command.args(["-n", "-iNONE", "-f"]).arg(configuration).arg("-M").arg(modules);
-        // It reports the server's restart.
+        // rsyslog reports the server's restart on standard error.
         let mut running = Running::start(command.stderr(Stdio::piped()));
         running.until("rsyslog's socket", || UnixStream::connect(&input).ok());
         Ok(Rsyslog { running, input, _folder: folder })
@@ -70,7 +70,7 @@ fn omrelp_delivers_and_says_goodbye() {
     assert_delivers(rsyslog, serving, &lines);
 }
 
-/// Asserts that each line is acknowledged and stored once, and that rsyslog then exits.
+/// Asserts that each line is acknowledged and stored exactly once, and that rsyslog then exits.
 #[track_caller]
 pub fn assert_delivers(rsyslog: Rsyslog, serving: Serving, lines: &[String]) {
     rsyslog.give(lines);
@@ -92,7 +92,7 @@ fn omrelp_loses_nothing_when_the_server_is_restarted_in_the_middle() {
     serving.wait_until(|figures| figures.messages > 100);
     let serving = serving.restart();
     rsyslog.give(after);
-    // An unanswered message is resent, and may then occur twice.
+    // An unanswered message is resent, and may then occur twice in the log.
     let last = lines.last().unwrap().as_bytes();
     while !serving.records().iter().any(|message| message == last) {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Clients over TLS: `omrelp` with its own certificate, redis-cli with a token too.
+//! Clients over TLS: `omrelp` with its own certificate, and redis-cli also with a token.
 
 use super::rsyslog::{Rsyslog, assert_delivers};
 use super::{COUNT, assert_same, lines};
@@ -48,7 +48,7 @@ fn redis_cli_delivers_over_tls_with_a_certificate_and_a_token() {
     command.arg("--cert").arg(files.cert_file).arg("--key").arg(files.key_file);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let running = Running::start(command.stdin(input));
-    // Closes the pipe's reading end: without a reader, writing fails.
+    // This closes the pipe's reading end, so that writing fails once there is no other reader.
     drop(command);
     for line in &lines {
         let request = format!("*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n${}\r\n{line}\r\n", line.len());

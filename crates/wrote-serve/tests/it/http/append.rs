@@ -1,4 +1,4 @@
-//! `POST /append`: records, answers, refusals.
+//! `POST /append`: records, answers and refusals.
 
 use super::client::Client;
 use crate::serving::Serving;
@@ -44,12 +44,12 @@ fn a_body_that_is_compressed_is_taken_as_it_was_in_bounded_memory() {
     });
     let mut client = Client::connect(serving.address());
     let lines: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
-    // A gzip file may have several members.
+    // A gzip file may consist of several members.
     let body = [gzip(&lines.as_bytes()[..1000]), gzip(&lines.as_bytes()[1000..])].concat();
     let answer = client.post("/append?by=lines", CODING, &body);
     assert_eq!((answer.code, serving.figures().messages), (200, 20_000));
     assert_eq!(client.post("/append", CODING, &gzip(b"one body")).code, 200);
-    // 100 MB of an endless line, in 100 kB.
+    // The body contains 100 MB of a single line, compressed to 100 kB.
     let bomb = gzip(&vec![b'x'; 100 << 20]);
     let answer = Client::connect(serving.address()).post("/append?by=lines", CODING, &bomb);
     assert!(answer.code == 413 && serving.figures().in_flight_bytes < 64 << 10, "{answer:?}");
@@ -98,7 +98,7 @@ fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
     assert_eq!(client.head().code, 200);
     assert_eq!(client.chunk().unwrap(), b"one\n");
     client.stream().shutdown(Shutdown::Write).unwrap();
-    // It would wait forever if only a record informed the server.
+    // The client would wait forever if the server noticed its end only at the next record.
     assert!(client.is_over());
     serving.stop();
 }
@@ -149,7 +149,7 @@ fn a_record_that_is_too_long_is_refused_and_those_around_it_are_taken() {
     );
     let mut client = Client::connect(serving.address());
     assert_eq!(client.post("/append", "", long.as_bytes()).code, 413);
-    // A client that asks first is answered before it sends.
+    // A client that asks first gets its answer before it sends the body.
     let mut client = Client::connect(serving.address());
     client.send(
         b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n",
@@ -184,7 +184,7 @@ fn a_log_that_takes_nothing_now_asks_to_come_again() {
     let serving = Serving::start("http://127.0.0.1:0", |config| {
         config.limits.free_bytes = u64::MAX;
     });
-    // The first check of the disk is in progress.
+    // The server's first check of the disk is still in progress.
     let refused = loop {
         let mut client = Client::connect(serving.address());
         let answer = client.append("taken before the first look\n");

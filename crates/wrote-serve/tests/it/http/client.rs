@@ -3,14 +3,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// A connection.
+/// A connection to a server.
 pub struct Client(BufReader<TcpStream>);
 
 /// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
-    /// The head's lines.
+    /// The lines of the head.
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl Client {
         self.answer()
     }
 
-    /// Reads a whole answer.
+    /// Reads a complete answer.
     pub fn answer(&mut self) -> Answer {
         let mut answer = self.head();
         if let Some(len) = answer.header("content-length") {
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Reads the next chunk of a body; `None` at its proper end.
+    /// Reads the next chunk of a body; `None` after the last chunk.
     pub fn chunk(&mut self) -> Option<Vec<u8>> {
         let len = usize::from_str_radix(&self.line(), 16).unwrap();
         let mut chunk = vec![0; len + 2];
@@ -99,15 +99,15 @@ impl Client {
         (len > 0).then_some(chunk)
     }
 
-    /// Waits for the next bytes, and returns whether the connection has ended instead.
+    /// Waits for more bytes. Returns whether the connection has ended instead.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.0.fill_buf(), Ok(bytes) if !bytes.is_empty())
     }
 
-    /// Reads until the server ends the connection.
+    /// Reads until the server closes the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        // The server may also reset it, as unread bytes were left.
+        // The server may also reset the connection, because it left bytes unread.
         let _ = self.0.read_to_end(&mut rest);
         rest
     }

@@ -1,4 +1,4 @@
-//! Failing and full disks: no answer is wrong, and the server recovers by itself.
+//! Failing and full disks: no answer is wrong, and the server recovers on its own.
 
 use super::client::Client;
 use crate::serving::Serving;
@@ -31,7 +31,7 @@ fn a_full_disk_is_answered_by_503_and_with_room_again_appends_go_on() {
     let answer = Client::connect(serving.address()).get("/records?from=0&limit=10");
     assert_eq!(answer.code, 200, "it can be read: {}", answer.text());
     std::fs::remove_file(ballast).unwrap();
-    // Requests are refused until the log has found room.
+    // Requests are refused until the log finds that there is room.
     while !append(&mut Client::connect(serving.address()), 200) {}
     let mut records = serving.stop();
     records.retain(|record| acknowledged.contains(record));

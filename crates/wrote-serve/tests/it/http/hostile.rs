@@ -10,7 +10,7 @@ use wrote_serve::Config;
 const FIRST_BYTE: Duration = Duration::from_millis(50);
 const MESSAGE_TIME: Duration = Duration::from_millis(100);
 
-/// Sends one byte after another, until the server has ended the connection.
+/// Sends one byte after another until the server closes the connection.
 fn drip(client: &mut Client, byte: u8) {
     while client.stream().write_all(&[byte]).is_ok() {
         std::thread::sleep(Duration::from_millis(5));
@@ -19,7 +19,7 @@ fn drip(client: &mut Client, byte: u8) {
 
 #[test]
 fn a_client_that_drips_its_head_or_body_is_let_go() {
-    // On a busy machine a client may start late; its first byte still counts as in time.
+    // On a busy machine, a client may start late. Its first byte is still treated as being in time.
     let serving =
         Serving::start("http://127.0.0.1:0", |config| config.limits.message_time = MESSAGE_TIME);
     let mut head = Client::connect(serving.address());
@@ -57,7 +57,8 @@ fn a_client_that_pauses_between_requests_is_kept() {
         config.limits.message_time = MESSAGE_TIME;
     };
     let mut client = None;
-    // The first request arrives before the server starts its timers, and each arrives whole.
+    // The first request arrives before the server starts its timers, and each request arrives as a
+    // whole.
     let serving = Serving::start_after("http://127.0.0.1:0", impatient, |listen, _| {
         let first = b"POST /append HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n0";
         client.insert(Client::connect(address(listen))).send(first);
@@ -102,7 +103,7 @@ fn a_malformed_request_is_refused_once_with_the_reason_and_makes_no_record() {
     ]) {
         let (code, because) = expected.split_at(3);
         let mut client = Client::connect(serving.address());
-        // A server that refuses the start may close before the end is sent.
+        // A server that refuses the first bytes may disconnect before the last ones are sent.
         let _ = client.stream().write_all(request.as_bytes());
         let begin = &request[..request.len().min(60)];
         let answer = client.answer();
@@ -160,7 +161,7 @@ fn a_body_without_end_is_taken_in_bounded_memory() {
     drop(client);
     serving.wait_until(|figures| figures.connections == 0);
     let figures = serving.figures();
-    // The client left without its answer.
+    // The client left without waiting for its answer.
     assert_eq!((figures.acks, figures.unacked, figures.unanswered), (0, 0, LINES));
     assert_eq!(serving.stop().len() as u64, LINES);
 }
@@ -180,7 +181,7 @@ fn requests_whose_bodies_do_not_come_are_bounded_in_all() {
             client
         })
         .collect();
-    // Each holds 16 KiB.
+    // Each client uses 16 KiB.
     serving.wait_until(|figures| figures.connections == 12 && figures.refused >= 18);
     assert!(serving.refused().iter().all(|(reason, _)| *reason == "in_flight_bytes"));
     drop(clients);
@@ -212,7 +213,7 @@ fn answers_that_are_not_read_are_bounded_in_all_and_held_until_they_are_written(
             .map(|_| {
                 let mut stream = deaf(&serving);
                 let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-                // More than the buffers of both kernels hold.
+                // This exceeds what the buffers of both kernels can hold.
                 stream.write_all(request.repeat(8).as_bytes()).unwrap();
                 stream
             })
@@ -240,7 +241,7 @@ fn a_client_that_never_reads_is_let_go() {
         assert_eq!(writer.append(&line.repeat(20)).code, 200);
     }
     let mut deaf = Client::connect(serving.address());
-    // More than the buffers of both kernels hold.
+    // This exceeds what the buffers of both kernels can hold.
     deaf.send("GET /records HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(3).as_bytes());
     serving.wait_until(|figures| figures.refused == 1);
     assert_eq!(serving.refused(), [("unread_time", 1)]);

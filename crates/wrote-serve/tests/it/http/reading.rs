@@ -1,4 +1,4 @@
-//! `GET /records`: returns exactly the log, from a sequence or a time on.
+//! `GET /records`: returns exactly the log's records, from a sequence or a time on.
 
 use super::client::Client;
 use crate::serving::Serving;
@@ -55,7 +55,7 @@ fn records_are_read_from_a_time_on_by_timestamp_or_age() {
     let mut bounds = Vec::new();
     for number in 0..5 {
         client.append(&numbers(number..number + 1));
-        // Written before the next one's time, by this machine's clock.
+        // By this machine's clock, the record was written before the time of the next one.
         bounds.push(SystemTime::now());
     }
     let mut read = |bound: SystemTime, rest: &str| {
@@ -200,7 +200,7 @@ fn an_answer_whose_records_are_removed_meanwhile_breaks_off_and_the_next_one_say
         let block = ("x".repeat(1023) + "\n").repeat(1 << 10);
         (0..mebibytes).for_each(|_| assert_eq!(writer.append(&block).code, 200));
     };
-    // More than the buffers of both kernels hold.
+    // This exceeds what the buffers of both kernels can hold.
     append(20);
     let mut reader = Client::connect(serving.address());
     reader.send(b"GET /records HTTP/1.1\r\nHost: localhost\r\n\r\n");
