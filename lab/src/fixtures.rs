@@ -1,12 +1,11 @@
 //! Equipment that the tests of several crates share.
 //!
-//! | room | what belongs in it |
+//! | module | content |
 //! |---|---|
 //! | `folder` | folders and files of a test, and folders that imitate a machine's root or `/sys` |
 //! | `group` | control groups that limit a device, and kernel settings that a test changes |
 //! | `loops`, `mounted` | loop devices, and file systems on them |
-//! | `running` | programs that a test runs to their end or watches, and the test in another process
-//! |
+//! | `running` | programs that a test runs or watches, and the test in another process |
 //! | `samples` | made-up results and reports of jobs (feature `samples`) |
 //! | `schema` | validation of documents against their JSON Schema |
 //! | `seeds` | seeds that are tried on all CPUs, and records of logs |

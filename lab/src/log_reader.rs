@@ -79,7 +79,7 @@ struct Segment<'a> {
     block: usize,
     /// The log's ID and the segment's ID, as bytes of a header.
     identity: [u8; 16],
-    /// Whether the file belonged to another segment before.
+    /// Whether the file previously belonged to another segment.
     is_recycled: bool,
     /// The sequence from which a cut has removed the records.
     limit: u64,

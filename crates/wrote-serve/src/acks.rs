@@ -108,7 +108,7 @@ impl Acks {
             let outcome = ticket.await;
             let mut waiting = lock(&self.waiting);
             if waiting.log.as_ref().is_none_or(|(known, _)| *known != generation) {
-                // The waiting connections have already been told of the failure.
+                // The waiting connections have already received the error.
                 continue;
             }
             let woken = match outcome {

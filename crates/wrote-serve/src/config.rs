@@ -126,8 +126,8 @@ pub struct LogConfig {
     pub sync: SyncPolicy,
     /// The options for opening the log, except for the lengths of its buffers and segments.
     pub options: LogOptions,
-    /// The maximum size of all segments; if they exceed it, the oldest are removed. In a log with a
-    /// store, the server removes them, and only once they are in the store.
+    /// The maximum total size of the segments. If they exceed it, the oldest are removed. In a log
+    /// with a store, the server removes them, and only once they are in the store.
     pub retain_bytes: Option<u64>,
     /// The maximum age of segments; removed like those beyond [`LogConfig::retain_bytes`].
     pub retain_age: Option<Duration>,

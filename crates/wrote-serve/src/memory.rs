@@ -273,7 +273,7 @@ mod tests {
         let open: Vec<_> = many.iter().map(|client| client.check().is_ok()).collect();
         assert_eq!(open, [true, false, false, true, true]);
         assert_eq!(memory.held(Pool::Messages), 100 + 300 + 300 + 10 + 600);
-        // This client is the largest holder at the largest address.
+        // This client is the largest holder at the address with the largest total.
         assert!(hold(&large, 1500).is_err());
         assert!(small.check().is_ok() && many[0].check().is_ok());
         drop((many, small, large));

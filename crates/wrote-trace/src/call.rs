@@ -295,7 +295,7 @@ pub struct How {
     pub is_atomic: bool,
 }
 
-/// The storage behind a device number.
+/// The storage that a device number stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// Whether the storage is memory, so that flushes do nothing (tmpfs).

@@ -23,7 +23,7 @@ pub struct Content {
     dirty: RangeSet<u64>,
     /// Bytes of `dirty` whose flush failed; no later flush saves them (W2).
     lost: RangeSet<u64>,
-    /// Bytes of `dirty` that direct writes put over durable bytes.
+    /// Bytes of `dirty` that were written directly and overwrote durable bytes.
     in_place: RangeSet<u64>,
     /// Durable bytes with allocated blocks on disk.
     settled: RangeSet<u64>,

@@ -561,7 +561,7 @@ impl Found {
     }
 }
 
-/// Shows a path relative to the program's working directory.
+/// Returns a path as the report shows it, relative to the program's working directory.
 fn shown(path: &Path, folder: &Path) -> String {
     match path.strip_prefix(folder).unwrap_or(path).to_string_lossy() {
         below if below.is_empty() && path == folder => ".".into(),

@@ -1,6 +1,6 @@
 //! Traces a program's file operations and determines which of its writes would survive a crash.
 //!
-//! | room | content |
+//! | module | content |
 //! |---|---|
 //! | `front` | the user's process, which ends with the program while its daemons are still traced |
 //! | `watch` | the program under `ptrace(2)`, and its calls from their arguments to their effects |
@@ -14,7 +14,7 @@
 //! | `record` | a file with the folder's initial content, and the calls with their data |
 //! | `states`, `tree` | the folders that a power loss may leave, from a record and `disk` |
 //!
-//! The input is calls, the output a document. Only `watch` depends on the kernel.
+//! The input consists of calls, and the output is a document. Only `watch` depends on the kernel.
 
 mod account;
 mod call;
@@ -70,9 +70,9 @@ pub struct TraceRequest {
     pub under: Vec<PathBuf>,
     /// The record to be made, if any.
     pub record: Option<RecordRequest>,
-    /// The machine, for the document.
+    /// A description of the machine, for the document.
     pub host: Host,
-    /// The tracing program, for the document.
+    /// A description of the tracing program, for the document.
     pub wrote: Program,
 }
 

@@ -201,7 +201,7 @@ impl Names {
         }
     }
 
-    /// Handles a flush of the folders for which `is_meant` holds, begun at `began_ns`.
+    /// Handles a flush, begun at `began_ns`, of all folders for which `is_meant` holds.
     pub fn flush_all(&mut self, began_ns: u64, is_meant: impl Fn(Id) -> bool) {
         let is_before = |ended_ns: u64| ended_ns <= began_ns;
         self.unflushed.retain(|(folder, _), at| !(is_meant(*folder) && is_before(*at)));

@@ -292,7 +292,7 @@ impl<'a> Replay<'a> {
         let mut walked = HashSet::from([self.root]);
         while let Some((folder, path)) = folders.pop() {
             for (name, id) in self.disk.names.entries(folder, cut.until) {
-                // What other programs changed after the recording began is unknown.
+                // A file that another program created after the recording began is unknown.
                 let Some(node) = self.nodes.get(&id) else { continue };
                 let path = path.join(name);
                 let entry = match &node.kind {

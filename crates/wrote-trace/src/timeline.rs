@@ -16,7 +16,8 @@ const SPANS_IN_ALL_MAX: usize = 1 << 19;
 const SPANS_MEAN: usize = 16;
 /// The maximum number of files in a timeline.
 const FILES_MAX: usize = 16;
-/// The number of removed files whose calls are kept, because journals return under the same names.
+/// The maximum number of removed files whose calls are kept, because journals return under the same
+/// names.
 const REMOVED_MAX: usize = 256;
 /// The binary logarithm of the shortest span, in nanoseconds.
 const SHORTEST_SPAN: u32 = 10;

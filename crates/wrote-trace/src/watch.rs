@@ -69,7 +69,7 @@ pub struct Watched {
     pub end: End,
     /// The time until the last process ended or was left, in seconds.
     pub elapsed_s: f64,
-    /// The overhead.
+    /// The overhead of watching the program.
     pub watching: Watching,
     /// Whether processes are still running.
     pub leaves: bool,
@@ -556,7 +556,7 @@ impl Watch<'_> {
     /// becomes the process's ID.
     fn executed(&mut self, task: pid_t, before: pid_t) {
         self.has_begun = true;
-        // The task is already counted as the thread that it was.
+        // The task has already been counted as a thread.
         let was_known = [before, task].map(|task| self.tasks.remove(&task).is_some());
         self.watched.watching.tasks -= u64::from(was_known.contains(&true));
         let process = self.task(task).process;

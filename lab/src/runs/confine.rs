@@ -67,7 +67,7 @@ const fn little_memory(name: &'static str, arguments: Words) -> Condition {
 /// A part of the tests, which can be run separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The library's modules in [`ENGINE`], and a benchmark.
+    /// The library's modules in `ENGINE`, and a benchmark.
     Engine,
     /// All other tests of programs that do I/O.
     Rest,

@@ -303,7 +303,7 @@ impl Protocol for Frames {
     }
 
     /// Processes bytes without a final delimiter as a message. After a count, they are only a part
-    /// of one, and are dropped.
+    /// of a message, and are refused.
     fn take_rest(&mut self, rest: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal> {
         if rest.is_empty() {
             return Ok(0);

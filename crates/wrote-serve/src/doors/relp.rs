@@ -115,7 +115,7 @@ impl Relp {
         bytes
     }
 
-    /// Executes a frame. Returns whether this is done: there may be no room for a message.
+    /// Executes a frame. Returns `false` if there is no room for its message.
     fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
         let is_hint = frame.transaction == 0;
         if !is_hint && frame.transaction != self.next {

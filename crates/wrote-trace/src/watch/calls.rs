@@ -103,7 +103,7 @@ pub enum Begun {
 }
 
 impl Begun {
-    /// Returns the descriptor of the file that the call changes, if the effect depends on it.
+    /// Returns the descriptor of the file that this call changes, if any.
     pub fn descriptor(&self) -> Option<i32> {
         match self {
             Begun::Write { descriptor, .. }
@@ -121,8 +121,8 @@ impl Begun {
         }
     }
 
-    /// Discards data that was read too early, for an operation that waits for others: these may
-    /// still fill its memory.
+    /// Discards the data of an operation that waits for others. The data was read too early,
+    /// because the others may still fill that memory.
     fn doubt_data(&mut self) {
         if let Begun::Write { is_zeros, data, .. } = self {
             *is_zeros = false;

@@ -132,7 +132,8 @@ const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_SET: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Builds the filter. If a call is listed several times, a match of any entry stops it.
+/// Builds the filter. If a call is listed several times, the program is stopped if any entry
+/// matches.
 ///
 /// # Errors
 ///
@@ -145,8 +146,8 @@ pub fn filter(calls: &[(c_long, When)]) -> io::Result<Vec<sock_filter>> {
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_AT),
         jump(JUMP_EQUAL, architecture, 1, 0),
-        // Other architectures, such as 32-bit programs, number their calls differently: these calls
-        // are only noted.
+        // Calls of another architecture, such as 32-bit calls, have different numbers. They are
+        // only noted.
         stop,
         statement(LOAD, NUMBER_AT),
     ];

@@ -99,8 +99,8 @@ fn text(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the last lines. After a kernel panic, the panic message and its call trace are the last
-/// ones.
+/// Returns the last `count` lines. Leaves out everything after the message of a kernel panic, such
+/// as its call trace.
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -87,7 +87,7 @@ impl Marks {
     }
 }
 
-/// Returns whether marks are written to a file in `lab strange-fs`, which `device` is the path of.
+/// Returns whether `device` is the path of a file in `lab strange-fs` that marks are written to.
 fn is_file(device: &str) -> bool {
     device.contains('/')
 }

@@ -345,8 +345,8 @@ impl Reader {
         Some(begun)
     }
 
-    /// Returns the effect of a write whose bytes reach the outside; `None` if they do not count as
-    /// an answer.
+    /// Returns [`Act::Tell`] as the effect of a write that is the sign of an acknowledgement;
+    /// `None` for other writes.
     pub fn tell(
         &mut self,
         process: pid_t,

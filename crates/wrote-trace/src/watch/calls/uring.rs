@@ -33,7 +33,7 @@ const SEND_FILE: u64 = 1;
 /// The maximum number of registered files or rings in one call.
 const FILES_MAX: u64 = 1 << 15;
 
-/// A change to a ring, made once the call succeeds.
+/// A change to a ring that takes effect once the call succeeds.
 #[derive(Debug)]
 pub enum Change {
     Made { task: pid_t, params: u64 },
