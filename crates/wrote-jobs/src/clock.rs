@@ -1,5 +1,5 @@
-//! Times one run, with CPU time and the device's counters over the same span. It is a separate file
-//! because jobs and scenarios are timed alike.
+//! Timing of one run, with its CPU time and the device's counters over the same span. It is a
+//! separate file because jobs and scenarios share it.
 
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;
@@ -10,24 +10,26 @@ use wrote::device::BlockDevice;
 use wrote_result::Error;
 use wrote_result::document::Run;
 
-/// The device whose counters belong to a timed part of a run, and the ranks that began it together.
+/// The device whose counters are read around a timed part of a run, and the ranks that begin that
+/// part together.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer<'a> {
-    /// The block device below, if there is one.
+    /// The block device below the files, if there is one.
     pub device: Option<&'a BlockDevice>,
-    /// The ranks.
+    /// The ranks that begin together.
     pub peers: Peers<'a>,
 }
 
-/// The cost of some work.
+/// The resources that some work used.
 pub(crate) struct Cost {
     pub used: Usage,
-    /// The transfers of the device, where it counts them.
+    /// The device's transfers; `None` if the device does not count them.
     pub moved: Option<Counters>,
     pub cpu: CpuUse,
 }
 
-/// Does the work between two reads of the counters (M7). `usage` reads the CPU time.
+/// Runs `work` between two readings of the counters (M7), and returns its result and its cost.
+/// `usage` reads the CPU time.
 pub(crate) fn measured<T>(
     device: Option<&BlockDevice>,
     usage: impl Fn() -> Usage,
@@ -43,8 +45,8 @@ pub(crate) fn measured<T>(
     (done, Cost { used, moved, cpu: cpu.end() })
 }
 
-/// Times the work between two reads of the counters (M7), and returns its outcome and its run. The
-/// caller fills in bytes, operations and memory.
+/// Times `work` between two readings of the counters (M7), and returns its result and a [`Run`].
+/// The caller fills in the bytes, operations and memory.
 pub fn clocked<T>(
     timer: &Timer,
     usage: impl Fn() -> Usage,

@@ -1,4 +1,4 @@
-//! The bytes that runs write, and their buffers: numbers, sizes, and the check of their memory.
+//! The data that runs write, and the number, size and memory limit of their buffers.
 
 use crate::machine::host::Memory;
 use crate::spec;
@@ -7,57 +7,60 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, units};
 
-/// The unit in which a drive might find equal data: the smallest logical block.
+/// The smallest unit in which a drive might find equal data: the smallest logical block.
 const SECTOR_BYTES: usize = 512;
 
-/// Smaller buffers are refilled before each write. File systems compress records of 128 KiB (btrfs
-/// always; ZFS's default `recordsize`), and would find the bytes of a smaller buffer again in one
-/// record.
+/// The size below which a buffer is refilled before each write. File systems compress records of
+/// 128 KiB (always on Btrfs; the default `recordsize` of ZFS). Within one record, they would find
+/// the bytes of a smaller buffer repeated.
 const RECORD_BYTES: usize = 128 << 10;
 
-/// The least size of the pool, so that its bytes repeat only beyond a compressor's window.
+/// The minimum size of the pool. A compressor's window is smaller, so the pool's bytes do not
+/// repeat within it.
 const POOL_BYTES_MIN: usize = 1 << 20;
 
-/// Generates the data of a run; neither compression nor deduplication can shrink it (M2).
+/// The generator of a run's data, which neither compression nor deduplication can shrink (M2).
 ///
-/// `Data::fill` gives a buffer random bytes once, before the clock starts. `Data::stamp` before
-/// each write gives every 512 bytes a number that never repeats, so that no two sectors of a run
+/// `Data::fill` fills a buffer with random bytes once, before the clock starts. Before each write,
+/// `Data::stamp` gives every 512 bytes a number that never repeats, so that no two sectors of a run
 /// are equal.
 ///
 /// A buffer of 128 KiB or more keeps its other bytes from one write to the next. A compressor with
-/// a larger window (a ZFS with large records) gains, unless the buffers in turn are together larger
-/// than that window.
+/// a larger window (ZFS with large records) can still shrink such data, unless the buffers, which
+/// are used in turn, are together larger than that window.
 ///
-/// One `Data` belongs to one thread. Threads with different seeds have different random bytes.
+/// Each `Data` belongs to one thread. Different seeds give threads different random bytes.
 #[derive(Clone, Debug)]
 pub struct Data {
     random: Xoshiro256PlusPlus,
     pool: Vec<u8>,
     pool_offset: usize,
-    /// Numbers sectors: a counter, mixed by a bijection. It repeats after 2^64 sectors.
+    /// The numbers of the sectors: a counter, mixed by a bijection. The numbers repeat after 2^64
+    /// sectors.
     numbers: SplitMix64,
-    /// Buffers of this size and more keep their bytes from one write to the next.
+    /// The size from which buffers keep their bytes from one write to the next.
     kept_bytes: usize,
 }
 
 impl Data {
-    /// Makes a pool of at least `size_bytes` and 1 MiB of random bytes from `seed`; equal seeds
+    /// Creates a pool of at least `size_bytes`, and at least 1 MiB, of random bytes. Equal seeds
     /// give equal data.
     pub fn new(size_bytes: usize, seed: u64) -> Data {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut pool = vec![0; size_bytes.max(POOL_BYTES_MIN).next_multiple_of(SECTOR_BYTES)];
         random.fill_bytes(&mut pool);
-        // A random start keeps the numbers of two seeds apart.
+        // Starting at a random value keeps the numbers of different seeds apart.
         let numbers = SplitMix64::seed_from_u64(random.next_u64());
         Data { random, pool, pool_offset: 0, numbers, kept_bytes: RECORD_BYTES }
     }
 
-    /// Refills large buffers too from now on, because another user overwrites them between writes.
+    /// Makes `stamp` refill large buffers, too, because another user overwrites them between
+    /// writes.
     pub(crate) fn refill_always(&mut self) {
         self.kept_bytes = usize::MAX;
     }
 
-    /// Prepares the buffer for its next write.
+    /// Fills `buffer` with data of this kind for its next write.
     pub fn make(&mut self, buffer: &mut [u8], kind: &spec::Data) {
         match kind {
             spec::Data::Random => self.stamp(buffer),
@@ -72,15 +75,16 @@ impl Data {
         }
     }
 
-    /// Fills `buffer` with new random bytes. Not for the timed path.
+    /// Fills `buffer` with new random bytes. This is too slow for the timed part of a run.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         self.random.fill_bytes(buffer);
     }
 
     /// Makes every sector of `buffer` different from all earlier ones.
     ///
-    /// Replaces the first 8 of each 512 bytes; refills a buffer of less than 128 KiB from the pool
-    /// first. A last piece shorter than 8 bytes gets a part of its number, and may repeat.
+    /// Replaces the first 8 bytes of every 512. Before that, refills a buffer of less than 128 KiB
+    /// from the pool. If the last sector is shorter than 8 bytes, it holds only a part of its
+    /// number and may repeat.
     pub(crate) fn stamp(&mut self, buffer: &mut [u8]) {
         if buffer.len() < self.kept_bytes {
             self.refill(buffer);
@@ -92,11 +96,11 @@ impl Data {
         }
     }
 
-    /// Measures the rate of `Data::stamp` for buffers of `bs_bytes`, in bytes per second.
+    /// Measures how fast `Data::stamp` fills buffers of `bs_bytes`, in bytes per second. Returns 0
+    /// if `bs_bytes` is 0.
     ///
-    /// Takes about 20 ms and 16 MiB (or one buffer). The buffers are used in turn, so that they
-    /// come from memory, as in a deep queue, and not from the processor's cache. 0 for `bs_bytes`
-    /// 0.
+    /// Takes about 20 ms, and 16 MiB of memory or one buffer. The buffers are used in turn, so that
+    /// they come from memory, as with a deep queue, and not from the processor's cache.
     pub fn measure(&mut self, bs_bytes: usize) -> f64 {
         if bs_bytes == 0 {
             return 0.0;
@@ -117,7 +121,8 @@ impl Data {
         }
     }
 
-    /// Copies the next bytes of the pool, in a circle.
+    /// Copies the next bytes of the pool into `buffer`, and starts again at the beginning when the
+    /// pool ends.
     fn refill(&mut self, buffer: &mut [u8]) {
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -143,27 +148,28 @@ fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     }
 }
 
-/// The fewest bytes of all buffers of a thread. A large buffer keeps most of its bytes from one
-/// write to the next, so a single one would repeat within a unit that a file system compresses.
+/// The minimum size of all buffers of a thread together. A large buffer keeps most of its bytes
+/// from one write to the next. If it were the only one, these would repeat within a unit that a
+/// file system compresses.
 const BUFFERS_BYTES_MIN: u64 = 1 << 20;
 
-/// Returns the page-aligned memory of a buffer.
+/// Returns the memory that a buffer occupies, in whole pages.
 fn in_pages_bytes(bs_bytes: u64) -> u64 {
     bs_bytes.next_multiple_of(rustix::param::page_size() as u64).max(1)
 }
 
-/// Returns the buffers of a thread.
+/// Returns the number of buffers of a thread.
 pub fn buffers(bs_bytes: u64, iodepth: u32) -> u32 {
     iodepth.max((BUFFERS_BYTES_MIN / in_pages_bytes(bs_bytes)) as u32)
 }
 
-/// Returns the memory of the buffers of a thread.
+/// Returns the memory that a thread's buffers occupy.
 pub fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
     in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
 }
 
-/// Refuses buffers of more than half of the memory, beyond which the kernel would kill the program;
-/// `what` names the settings that decide their size.
+/// Refuses buffers that would take more than half of the memory, where the kernel might kill the
+/// program. `what` names the settings that determine their size.
 pub fn check_buffers(what: &str, buffers: u64, memory: Memory) -> Result<(), Error> {
     if buffers <= memory.bytes / 2 {
         return Ok(());
@@ -176,10 +182,10 @@ pub fn check_buffers(what: &str, buffers: u64, memory: Memory) -> Result<(), Err
     )))
 }
 
-/// Returns a random seed, so that each run writes other data (M2).
+/// Returns a random seed, so that each run writes different data (M2).
 pub fn seed() -> u64 {
     rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
-        // No getrandom(2): the clock distinguishes two runs too.
+        // Without getrandom(2), the time still differs from run to run.
         std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
     })
 }
@@ -202,7 +208,7 @@ mod data_tests {
         disk
     }
 
-    /// Bits per byte, from the frequencies of the bytes.
+    /// Returns the entropy in bits per byte, from the frequencies of the byte values.
     fn entropy(bytes: &[u8]) -> f64 {
         let mut counts = [0_u64; 256];
         bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -252,7 +258,7 @@ mod data_tests {
 
     #[test]
     fn a_small_buffer_takes_the_whole_pool_before_any_of_it_comes_again() {
-        // 3000 divides no power of two: one buffer wraps around the pool.
+        // 3000 does not divide a power of two, so one buffer wraps around the end of the pool.
         let count = POOL_BYTES_MIN / 3000;
         let disk = written(5, 3000, count);
         let mut seen = HashSet::new();

@@ -1,5 +1,5 @@
-//! Findings: facts that the evidence of a run adds to its numbers, explained in `docs/findings.md`.
-//! Without enough evidence a finding is absent.
+//! Findings: facts about a run that its numbers do not show, explained in `docs/findings.md`. There
+//! is no finding without enough evidence for it.
 
 mod bytes;
 mod device;
@@ -23,7 +23,7 @@ use wrote_result::{finding, units};
 /// The measurements and circumstances of a finished run.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
-    /// The file system and device under the path, with the free space before the run.
+    /// The file system under the path and its device, with the free space before the run.
     pub target: &'a Target,
     /// All measured rows.
     pub rows: &'a [Row],
@@ -33,63 +33,63 @@ pub struct Evidence<'a> {
     pub device_counts: bool,
     /// Whether the file system is in memory (tmpfs, ramfs).
     pub in_memory: bool,
-    /// The rate at which the generator makes data, in bytes per second; 0 if not measured.
+    /// The rate at which the generator produces data, in bytes per second; 0 if not measured.
     pub generator_bytes_per_s: f64,
-    /// File bytes that all runs together wrote.
+    /// The file bytes written by all runs together.
     pub written_bytes_total: u64,
     /// The machine.
     pub host: Host,
-    /// The machine's effects on the measurement.
+    /// The machine's state during the measurement, as far as it affects the result.
     pub watched: Watched,
-    /// Jobs that used the same bytes at once, at least one of them to write.
+    /// Pairs of jobs that used the same bytes at the same time, at least one of them writing.
     pub overlaps: Vec<Overlap>,
     /// Folders that earlier runs left under the path.
     pub leftovers: Vec<String>,
     /// Requested rows that could not be measured, each with the reason.
     pub left_out: Vec<(String, String)>,
-    /// By how much a time limit reduced the number of runs.
+    /// How far a time limit reduced the number of runs; `None` if it did not.
     pub shortened: Option<Shortened>,
-    /// The bytes that the disk accepts above its sustained rate.
+    /// The burst that the disk accepts above its sustained rate; `None` if none was found.
     pub burst: Option<Burst>,
-    /// The rates of the first and the second write of the same blocks, where they were measured.
+    /// The rates of the first and the second write to the same blocks; `None` if not measured.
     pub first_touch: Option<FirstTouch>,
-    /// The user ended the run early.
+    /// Whether the user ended the run early.
     pub interrupted: bool,
 }
 
-/// Bytes that a disk with a token bucket accepts above its sustained rate.
+/// The burst of a disk with a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// The bytes above the sustained rate.
+    /// The bytes that the disk accepts beyond its sustained rate.
     pub bytes: u64,
     /// The sustained rate.
     pub bytes_per_s: f64,
-    /// Whether each run begins with an empty bucket.
+    /// Whether each run began with an empty bucket.
     pub is_left_out: bool,
 }
 
-/// The rates of a stream into new blocks, and of a second one over them.
+/// The rates of a stream into new blocks, and of a second stream over the same blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FirstTouch {
-    /// The rate of the first write, including its flush.
+    /// The rate of the first stream, including its flush.
     pub first_bytes_per_s: f64,
-    /// The rate of the second write.
+    /// The rate of the second stream.
     pub again_bytes_per_s: f64,
 }
 
-/// How a time limit reduced a measurement, apart from rows that were left out.
+/// The effect of a time limit on the number of runs. Rows that were left out do not count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
-    /// The runs of a row if there is enough time.
+    /// The number of runs of each row if there is enough time.
     pub runs_asked: u32,
-    /// The fewest runs of a measured row.
+    /// The minimum number of runs of a measured row.
     pub runs_min: u32,
-    /// The time from the program's start to its end.
+    /// The time limit, from the program's start to its end.
     pub within: Duration,
 }
 
 impl<'a> Evidence<'a> {
-    /// Returns rows as evidence, without any doubts.
+    /// Returns evidence that consists of these rows, without anything that causes doubt.
     pub fn of_rows(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         Evidence {
             target,
@@ -118,7 +118,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Findings that a run has at most once.
+/// The findings that a run can have only once.
 const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
@@ -167,12 +167,13 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// In shorter runs the start and the end weigh too much.
+/// The shortest run that is judged. In shorter runs, the start and the end weigh too much.
 const RUN_MIN: Duration = Duration::from_secs(1);
 
-/// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
+/// Finds rows that did not reach the requested rate. Their queues, and with them their latencies,
+/// grow throughout the run.
 fn not_reached<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
-    // A curve overloads the device on purpose.
+    // A load curve overloads the device on purpose.
     let is_curve = |row: &Row| row.settings.asked.load_share.is_some();
     let missed = |row: &'a Row| {
         let reached = Reached::within(row, RUN_MIN).filter(|reached| !reached.is_reached)?;
@@ -246,7 +247,7 @@ mod rates_tests {
         let mut closed = at_a_rate(500.0, 2.0);
         closed.settings.asked.rate_iops = None;
         assert!(found(closed).is_none());
-        // 90 of 100 expected Poisson arrivals come often, 9,000 of 10,000 do not.
+        // Of 100 expected Poisson arrivals, only 90 occur often enough; 9,000 of 10,000 do not.
         let mut random = at_a_rate(0.9, 50.0);
         random.settings.asked.rate_iops = Some(1.0);
         random.settings.asked.rate_process = Some(wrote_result::document::Process::Poisson);

@@ -1,7 +1,8 @@
-//! Parses fio's job files into jobs, or into all their errors, one line each.
+//! A parser of fio's job files. It returns jobs, or all errors of the file, one line each.
 //!
 //! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
-//! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
+//! fio's manual and its program differ, the parser follows the program, version 3.33:
+//! `tests/fio.rs` compares the two.
 
 mod draft;
 mod files;
@@ -23,52 +24,52 @@ use note::{Notes, quoted};
 use std::collections::BTreeMap;
 use value::Value;
 
-/// The context of a job file.
+/// The environment to which a job file can refer.
 pub struct Surroundings<'a> {
-    /// Returns the value of an environment variable (`${NAME}`); `None` where it is not set.
+    /// Returns the value of an environment variable (`${NAME}`); `None` if it is not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// `$ncpus`: CPUs online.
+    /// `$ncpus`: the number of online CPUs.
     pub cpus: u32,
-    /// `$pagesize`: bytes of a page of memory.
+    /// `$pagesize`: the bytes of a memory page.
     pub page_bytes: u32,
     /// `$mb_memory`: the machine's memory in units of 2^20 bytes.
     pub memory_mib: u64,
     /// The seed of jobs that differ in each run (`randrepeat=0`).
     pub seed: u64,
-    /// Keys and values appended to each job's own, like `--runtime=10` on fio's command line for
-    /// all jobs; a bare key has no value.
+    /// Keys and values that are appended to each job's own, as `--runtime=10` on fio's command line
+    /// applies to all jobs. A bare key has no value.
     pub overrides: &'a [(String, Option<String>)],
-    /// The sections to parse, as by fio's `--section`; all where there is none. A job's seed
-    /// depends on its place among the parsed jobs.
+    /// The sections to parse, as with fio's `--section`; all sections if empty. A job's seed
+    /// depends on its position among the parsed jobs.
     pub sections: &'a [String],
-    /// Returns the text of a file that `include` names.
+    /// Returns the text of a file named by `include`.
     pub include: &'a dyn Fn(&str) -> Result<String, String>,
-    /// Every job is taken that fio takes, even if its keys contradict each other: `iodepth=8` with
-    /// `psync`.
+    /// Whether to accept every job that fio accepts, even with contradictory keys, such as
+    /// `iodepth=8` with `psync`.
     pub as_fio: bool,
 }
 
 /// A parsed job file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// The jobs, in the file's order, `numjobs` of each. There is at least one, unless no section
-    /// of the file was wanted.
+    /// The jobs in the order of the file, `numjobs` of each. There is at least one job, unless the
+    /// file has none of the requested sections.
     pub jobs: Vec<JobSpec>,
-    /// The names of all sections but `[global]`, in their order.
+    /// The names of all sections except `[global]`, in order.
     pub sections: Vec<String>,
-    /// Differences from the file's words, or from fio's behaviour.
+    /// Differences from what the file says, or from what fio does.
     pub notes: Vec<Note>,
-    /// The keys and values of all `[global]` sections under their canonical names, for reports.
+    /// The keys and values of all `[global]` sections, under their canonical names, for reports.
     pub global: Vec<(String, String)>,
 }
 
 /// Parses a job file.
 ///
-/// Reads only `text` and `surroundings`, and checks no file or folder for existence.
+/// Reads nothing but `text` and `surroundings`, and does not check whether files or folders exist.
 ///
 /// # Errors
 ///
-/// All errors, each in one line with its number; the caller adds the file's name.
+/// All errors in the text, one line each, with their line numbers. The caller adds the file's name.
 pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Vec<ParseError>> {
     let (mut notes, mut errors) = (Notes::default(), Vec::new());
     let sections = ini::sections(text, surroundings, &mut notes, &mut errors);
@@ -76,11 +77,11 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Vec<
     some(jobs_of(&sections, surroundings, notes, errors)?, none)
 }
 
-/// Parses the options of a command line, keys with their values: `--name=a --rw=write`.
+/// Parses the options of a command line, which are keys with values: `--name=a --rw=write`.
 ///
 /// # Errors
 ///
-/// All errors, each in one line.
+/// All errors in the options, one line each.
 pub fn parse_options(
     options: &[(String, Option<String>)],
     surroundings: &Surroundings<'_>,
@@ -95,28 +96,29 @@ fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, Vec<ParseError>> {
     if parsed.sections.is_empty() { none() } else { Ok(parsed) }
 }
 
-/// Returns whether fio has a key of that name, accepted here or not.
+/// Returns whether fio has a key with this name, whether it is accepted here or not.
 pub fn is_key(name: &str) -> bool {
     keys::find(name).is_ok() || note::why_not_taken(name).is_some()
 }
 
-/// Returns the one key that begins with this, as `getopt_long(3)` finds it.
+/// Returns the only key that begins with `start`, as `getopt_long(3)` completes an option; `None`
+/// if there is no such key, or more than one.
 pub fn completed(start: &str) -> Option<&'static str> {
     let mut keys = keys::all_names().filter(|name| name.starts_with(start));
     keys.next().filter(|_| keys.next().is_none())
 }
 
-/// Returns whether an option of fio's command line has no effect here.
+/// Returns whether an option of fio's command line is accepted without effect.
 pub fn has_no_effect(option: &str) -> bool {
     note::TEXTS.without_effect.split_whitespace().any(|known| known == option)
 }
 
-/// Returns fio's names of the engines.
+/// Returns fio's names of the accepted engines.
 pub fn engines() -> impl Iterator<Item = &'static str> {
     draft::ENGINES.iter().map(|(name, _)| *name)
 }
 
-/// Returns whether the key has a meaning without a value: `--direct`.
+/// Returns whether the key may be given without a value, as in `--direct`.
 pub fn is_switch(name: &str) -> bool {
     let bare = [(name.to_owned(), None)];
     let mut notes = Notes::default();
@@ -131,11 +133,13 @@ fn jobs_of(
     mut errors: Vec<ParseError>,
 ) -> Result<Parsed, Vec<ParseError>> {
     let overrides = overrides(surroundings);
-    // A wrong line may be what a job lacks, so that another error would follow from it.
+    // A line with an error may have been meant to set what a job lacks. Checking the job would then
+    // report a second error with the same cause.
     let mut is_whole = errors.is_empty();
     let mut globals = Draft::new();
     globals.as_fio = surroundings.as_fio;
-    // fio's command line has what its files leave out, and ours what they have, too.
+    // The options of fio's command line are defaults for what the job file omits. Ours override
+    // what the file sets.
     let (defaults, overrides) = match surroundings.as_fio {
         true => (overrides, Vec::new()),
         false => (Vec::new(), overrides),
@@ -157,7 +161,7 @@ fn jobs_of(
         let mut draft = globals.of_job(section);
         let mut wrong = apply(&mut draft, &section.entries, &mut notes);
         wrong.extend(apply(&mut draft, &overrides, &mut notes));
-        // A job that waits for those before begins a group.
+        // A job that waits for the previous jobs begins a new group.
         let group = last_group.map_or(0, |last: u32| last + u32::from(draft.stonewall));
         last_group = Some(group);
         if is_whole && wrong.is_empty() {
@@ -174,19 +178,19 @@ fn jobs_of(
         });
     }
     errors.sort_by_key(|error| error.line);
-    // A wrong override is one of every job.
+    // A wrong override causes the same error in every job.
     errors.dedup();
     Err(errors)
 }
 
-/// Parses bytes, or another whole number, as fio writes it: `4k` is 4096.
+/// Parses a number of bytes, or another whole number, in fio's notation: `4k` is 4096.
 pub fn bytes(text: &str) -> Option<u64> {
     let (notes, kb_base) = (&mut Notes::default(), value::KbBase::default());
     Value { text: Some(text), line: None, kb_base, notes }.number().ok()
 }
 
-/// Returns the job that options of fio's JSON describe, as far as they are taken here: the global
-/// ones, and its own.
+/// Returns the job that the options in fio's JSON describe: first the global options, then the
+/// job's own. Ignores options that are not supported.
 pub fn described(sections: [&BTreeMap<String, serde_json::Value>; 2]) -> JobSpec {
     let mut draft = Draft::new();
     draft.as_fio = true;
@@ -211,8 +215,9 @@ fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
     surroundings.overrides.iter().map(entry).collect()
 }
 
-/// Applies the entries of a section to `draft`, and returns their errors; the last line of a key
-/// counts. `kb_base` comes first, since it gives the others their meaning.
+/// Applies the entries of a section to `draft`, and returns their errors. If a key is repeated, its
+/// last line applies. `kb_base` is applied first, because the values of the other keys depend on
+/// it.
 fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Vec<ParseError> {
     let kb_base = |entry: &&Entry| entry.key == "kb_base";
     let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);

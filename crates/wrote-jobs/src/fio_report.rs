@@ -1,7 +1,7 @@
-//! Reports of jobs in fio's own forms, for the scripts, plots and people that read them: JSON,
-//! text, lines of fields, and log files.
+//! Reports of jobs in fio's formats, for the scripts, plots and people that read these: JSON, text,
+//! lines of fields, and log files.
 //!
-//! Keys, order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
+//! Keys, their order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
 mod direction;
 mod job;
@@ -24,14 +24,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 use wrote_result::document::{self as result, Direction, Finding};
 
-/// The version that programs which call fio look for. They read a number to its end, so that ours
-/// does not stand beside it.
+/// The version that programs which call fio look for. They parse the whole rest of the text as
+/// fio's version, so ours is not appended to it.
 pub const VERSION: &str = "fio-3.42";
 
-/// A form of the report.
+/// A format of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// Fields with `;` between.
+    /// Lines of fields separated by `;`.
     Terse,
     /// JSON.
     Json,
@@ -39,26 +39,26 @@ pub enum Form {
     Normal,
 }
 
-/// Facts in the document besides the jobs.
+/// The facts that the report contains in addition to the jobs.
 #[derive(Clone, Debug, Default)]
 pub struct About<'a> {
-    /// The end of the last job.
+    /// When the last job ended.
     pub ended_at: jiff::Timestamp,
-    /// The keys of the job file's `[global]`, as written, in their order.
+    /// The keys of the job file's `[global]` section, as written and in order.
     pub global: &'a [(String, String)],
-    /// The kernel's name of the device below the first job's files: `sda1`.
+    /// The kernel's name for the device below the first job's files: `sda1`.
     pub device: Option<&'a str>,
-    /// The result in our own form, for what fio leaves out.
+    /// The result in our own format, for figures that fio does not have.
     pub result: Option<&'a result::Document>,
-    /// The part of the time in which each CPU was idle (`--idle-prof`).
+    /// The share of the time for which each CPU was idle (`--idle-prof`).
     pub idleness: Option<Vec<(u32, f64)>>,
-    /// JSON has every bucket of the latencies (`json+`).
+    /// Whether JSON lists every bucket of the latencies (`json+`).
     pub bins: bool,
-    /// The version of the lines of fields.
+    /// The version of the terse format.
     pub terse_version: u32,
 }
 
-/// fio's document, only for serialization.
+/// fio's JSON document, for serialization only.
 #[derive(Debug, Serialize)]
 pub struct Document {
     #[serde(rename = "fio version")]
@@ -74,7 +74,7 @@ pub struct Document {
     cpu_idleness: Option<Pairs<f64>>,
     #[serde(skip)]
     terse_version: u32,
-    /// Figures that fio has no key for.
+    /// The figures for which fio has no key.
     #[serde(skip_serializing_if = "Option::is_none")]
     wrote: Option<Wrote>,
 }
@@ -85,7 +85,7 @@ struct Wrote {
     findings: Vec<Finding>,
 }
 
-/// The block layer's counters of the device below, for all processes.
+/// The block layer's counters for the device below, which include all processes.
 #[derive(Clone, Debug, Serialize)]
 struct DiskUtil {
     name: String,
@@ -95,17 +95,17 @@ struct DiskUtil {
     write_sectors: u64,
     read_merges: u64,
     write_merges: u64,
-    /// Milliseconds, as the next three.
+    /// Milliseconds, like the next two fields.
     read_ticks: u64,
     write_ticks: u64,
     in_queue: u64,
-    /// Percent of the time.
+    /// The share of the time for which the device was busy, in percent.
     util: f64,
 }
 
-/// Makes fio's document of reports.
+/// Builds fio's document from reports.
 ///
-/// Each job, and each of its `numjobs`, is an entry of `jobs`; jobs of a group with
+/// Each job, and each of its `numjobs` clones, is an entry of `jobs`. The jobs of a group with
 /// `group_reporting` are one entry.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(whole_span(groups.iter().flat_map(|group| &group.jobs)));
@@ -120,7 +120,7 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
         fio_version: VERSION.into(),
         timestamp: about.ended_at.as_second(),
         timestamp_ms: about.ended_at.as_millisecond(),
-        // As ctime(3) writes it, but in UTC: fio uses the local time.
+        // The format of ctime(3), but in UTC, whereas fio uses the local time.
         time: about.ended_at.strftime("%a %b %e %H:%M:%S %Y").to_string(),
         global_options: Pairs(unchanged(groups, about.global)),
         jobs,
@@ -132,7 +132,7 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
 }
 
 impl Document {
-    /// Writes the report in each of these forms, in fio's order.
+    /// Writes the report in each of these formats, in fio's order.
     ///
     /// # Errors
     ///
@@ -155,8 +155,8 @@ impl Document {
     }
 }
 
-/// Returns percents of all CPUs and of each. fio weighs a loop of its own; the kernel's ticks need
-/// none.
+/// Returns the idle percentages of all CPUs together and of each CPU. fio has to calibrate a loop
+/// for this, but the kernel's ticks need no calibration.
 fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
     let sum: f64 = cpus.iter().map(|(_, idle)| idle).sum();
     let mut pairs = vec![("system".to_owned(), sum * 100.0 / cpus.len().max(1) as f64)];
@@ -165,8 +165,8 @@ fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
     Pairs(pairs)
 }
 
-/// Returns the global options that hold for every job. Readers prefer them to a job's own, so an
-/// option that a section changes is left out; each job has it anyway.
+/// Returns the global options that apply to every job. Readers prefer a global option to a job's
+/// own, so an option that a section changes is left out. Each job lists its options anyway.
 fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String, String)> {
     let holds = |option: &&(String, String)| {
         groups.iter().flat_map(|group| &group.jobs).all(|job| {
@@ -183,7 +183,7 @@ fn entries_of(group: &GroupReport, elapsed_s: u64, bins: bool) -> Vec<Job> {
         a.spec.group_reporting && b.spec.group_reporting && !begins(&b.spec)
     };
     let entries: Vec<&[JobReport]> = group.jobs.chunk_by(as_one).collect();
-    // The rate of all entries together, for each entry's share of it.
+    // The rate of all entries together. Each entry reports its share of this rate.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
     let rates = [Direction::Read, Direction::Write].map(rate);
     let of = |entry: &&[JobReport]| {
@@ -200,8 +200,9 @@ fn bytes_per_s(entry: &[JobReport], direction: Direction) -> f64 {
     if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
 }
 
-/// Returns the time from the first start of a job to the last end, with what its clock leaves out:
-/// the delay and the ramp before it, and the reads of `do_verify` after it.
+/// Returns the time from the first start of a job to the last end. It includes what the jobs'
+/// clocks leave out: the delay and the ramp before the clock starts, and the reads of `do_verify`
+/// after it stops.
 fn whole_span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
     let times = jobs.map(|job| {
         let verified = job.read_back.as_ref().map_or(Duration::ZERO, |(_, elapsed)| *elapsed);
@@ -216,7 +217,7 @@ fn whole_seconds(elapsed: Duration) -> u64 {
     elapsed.as_nanos().div_ceil(1_000_000_000) as u64
 }
 
-/// `None` where no counters were read.
+/// Returns the device's counters in fio's form; `None` if no counters were read.
 fn disk_util(groups: &[GroupReport], device: Option<&str>) -> Option<DiskUtil> {
     let mut jobs = groups.iter().flat_map(|group| &group.jobs);
     let device = device.filter(|_| !jobs.any(|job| job.spec.is_off("disk_util")))?;

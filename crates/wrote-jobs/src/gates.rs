@@ -1,5 +1,5 @@
-//! Starts threads together. The clock starts when every thread is ready, and no thread cleans up
-//! before the results are collected.
+//! Threads that start together. The clock starts when every thread is ready, and no thread cleans
+//! up before the results are collected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,15 +8,16 @@ use wrote_result::Error;
 
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
-/// Runs `work` on `count` threads, each with its number and its gate; each calls [`Gate::ready`]
-/// and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()` runs the timed
-/// part, and counters are read before and after it. Calls `watch` occasionally while they work. A
-/// thread whose timed part fails raises `failed`, so that the others can end early.
+/// Runs `work` on `count` threads, each with its number and its gate. Each thread calls
+/// [`Gate::ready`], and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()`
+/// runs the timed part, and `clocked` reads the counters before and after it. Calls `watch`
+/// occasionally while the threads work. A thread whose timed part fails sets `failed`, so that the
+/// others can end early.
 ///
 /// # Errors
 ///
 /// The error of `clocked`, or of the first thread that failed, after all threads have ended. The
-/// clock starts only if all threads are ready. Where `clocked` fails before `go()`, no thread
+/// clock starts only if all threads are ready. If `clocked` fails before it calls `go()`, no thread
 /// works.
 pub fn together<P: Send, T>(
     count: usize,
@@ -49,7 +50,8 @@ pub fn together<P: Send, T>(
                 all(&news, threads.len(), watch);
             })
         });
-        // All threads end before the first error is returned. Without an order no thread begins.
+        // All threads end before the first error is returned. A thread that receives no order does
+        // not begin its timed part.
         let (orders, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         drop(orders);
         let parts = threads
@@ -60,7 +62,8 @@ pub fn together<P: Send, T>(
         (parts, counted)
     });
     let counted = counted.transpose()?;
-    // A thread that did not begin reports an interruption; the reason is in another thread.
+    // A thread that did not begin reports an interruption. The cause is the error of another
+    // thread.
     let reason =
         |part: &Result<P, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
     if let Some(first) = parts.iter().position(reason) {
@@ -70,7 +73,7 @@ pub fn together<P: Send, T>(
     Ok((parts, counted.expect("no thread failed, so the clock ran")))
 }
 
-/// Waits until `count` threads have reported; returns whether all succeeded.
+/// Waits until `count` threads have reported, and returns whether all of them succeeded.
 fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     let (mut left, mut good) = (count, true);
     while left > 0 {
@@ -86,7 +89,7 @@ fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     good
 }
 
-/// The point where a thread reports its state and waits for the others.
+/// The point at which a thread reports its state and waits for the other threads.
 pub struct Gate<'a> {
     told: Sender<bool>,
     ordered: Receiver<()>,
@@ -94,13 +97,13 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Runs `make`, and returns when the clock starts.
+    /// Runs `make`, and returns its result when the clock starts.
     pub fn ready<T>(&self, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let made = or_panicked(make);
         if self.pass(made.is_ok()) { made } else { made.and(Err(Error::Interrupted)) }
     }
 
-    /// Runs the timed part, and returns when every thread has ended its part.
+    /// Runs the timed part, and returns its result when every thread has ended its part.
     pub fn work<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let done = or_panicked(work);
         if done.is_err() {
@@ -110,13 +113,13 @@ impl Gate<'_> {
         done
     }
 
-    /// Reports the state so far, and waits for an order. Returns `false` if none will come.
+    /// Reports the thread's state, and waits for an order. Returns `false` if no order will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }
 }
 
-/// Turns a panic into an error, since other threads wait for this one's report.
+/// Turns a panic into an error, because other threads wait for this thread's report.
 fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))
@@ -127,7 +130,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// A crew that records its steps and fails at one step of one thread.
+    /// A group of threads that records its steps, and fails at one step of one thread.
     struct Diary {
         lines: Mutex<Vec<String>>,
         wrong: Option<(&'static str, usize)>,

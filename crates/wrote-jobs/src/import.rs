@@ -1,4 +1,4 @@
-//! Results of other tools, read as ours: fio's JSON.
+//! Import of other tools' results: fio's JSON.
 
 mod fio;
 mod rows;
@@ -10,15 +10,15 @@ use wrote_result::Error;
 use wrote_result::compare;
 use wrote_result::document::{Document, SCHEMA, complete};
 
-/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on costs that its
-/// numbers omit. Errors call it `name`.
+/// Reads a result, either ours or fio's JSON (`--output-format=json`). Adds findings on costs that
+/// fio's numbers omit. Errors refer to the file as `name`.
 ///
-/// Ignores keys of ours that this version does not know, since a later one may have added them, and
-/// fio's messages before its JSON. If there are several documents of fio, the last is read.
+/// Ignores keys that this version does not know, because a later version may have added them. Also
+/// ignores fio's messages before its JSON. If there are several fio documents, reads the last one.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] where it is neither, in one line with the expected formats.
+/// [`Error::Usage`] if the text is neither kind of result, on one line with the expected formats.
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     let document = serde_json::from_str::<Document>(text).ok();
     let whole = document.filter(|document| document.schema == SCHEMA);
@@ -27,7 +27,7 @@ pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     Ok(document)
 }
 
-/// Reads a result of another version or tool.
+/// Reads a result of another version, or of another tool.
 fn other(name: &str, text: &str) -> Result<Document, Error> {
     let value = json(name, text)?;
     match value.get("schema").and_then(Value::as_str) {
@@ -54,19 +54,19 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     }
     let read = "wrote's --format json and fio's --output-format=json are read";
     serde_json::from_str(text).or_else(|error| {
-        // fio prints warnings to its result's file (axboe/fio#731).
+        // fio prints warnings into its output file (axboe/fio#731).
         let not_json = || refused(name, &format!("is not JSON ({error}); {read}"));
         last_of_fio(text).ok_or_else(not_json)
     })
 }
 
-/// Returns the last of fio's documents, which may follow other lines: with `--status-interval` it
-/// prints one at each interval, and the whole result at the end.
+/// Returns the last of fio's documents, which may follow other lines. With `--status-interval`, fio
+/// prints a document at each interval, and the whole result at the end.
 fn last_of_fio(text: &str) -> Option<Value> {
     let is_first = text.trim_start().starts_with('{');
     let begin = if is_first { 0 } else { text.find("\n{")? };
     let values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
-    // The last one is incomplete if fio was killed.
+    // If fio was killed, the last document is incomplete.
     let last = values.map_while(Result::ok).last()?;
     last.get("fio version").is_some().then_some(last)
 }
@@ -79,7 +79,7 @@ fn refused(name: &str, what: &str) -> Error {
     Error::Usage(format!("{name}: {what}"))
 }
 
-/// Returns the start of a text, without control characters.
+/// Returns the first 60 characters of a text, with control characters replaced.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Runs of jobs: one group after the other, the jobs of a group at once; and their reports.
+//! Runs of jobs, and their reports. Groups run one after another; the jobs of a group run at once.
 
 use crate::machine::counters::Counters;
 use crate::peers::Peers;
@@ -33,13 +33,13 @@ pub use place::file_key;
 pub use regions::{on_own_files, share};
 pub use resolve::resolve;
 
-/// Runs all jobs. The groups of several ranks begin together. Files that the run made stay; a run
-/// that fails on any rank, or is interrupted, removes them.
+/// Runs all jobs. If there are several ranks, they begin each group together. Files that the run
+/// created are kept, unless the run fails on any rank or is interrupted.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when the jobs make no sense together, [`Error::Interrupted`] when a caller
-/// raised `stop`, else [`Error::Failed`], also as [`Peers::agree`].
+/// [`Error::Usage`] if the jobs make no sense together, [`Error::Interrupted`] if a caller raised
+/// `stop`, and otherwise [`Error::Failed`]; also the errors of [`Peers::agree`].
 pub fn run(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -65,20 +65,22 @@ pub fn run(
 pub use crate::machine::usage::Usage;
 pub use crate::worker::{DirectionReport, Logged, Mark, Steadiness};
 
-/// Permissions of a run of jobs.
+/// The permissions of the jobs in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// Jobs may write over files that exist (W7).
+    /// Whether jobs may overwrite existing files (W7).
     pub overwrite: bool,
-    /// Jobs may read blocks that were never written.
+    /// Whether jobs may read blocks that were never written.
     pub read_unwritten: bool,
-    /// Jobs may write to the same bytes at once.
+    /// Whether jobs may write to the same bytes at the same time.
     pub overlap: bool,
-    /// Jobs may make files that leave little free: the caller has checked the room for all of them.
+    /// Whether jobs may create files that leave little space free, because the caller has checked
+    /// that there is room for all of them.
     pub fill: bool,
-    /// Files that are too short to be read are made longer first.
+    /// Whether files that are too short to be read are extended first.
     pub extend: bool,
-    /// Jobs may write to block devices: the caller has checked that these hold nothing.
+    /// Whether jobs may write to block devices, because the caller has checked that the devices
+    /// hold nothing.
     pub devices: bool,
 }
 
@@ -87,57 +89,58 @@ pub struct Permissions {
 pub struct JobReport {
     /// The job.
     pub spec: JobSpec,
-    /// The settings of the engine in effect, with each fallback.
+    /// The engine's settings in effect, with each fallback.
     pub effective: wrote::Effective,
-    /// The other fallbacks (`fallocate` not supported, ..).
+    /// Fallbacks other than the engine's (`fallocate` not supported, ..).
     pub fallbacks: Vec<wrote_result::document::Fallback>,
-    /// All files of the job bypassed the page cache.
+    /// Whether all files of the job bypassed the page cache.
     pub direct: bool,
-    /// The start of the job's clock, after `ramp_time`.
+    /// When the job's clock started, after `ramp_time`.
     pub started_at: jiff::Timestamp,
-    /// The time until the last acknowledgement, flushes included (M1).
+    /// The time until the last acknowledgement, including flushes (M1).
     pub elapsed: Duration,
-    /// The time before the clock that is not counted (`ramp_time`).
+    /// The time before the clock started, which is not counted (`ramp_time`).
     pub ramp: Duration,
-    /// The reads.
+    /// The report on the reads.
     pub read: DirectionReport,
-    /// The writes.
+    /// The report on the writes.
     pub write: DirectionReport,
-    /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
+    /// The nanoseconds of each `fsync(2)` and `fdatasync(2)`.
     pub flush_ns: Histogram<u64>,
-    /// Nanoseconds of each write until the `fsync(2)` or `fdatasync(2)` that covers it has ended
-    /// (M11), where those come between writes; with `latency_with_flush` the latencies are that.
+    /// The nanoseconds from each write to the end of the `fsync(2)` or `fdatasync(2)` that covers
+    /// it (M11), if there are flushes between writes. With `latency_with_flush`, these are the
+    /// job's latencies.
     pub durable_ns: Histogram<u64>,
-    /// Bytes for the job to read that were never written; `None` where the kernel does not report
-    /// it, as for a block device.
+    /// The bytes to be read that were never written; `None` if the kernel does not report this, as
+    /// for a block device.
     pub unwritten_bytes: Option<u64>,
-    /// Nanoseconds from when an operation with a rate was due and had room until it was passed to
-    /// the engine; empty without a rate.
+    /// The delays of operations with a rate, in nanoseconds: from when an operation was due and
+    /// there was room for it until it was passed to the engine. Empty without a rate.
     pub issue_delay_ns: Histogram<u64>,
-    /// Bytes written over time: hundreds of marks along the run, about evenly in bytes and in time;
-    /// empty without writes.
+    /// The bytes written over time: hundreds of marks, spread about evenly over the bytes and the
+    /// time; empty without writes.
     pub trail: Vec<Mark>,
-    /// Bytes that were read and checked, for a job that writes by `do_verify`.
+    /// The bytes that were read and checked, if the job writes with `do_verify`.
     pub verified_bytes: u64,
-    /// The reads of `do_verify` after the clock stopped, and their time.
+    /// The reads of `do_verify` after the clock stopped, and the time that they took.
     pub read_back: Option<(DirectionReport, Duration)>,
     /// The entries of the job's log files.
     pub log: Vec<Logged>,
-    /// The rates of each second before the job's end, where it ends when they are steady.
+    /// The rates of each second before the job's end, if the job ends when they are steady.
     pub steady: Option<Steadiness>,
-    /// CPU use of the job's thread. For a job alone in its group it is the process's, with the
-    /// kernel's threads (SQPOLL, io_uring's workers).
+    /// The CPU use of the job's thread. If the job is alone in its group, this is the use of the
+    /// whole process, including the kernel's threads (SQPOLL, the workers of io_uring).
     pub usage: Usage,
-    /// Operations in flight when the job queued another.
+    /// The number of operations in flight whenever the job queued another one.
     pub depths: Histogram<u64>,
-    /// Operations submitted to the kernel together.
+    /// The number of operations submitted to the kernel together.
     pub submitted_together: Histogram<u64>,
-    /// Operations that completed together.
+    /// The number of operations that completed together.
     pub completed_together: Histogram<u64>,
 }
 
 impl JobReport {
-    /// Returns the report of this direction.
+    /// Returns the report on this direction.
     pub fn direction(&self, direction: Direction) -> &DirectionReport {
         match direction {
             Direction::Read => &self.read,
@@ -146,25 +149,25 @@ impl JobReport {
     }
 }
 
-/// Two jobs that used the same bytes of a file at once, at least one of them to write.
+/// Two jobs that used the same bytes of a file at the same time, at least one of them writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The file by the name that the later job has for it.
+    /// The file, under the name that the later job uses for it.
     pub file: PathBuf,
     /// The names of the jobs.
     pub jobs: [String; 2],
 }
 
-/// The page cache's bytes of a file that a job uses directly.
+/// The bytes in the page cache of a file that a job uses with direct I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The file.
     pub file: PathBuf,
-    /// First byte of the file that the job uses.
+    /// The offset of the first byte that the job uses.
     pub offset_bytes: u64,
-    /// Cached bytes from there on before the group ran.
+    /// The bytes cached from `offset_bytes` on before the group ran.
     pub before_bytes: u64,
-    /// Cached bytes from there on after the group ran.
+    /// The bytes cached from `offset_bytes` on after the group ran.
     pub after_bytes: u64,
 }
 
@@ -173,48 +176,49 @@ pub struct Held {
 pub struct GroupReport {
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobReport>,
-    /// The time from the first job's start to the last one's end.
+    /// The time from the start of the first job to the end of the last.
     pub elapsed: Duration,
-    /// The device's counters while the group ran, of all programs.
+    /// The device's counters while the group ran, which include all programs.
     pub device: Option<Counters>,
-    /// The process's CPU use while the group ran, its peak of memory, and the kernel's threads that
-    /// work for it. `None` where a job has a ramp, which reports leave out.
+    /// The process's CPU use and peak memory while the group ran, including kernel threads that
+    /// work for the process. `None` if a job has a ramp, which reports leave out.
     pub process: Option<Usage>,
     /// The process's peak resident memory, in bytes.
     pub max_rss_bytes: u64,
-    /// The busiest CPU while the group ran, with the work of all programs.
+    /// The CPU that was busiest while the group ran, counting the work of all programs.
     pub cpu_busiest: Option<CpuBusy>,
-    /// CPU seconds for which threads of the jobs were ready to run and waited for a CPU.
+    /// The CPU seconds for which the jobs' threads were ready to run but waited for a CPU.
     pub cpu_waited_s: Option<f64>,
-    /// The files of direct jobs whose cached bytes the kernel reports.
+    /// The files of direct jobs, as far as the kernel reports their cached bytes.
     pub held: Vec<Held>,
-    /// Jobs that used the same bytes at once.
+    /// Jobs that used the same bytes at the same time.
     pub overlaps: Vec<Overlap>,
-    /// Bytes to read through the page cache that it held when the clock started. `None` where no
-    /// job does so, or where the kernel does not report it.
+    /// The number of bytes that were in the page cache when the clock started, of those to be read
+    /// through it. `None` if no job only reads through the page cache, or if the kernel does not
+    /// report it.
     pub cached_before_bytes: Option<u64>,
 }
 
 impl GroupReport {
-    /// Returns the file bytes that the jobs wrote.
+    /// Returns the number of file bytes that the jobs wrote.
     pub fn written_bytes(&self) -> u64 {
         self.jobs.iter().map(|job| job.write.bytes).sum()
     }
 }
 
-/// Receives the progress of a run of jobs. Every method defaults to a no-op.
+/// Receives the progress of a run of jobs. By default, every method does nothing.
 pub trait Watcher {
-    /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
+    /// Called before the run prepares a group's files, for which it writes `laid_out_bytes`.
     fn group(&mut self, _group: u32, _jobs: &[&JobSpec], _laid_out_bytes: u64) {}
     /// Called several times per second while a group runs, with the bytes that its jobs have read
-    /// and written, and the estimated progress from 0 to 1.
+    /// and written, and with the estimated progress from 0 to 1.
     fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
-    /// Called when all jobs of a group are ready, before their clock starts. If it fails, no job of
-    /// the group begins.
+    /// Called when all jobs of a group are ready, before their clock starts. If this fails, no job
+    /// of the group begins.
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// Returns whether jobs that are asked to stop report the part that they have done, instead of
+    /// Returns whether jobs that are stopped early report the part that they have done, instead of
     /// an error.
     fn keeps_a_part(&self) -> bool {
         false
@@ -225,27 +229,27 @@ pub trait Watcher {
 
 impl Watcher for () {}
 
-/// Returns the values of all histograms in one.
+/// Merges all histograms into one.
 pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64> {
     let mut all = Histogram::new(3).expect("3 digits are possible");
     histograms.for_each(|one| all.add(one).expect("it grows as it must"));
     all
 }
 
-/// Returns the first start and the last end of these jobs, in seconds since 1970; zeros without a
-/// job.
+/// Returns the first start and the last end of these jobs, in seconds since 1970; zeros if there
+/// are no jobs.
 pub fn span_s<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (f64, f64) {
     let (began, ended) = first_and_last(jobs);
     (began as f64 / 1e9, ended as f64 / 1e9)
 }
 
-/// Returns the time from the first start of these jobs to the last end, and zero without a job.
+/// Returns the time from the first start of these jobs to the last end; zero if there are no jobs.
 pub fn span<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> Duration {
     let (began, ended) = first_and_last(jobs);
     Duration::from_nanos((ended - began) as u64)
 }
 
-/// Returns the first start and the last end, in nanoseconds since 1970; zeros without a job.
+/// Returns the first start and the last end, in nanoseconds since 1970; zeros if there are no jobs.
 fn first_and_last<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> (i128, i128) {
     let times = jobs.into_iter().map(|job| {
         let began = job.started_at.as_nanosecond();

@@ -1,5 +1,5 @@
-//! I/O jobs: their specifications in fio's words, their runs, and their reports. The machine that
-//! they run on, and the doctor's checks of it. This door only names the rooms.
+//! I/O jobs: their specifications in fio's terms, their runs and their reports; also the machine
+//! that they run on, and the doctor's checks of it. This file only declares the modules.
 
 pub mod clock;
 pub mod data;

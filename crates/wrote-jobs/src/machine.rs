@@ -1,5 +1,5 @@
-//! The state of the machine and its disks, and the doctor's checks of them. This door names the
-//! rooms, and reads their files.
+//! The state of the machine and its disks, and the doctor's checks of them. This file declares the
+//! modules, and has a function that reads files for them.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ pub mod target;
 pub mod usage;
 pub mod watch;
 
-/// Returns a file's text without blanks and NUL at its ends; `None` if it is missing, empty or
-/// unreadable.
+/// Returns the text of a file without whitespace and NUL bytes at its ends; `None` if the file is
+/// missing, empty or unreadable.
 pub(crate) fn text(path: &Path) -> Option<String> {
     let bytes = std::fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! Fills, drops and examines a source file in the page cache.
+//! The page cache of a source file: fills it, drops it, and examines what it holds.
 
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -8,15 +8,17 @@ use std::path::Path;
 use wrote_result::document::{Fallback, SourceCache};
 use wrote_result::{Error, Stop};
 
-/// The number of examined places of a file.
+/// The number of pages of a file that are examined.
 const PROBES: u64 = 64;
-/// A dropped file may have at most this share in the cache, and a warm one may lack it.
+/// The maximum share of a dropped file that may be in the cache, and of a warm file that may be
+/// missing from it.
 const STRAY_SHARE_MAX: f64 = 0.1;
 
-/// Brings the file into the wanted state; returns the reached state, with the reason if it differs.
+/// Brings the file's page cache into the requested state. Returns the state reached, with the
+/// reason if it is another one.
 ///
-/// Drops by `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on this one file, whose pages must be on
-/// the device. That needs no privilege and affects no other file.
+/// Drops pages by `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on this file alone, whose pages
+/// must already be on the device. That needs no privileges and does not affect other files.
 pub fn prepare(
     path: &Path,
     wanted: SourceCache,
@@ -46,15 +48,15 @@ pub fn prepare(
     Ok(judged(wanted, share))
 }
 
-/// Judges the reached state by the share of the file in the cache.
+/// Returns the state reached, judging by the share of the file in the cache.
 fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Option<Fallback>) {
     let told = |got: &str, because| {
         Some(Fallback { wanted: format!("{wanted} source"), got: got.into(), because })
     };
     match (wanted, share) {
-        // It was just read.
+        // The file has just been read.
         (SourceCache::Warm, Err(_)) => (SourceCache::Warm, None),
-        // An unknown state does not count as dropped.
+        // If the state is unknown, the file is not taken to be dropped.
         (SourceCache::Dropped, Err(because)) => {
             (SourceCache::Warm, told("what the page cache held", because))
         }
@@ -70,10 +72,10 @@ fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Opti
     }
 }
 
-/// Returns the share of the examined places that are in the page cache: a read that may not wait
-/// (`RWF_NOWAIT`, preadv2(2), Linux 4.14) finds them there.
+/// Returns the share of the examined pages that are in the page cache, where a read that must not
+/// wait finds them (`RWF_NOWAIT`, preadv2(2), Linux 4.14).
 fn held_share(file: &File, len: u64) -> Result<f64, Errno> {
-    // A missed read starts read-ahead; with this advice of one page at most.
+    // A read of a missing page starts read-ahead. This advice limits it to one page.
     let _ = fadvise(file, 0, None, Advice::Random);
     let page = rustix::param::page_size() as u64;
     let pages = len.div_ceil(page);

@@ -1,5 +1,5 @@
-//! Processes that measure together, each a rank. They have one kind of exchange: every rank sends
-//! rank 0 a value or its error, and rank 0 sends all of them one answer.
+//! Processes that measure together, each of them a rank. They exchange messages in one way only:
+//! every rank sends rank 0 a value or an error, and rank 0 sends the same answer to all.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
 use wrote_result::document::{self, Node};
 use wrote_result::{Error, Stop, finding, units};
 
-/// The interval between two checks of the post.
+/// The interval between checks for new messages.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-/// A rank may be slower than another at the same work by this factor.
+/// The maximum ratio of the times that two ranks may need for the same work.
 const SLOWER_MAX: u32 = 10;
-/// Meetings after which all read their clocks. The quickest release counts.
+/// The number of barriers after which all ranks read their clocks. The fastest of them gives the
+/// clock offsets.
 const CLOCK_READS: usize = 10;
 
-/// Carries messages from rank to rank. Messages from one rank to another arrive in order.
+/// A carrier of messages between ranks. Messages from one rank to another arrive in order.
 pub trait Post {
-    /// Returns the number of this rank, from 0.
+    /// Returns the number of this rank, starting at 0.
     fn rank(&self) -> u32;
 
     /// Returns the number of ranks.
@@ -35,29 +36,29 @@ pub trait Post {
     /// Sends a message without waiting for its receiver.
     fn send(&self, to: u32, message: Vec<u8>);
 
-    /// Returns the next message with its sender, if there is one.
+    /// Returns the next message and its sender, if a message has arrived.
     fn receive(&self) -> Option<(u32, Vec<u8>)>;
 
-    /// Ends this rank with an exit code; if one of them `is_lost`, all.
+    /// Ends this rank with an exit code. If any rank `is_lost`, ends all ranks.
     fn end(self: Box<Self>, code: u8, is_lost: bool);
 }
 
-/// One of several ranks.
+/// The ranks, as one of them sees them.
 pub struct Ranks {
     post: Box<dyn Post>,
     stop: Stop,
-    /// The least time after which a rank that does not come counts as hung.
+    /// The minimum time after which a missing rank is taken to hang.
     hung_after: Duration,
     nodes: Vec<Node>,
     /// When the last exchange ended.
     met: Cell<Instant>,
     broken: RefCell<Option<Error>>,
     is_lost: Cell<bool>,
-    /// The timed parts of the run so far, by rank 0's clock.
+    /// The timed parts of the run so far, with the times of rank 0's clock.
     parts: RefCell<Vec<Part>>,
 }
 
-/// A timed part of a run: its start and its end in seconds since 1970.
+/// A timed part of a run: its start and end, in seconds since 1970.
 pub type Part = (f64, f64);
 
 impl Debug for Ranks {
@@ -67,10 +68,11 @@ impl Debug for Ranks {
 }
 
 impl Ranks {
-    /// Returns the ranks of a post. They know nothing about each other yet.
+    /// Returns the ranks that `post` connects. They know nothing about each other yet.
     ///
-    /// A rank counts as hung if it comes `hung_after` later than rank 0, and later than ten times
-    /// the time that rank 0 needed. Rank 0 is waited for ten times as long.
+    /// A rank is taken to hang if it arrives more than `hung_after` later than rank 0, and also
+    /// later than ten times the time that rank 0 needed. The other ranks wait for rank 0 ten times
+    /// as long.
     pub fn new(post: Box<dyn Post>, stop: Stop, hung_after: Duration) -> Ranks {
         let met = Cell::new(Instant::now());
         let (nodes, broken) = (Vec::new(), RefCell::default());
@@ -78,12 +80,12 @@ impl Ranks {
         Ranks { post, stop, hung_after, nodes, met, broken, is_lost, parts }
     }
 
-    /// Joins the ranks: each learns the nodes of all, and their clocks as they are when the answer
-    /// of a meeting arrives.
+    /// Joins the ranks. Each rank learns the nodes of all ranks, and the offsets of their clocks,
+    /// which are read when the answer of an exchange arrives.
     ///
     /// # Errors
     ///
-    /// As [`Peers::agree`].
+    /// The errors of [`Peers::agree`].
     pub fn join(&mut self) -> Result<(), Error> {
         let (peers, mut clock_s) = (self.peers(), Vec::new());
         for _ in 0..CLOCK_READS {
@@ -95,12 +97,13 @@ impl Ranks {
         Ok(())
     }
 
-    /// Returns the ranks, to be passed on.
+    /// Returns a handle on the ranks that can be passed on.
     pub fn peers(&self) -> Peers<'_> {
         Peers(Some(self))
     }
 
-    /// Returns whether a rank did not come, or rank 0 did not answer: not all end by themselves.
+    /// Returns whether a rank has not arrived, or rank 0 has not answered. In that case, some ranks
+    /// would never end by themselves.
     pub fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
@@ -130,7 +133,7 @@ impl Ranks {
         answer
     }
 
-    /// On rank 0: waits for all others, and sends them the answer.
+    /// The part of rank 0 in an exchange: waits for all others, and sends them the answer.
     fn lead<T: DeserializeOwned, A: Serialize>(
         &self,
         step: &str,
@@ -149,7 +152,8 @@ impl Ranks {
         }
         let missing: Vec<u32> = ranks.clone().filter(|rank| !said.contains_key(rank)).collect();
         self.is_lost.set(!missing.is_empty());
-        // The first error is everybody's; a rank that does not come may only follow from it.
+        // The first error becomes the error of all ranks. It takes precedence over a missing rank,
+        // which may be a consequence of it.
         let all =
             said.into_iter().map(|(rank, said)| said.map_err(|error| self.named(rank, error)));
         let answer = match all.collect::<Result<Vec<T>, Error>>() {
@@ -161,7 +165,8 @@ impl Ranks {
         answer
     }
 
-    /// On another rank: reports to rank 0, and waits for the answer.
+    /// The part of any other rank in an exchange: sends its value to rank 0, and waits for the
+    /// answer.
     fn follow<A: DeserializeOwned>(
         &self,
         step: &str,
@@ -180,12 +185,14 @@ impl Ranks {
         Err(self.missing(&[0], step, began.elapsed()))
     }
 
-    /// Returns how long to wait for others, by the time that this rank needed for the same work.
+    /// Returns how long to wait for other ranks, given the time that this rank needed for the same
+    /// work.
     fn limit(&self) -> Duration {
         self.hung_after.max(self.met.get().elapsed() * SLOWER_MAX)
     }
 
-    /// Names the rank that failed. All ranks refuse bad usage alike.
+    /// Adds the name of the failed rank to an error. Bad usage is the same on all ranks, so it
+    /// names none.
     fn named(&self, rank: u32, error: Error) -> Error {
         match error {
             Error::Failed(text) => Error::Failed(format!("{}: {text}", self.name(rank))),
@@ -212,8 +219,8 @@ impl Ranks {
 
 /// The processes that measure together.
 ///
-/// Every rank makes the same calls in the same order. Where a call returns an error, the group is
-/// broken: each later call returns that error at once.
+/// Every rank makes the same calls in the same order. Once a call has returned an error, the group
+/// is broken, and each later call immediately returns that error.
 #[derive(Clone, Copy, Debug)]
 pub struct Peers<'a>(Option<&'a Ranks>);
 
@@ -221,7 +228,7 @@ impl<'a> Peers<'a> {
     /// A single process: rank 0 of 1.
     pub const ALONE: Peers<'static> = Peers(None);
 
-    /// Returns the number of this process, from 0.
+    /// Returns the number of this process, starting at 0.
     pub fn rank(self) -> u32 {
         self.0.map_or(0, |ranks| ranks.post.rank())
     }
@@ -236,17 +243,17 @@ impl<'a> Peers<'a> {
         self.0.is_some()
     }
 
-    /// Returns whether this is the rank that decides, and reports to the user.
+    /// Returns whether this rank makes the decisions and reports to the user.
     pub fn is_first(self) -> bool {
         self.rank() == 0
     }
 
-    /// Returns the node of a rank, if there are several and they have joined.
+    /// Returns the node of a rank, if there are several ranks and they have joined.
     pub fn node(self, rank: u32) -> Option<&'a Node> {
         self.0?.nodes.iter().find(|node| node.ranks.contains(&rank))
     }
 
-    /// Returns them as in a result; `None` for a single process.
+    /// Returns the ranks in the form that a result has; `None` for a single process.
     pub fn shown(self, files: document::RankFiles) -> Option<document::Ranks> {
         let nodes = self.0?.nodes.clone();
         let on_node = nodes.iter().map(|node| node.ranks.len() as u32);
@@ -254,12 +261,14 @@ impl<'a> Peers<'a> {
         Some(document::Ranks { ranks: self.ranks(), ranks_per_node, files, nodes })
     }
 
-    /// Returns the result of `choose` on all ranks' values, the same on each rank.
+    /// Returns the result of `choose`, which rank 0 calls on the values of all ranks. Every rank
+    /// gets the same result.
     ///
     /// # Errors
     ///
-    /// The errors of `choose`. [`Error::Failed`] names the rank that failed, or does not come
-    /// within the time limit. [`Error::Interrupted`] if this rank was asked to stop.
+    /// The errors of `choose`. [`Error::Failed`] if a rank failed or did not arrive within the time
+    /// limit; the message names the rank. [`Error::Interrupted`] if this rank has been asked to
+    /// stop.
     pub fn agree<T: Serialize + DeserializeOwned, A: Serialize + DeserializeOwned>(
         self,
         step: &str,
@@ -272,20 +281,20 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Returns when every rank has called `barrier`.
+    /// Returns once every rank has called `barrier`.
     ///
     /// # Errors
     ///
-    /// As [`Peers::agree`].
+    /// The errors of [`Peers::agree`].
     pub fn barrier(self, step: &str) -> Result<(), Error> {
         self.agree(step, (), |_| Ok(()))
     }
 
-    /// Returns rank 0's value on each rank.
+    /// Returns the value of rank 0, on every rank.
     ///
     /// # Errors
     ///
-    /// As [`Peers::agree`].
+    /// The errors of [`Peers::agree`].
     pub fn of_first<T: Serialize + DeserializeOwned>(
         self,
         step: &str,
@@ -294,14 +303,14 @@ impl<'a> Peers<'a> {
         self.agree(step, mine, |all| Ok(all.into_iter().next().expect("rank 0 is there")))
     }
 
-    /// Ends a part of the work of all ranks: an error of any is the error of all.
+    /// Ends a part of the work of all ranks. An error on one rank is returned on all of them.
     ///
     /// # Errors
     ///
-    /// The error of `done`, or as [`Peers::agree`].
+    /// The error of `done`, or an error of [`Peers::agree`].
     pub fn end(self, done: Result<(), Error>) -> Result<(), Error> {
         match self.0 {
-            // The starter asks every rank to stop.
+            // After an interruption, the launcher asks every rank to stop.
             Some(ranks) if !matches!(done, Err(Error::Interrupted)) => {
                 ranks.exchange("the end", done, |_| Ok(()))
             }
@@ -309,28 +318,28 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Adds a timed part of a run, which all ranks began together. It began and ended at these
-    /// seconds since 1970 by this rank's clock.
+    /// Adds a timed part of a run, which all ranks began together. Its start and end are in seconds
+    /// since 1970, by this rank's clock.
     pub fn is_over(self, (began_s, ended_s): Part) {
         let ahead_s = self.node(self.rank()).map_or(0.0, |node| node.clock_offset_s);
         let part = (began_s - ahead_s, ended_s - ahead_s);
         self.0.inspect(|ranks| ranks.parts.borrow_mut().push(part));
     }
 
-    /// Takes the timed parts since the last call, by rank 0's clock.
+    /// Returns the timed parts added since the last call, converted to rank 0's clock.
     pub(crate) fn parts(self) -> Vec<Part> {
         self.0.map(|ranks| ranks.parts.take()).unwrap_or_default()
     }
 }
 
-/// Returns the nodes of ranks that read these clocks after the same meetings.
+/// Returns the nodes of ranks that have read these clocks, each after the same barriers.
 fn nodes(all: &[(String, Vec<f64>)]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let least = |of: &mut dyn Iterator<Item = f64>| of.fold(f64::INFINITY, f64::min);
     let first_s = &all[0].1;
     let meeting_s = least(&mut first_s.windows(2).map(|pair| pair[1] - pair[0]));
     for (rank, (name, clock_s)) in (0..).zip(all) {
-        // The ranks of a node share a clock.
+        // All ranks on a node have the same clock.
         match nodes.iter_mut().find(|node| node.name == *name) {
             Some(node) => node.ranks.push(rank),
             None => nodes.push(Node {
@@ -344,12 +353,13 @@ fn nodes(all: &[(String, Vec<f64>)]) -> Vec<Node> {
     nodes
 }
 
-/// Returns the time by this machine's clock, in seconds since 1970.
+/// Returns the current time of this machine's clock, in seconds since 1970.
 pub(crate) fn now_s() -> f64 {
     jiff::Timestamp::now().as_nanosecond() as f64 / 1e9
 }
 
-/// The only message: a step, and the sender's value or the error that ends its work.
+/// Returns a message: a step, with the sender's value or the error that ended its work. There are
+/// no other messages.
 fn written(step: &str, said: &Result<impl Serialize, Error>) -> Vec<u8> {
     serde_json::to_vec(&(step, said)).expect("a message is JSON")
 }

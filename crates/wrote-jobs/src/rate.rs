@@ -1,33 +1,33 @@
-//! Rates of workloads: an open loop.
+//! The rate of a workload that is an open loop.
 
 use std::time::Duration;
 use wrote_result::Error;
 use wrote_result::document::Process;
 
-/// The default time of a run at a rate: long enough for its percentiles, and for a missed rate to
-/// show.
+/// The default duration of a run with a rate. It suffices for percentiles, and to show that a rate
+/// is not reached.
 pub const RUN_TIME: Duration = Duration::from_secs(2);
 
 /// The rate of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The work due in a second.
+    /// The amount of work that is due each second.
     pub amount: Amount,
-    /// The distribution of the due times.
+    /// The distribution of the times at which operations are due.
     pub process: Process,
 }
 
-/// The work due in a second.
+/// The amount of work that is due each second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Operations.
+    /// A number of operations.
     OperationsPerS(u32),
-    /// Bytes.
+    /// A number of bytes.
     BytesPerS(u64),
 }
 
 impl Rate {
-    /// Returns the mean distance between operations of `bs_bytes`.
+    /// Returns the mean interval between operations of `bs_bytes`.
     pub fn mean_distance(&self, bs_bytes: u64) -> Duration {
         Duration::from_secs_f64(match self.amount {
             Amount::OperationsPerS(operations) => 1.0 / f64::from(operations.max(1)),
@@ -35,15 +35,15 @@ impl Rate {
         })
     }
 
-    /// Returns the share of worker `number` of `workers`; the shares add up to the whole. A share
-    /// below one operation or byte a second is 0: see `check`.
+    /// Returns the share of worker `number` out of `workers`. The shares add up to the whole rate.
+    /// A share below one operation or byte per second becomes 0, which [`Rate::check`] refuses.
     pub fn share(&self, number: u32, workers: u32) -> Rate {
         let workers = u64::from(workers.max(1));
         let number = u64::from(number) % workers;
         self.part(|whole| whole / workers + u64::from(number < whole % workers))
     }
 
-    /// Returns a part of the rate.
+    /// Returns a part of the rate; `of` computes it from the whole amount.
     fn part(&self, of: impl Fn(u64) -> u64) -> Rate {
         let amount = match self.amount {
             Amount::OperationsPerS(whole) => Amount::OperationsPerS(of(whole.into()) as u32),
@@ -56,7 +56,7 @@ impl Rate {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] if there is less than one operation or byte per second for each worker.
     pub fn check(&self, workers: u32, who: &str) -> Result<(), Error> {
         let (amount, unit) = match self.amount {
             Amount::OperationsPerS(operations) => (u64::from(operations), "operations"),
@@ -75,14 +75,14 @@ impl Rate {
         self.part(|whole| (whole * u64::from(percent) / 100).max(1))
     }
 
-    /// Returns about the maximum number of operations of `bs_bytes` due within `time`: six standard
-    /// deviations beyond the mean, which a Poisson process practically never exceeds.
+    /// Returns the approximate maximum number of operations of `bs_bytes` due within `time`: six
+    /// standard deviations above the mean, which a Poisson process practically never exceeds.
     pub fn operations_max(&self, bs_bytes: u64, time: Duration) -> u64 {
         let mean = time.as_secs_f64() / self.mean_distance(bs_bytes).as_secs_f64().max(1e-12);
         (mean + 6.0 * mean.sqrt()).ceil() as u64 + 1
     }
 
-    /// Returns a rate of operations per second.
+    /// Returns the rate in operations per second; `None` if it is in bytes.
     pub fn iops(&self) -> Option<u32> {
         match self.amount {
             Amount::OperationsPerS(operations) => Some(operations),
@@ -90,17 +90,19 @@ impl Rate {
         }
     }
 
-    /// Returns the mean operations per second of each worker, for the result.
+    /// Returns the mean operations per second of each worker, for the result; `None` if the rate is
+    /// in bytes.
     pub fn iops_of(&self, workers: u32) -> Option<f64> {
         self.iops().map(|whole| f64::from(whole) / f64::from(workers.max(1)))
     }
 
-    /// Returns the mean bytes per second of each worker, for the result.
+    /// Returns the mean bytes per second of each worker, for the result; `None` if the rate is in
+    /// operations.
     pub fn bytes_per_s_of(&self, workers: u32) -> Option<f64> {
         self.bytes_per_s().map(|whole| whole as f64 / f64::from(workers.max(1)))
     }
 
-    /// Returns a rate of bytes per second.
+    /// Returns the rate in bytes per second; `None` if it is in operations.
     pub fn bytes_per_s(&self) -> Option<u64> {
         match self.amount {
             Amount::OperationsPerS(_) => None,

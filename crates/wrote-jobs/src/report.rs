@@ -1,4 +1,5 @@
-//! The result document of jobs: rows, findings and the machine, from the jobs' reports.
+//! The result document of jobs: rows, findings and the machine, derived from the reports of the
+//! jobs.
 
 mod before;
 mod evidence;
@@ -21,31 +22,32 @@ use crate::machine::host;
 use wrote_result::Error;
 use wrote_result::document::{Document, Program, Ranks, SCHEMA, Scenario, Source};
 
-/// Parts of the document apart from the jobs.
+/// The parts of the document that do not come from the jobs.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The command line.
     pub command: Vec<String>,
-    /// The commit that the program was built from.
+    /// The commit from which the program was built.
     pub commit: Option<String>,
-    /// The start of the run.
+    /// When the run started.
     pub started_at: jiff::Timestamp,
-    /// The time of the run, including the preparation of its files.
+    /// The duration of the run, including the preparation of its files.
     pub elapsed: Duration,
-    /// Jobs may read blocks that were never written.
+    /// Whether jobs may read blocks that were never written.
     pub read_unwritten: bool,
 }
 
-/// Returns the document `wrote.result/1` of jobs: a scenario for each file with its groups, a row
-/// for each job and direction.
+/// Returns the document `wrote.result/1` of jobs. It has a scenario for each file with its groups,
+/// and a row for each job and direction.
 ///
-/// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
-/// `NAME/write`. The document has no advice, since it compares no ways. Of several ranks, rank 0
-/// has the document of all, and each other one that of its own jobs.
+/// The `numjobs` clones of a job share a row. A job that reads and writes has two rows, `NAME/read`
+/// and `NAME/write`. The document has no advice, because it compares no methods. If there are
+/// several ranks, rank 0 returns the document of all ranks, and every other rank returns the
+/// document of its own jobs.
 ///
 /// # Errors
 ///
-/// As [`of_all_ranks`]; none if `peers` is a single process.
+/// The errors of [`of_all_ranks`]; none if `peers` is a single process.
 pub fn document(
     files: &[(&str, &[GroupReport])],
     before: &Before,

@@ -1,5 +1,5 @@
-//! Evidence for tests. It is a separate file because only tests and a feature of this crate have
-//! it.
+//! Evidence for tests. It is a separate file because it is compiled only for tests and with one of
+//! this crate's features.
 
 use crate::findings::Evidence;
 use wrote::device;
@@ -7,7 +7,7 @@ use wrote_result::document::{Row, Target};
 
 pub use wrote_result::sample::*;
 
-/// Evidence of these rows, measured without flaws.
+/// Returns evidence of these rows, as if measured without flaws.
 pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
     Evidence {
         generator_bytes_per_s: 50e9,
@@ -17,7 +17,7 @@ pub fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
     }
 }
 
-/// Returns a place on a disk of this size with `free_bytes` free, as the library examines it.
+/// Returns a target on a disk of this capacity with `free_bytes` free, as the library describes it.
 pub fn place(capacity_bytes: u64, free_bytes: u64) -> device::Target {
     let mut place = device::Target::default();
     place.path = "/data".into();

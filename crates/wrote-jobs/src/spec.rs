@@ -1,7 +1,7 @@
-//! Specifications of jobs, in fio's words, with every value decided.
+//! Specifications of jobs in fio's terms, with a value for every setting.
 //!
-//! The parser of job files and the scenarios `ladder`, `peak`, `rand` and `sustained` make them.
-//! [`crate::jobs`] runs them.
+//! The parser of job files creates them, and so do the scenarios `ladder`, `peak`, `rand` and
+//! `sustained`. [`crate::jobs`] runs them.
 
 mod order;
 mod parts;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wrote_result::document::Process;
 
-/// The most files of one job: each is held open.
+/// The maximum number of files of one job, each of which is kept open.
 pub(crate) const NRFILES_MAX: u32 = 1024;
 
-/// A part of a job, shared by the job's clones until one of them changes it.
+/// A part of a job, which its clones share until one of them changes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part<T>(Arc<T>);
 
@@ -38,56 +38,59 @@ impl<T: Clone> DerefMut for Part<T> {
     }
 }
 
-/// One job on its files. A section with `numjobs` is that many [`JobSpec`]s, which share the parts
-/// that are the same.
+/// A job with its files. A section with `numjobs` becomes that number of [`JobSpec`]s, which share
+/// equal parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobSpec {
-    /// The section's name.
+    /// The name of the section.
     pub name: String,
-    /// The job's number among the section's `numjobs`, from 0.
+    /// The job's number among the section's `numjobs`, starting at 0.
     pub clone: u32,
-    /// The clone's own seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order
-    /// (`randrepeat`).
+    /// The clone's seed for offsets, sizes, the mix and Poisson arrivals. The same seed gives the
+    /// same order (`randrepeat`).
     pub seed: u64,
-    /// Jobs of one group run at once; groups run one after the other (`stonewall`).
+    /// The number of the job's group. The jobs of a group run at once, and groups run one after
+    /// another (`stonewall`).
     pub group: u32,
-    /// Reports the jobs of the group as one.
+    /// Whether the jobs of the group are reported as one.
     pub group_reporting: bool,
-    /// Its operations.
+    /// The operations of the job.
     pub order: Part<Order>,
     /// How the operations reach the kernel.
     pub io: Part<Io>,
-    /// Its files.
+    /// The files of the job.
     pub files: Part<Files>,
-    /// Its flushes, and the bytes of its writes.
+    /// The job's flushes, and the data that it writes.
     pub writes: Part<Writes>,
-    /// Its start, pace and end.
+    /// The job's start, pace and end.
     pub pace: Part<Pacing>,
-    /// Times each operation (not with `gtod_reduce`, `disable_lat` and `disable_clat`).
+    /// Whether each operation is timed (not with `gtod_reduce`, or with both `disable_lat` and
+    /// `disable_clat`).
     pub latencies: bool,
-    /// Samples the rates (not with `disable_bw_measurement`).
+    /// Whether the rates are sampled (not with `disable_bw_measurement`).
     pub samples: bool,
-    /// Keeps the mean over this time, or with zero each operation, for log files (`write_lat_log`).
+    /// The time over which each entry of the log files is a mean (`write_lat_log`). With zero, each
+    /// operation is an entry.
     pub log: Option<Duration>,
-    /// Percentiles of the report.
+    /// The percentiles that the report lists.
     pub percentiles: Arc<[f64]>,
-    /// The keys of the section and of `[global]` as written, in their order, for reports.
+    /// The keys of the section and of `[global]`, as written and in order, for reports.
     pub options: Arc<[(String, String)]>,
-    /// The line of each of these keys that stands in a file, for errors.
+    /// The lines of those keys that are in a file, for errors.
     pub lines: Arc<[(&'static str, usize)]>,
-    /// The name of that file.
+    /// The name of the job file.
     pub job_file: Arc<str>,
 }
 
 impl JobSpec {
-    /// Returns whether the job only reads, and checks blocks of an earlier one. It may read bytes
-    /// that were never written, which hold nothing to check.
+    /// Returns whether the job only reads, and checks the blocks of an earlier job. It may read
+    /// bytes that were never written, in which there is nothing to check.
     pub fn only_verifies(&self) -> bool {
         self.writes.verify.is_some() && !self.order.rw.write
     }
 
-    /// Returns the place and the text of a key as written, `jobs.fio: line 7: [wal] bs=2300`. A key
-    /// that was left out has this value.
+    /// Returns a key with its location, as written: `jobs.fio: line 7: [wal] bs=2300`. `value` is
+    /// the value of a key that was left out.
     pub fn written(&self, key: &str, value: impl Display) -> String {
         let line = self.lines.iter().find(|(name, _)| *name == key);
         let place = line.map(|(_, line)| format!("{}: line {line}: ", self.job_file));
@@ -95,29 +98,29 @@ impl JobSpec {
         format!("{}[{}] {key}={value}", place.unwrap_or_default(), self.name)
     }
 
-    /// Returns the last value of a key as written.
+    /// Returns the last value that was written for a key.
     pub fn option(&self, key: &str) -> Option<&str> {
         let written = self.options.iter().rev().find(|(name, _)| name == key);
         written.map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether a key is written with another value than 0.
+    /// Returns whether a key was written with a value other than 0.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         self.option(key).is_some_and(|value| value != "0")
     }
 
-    /// Returns whether a key is written as 0.
+    /// Returns whether a key was written with the value 0.
     pub(crate) fn is_off(&self, key: &str) -> bool {
         self.option(key) == Some("0")
     }
 
-    /// Returns the percentiles of a report that shows any.
+    /// Returns the percentiles if the report shows any, and none otherwise.
     pub(crate) fn percentiles_if(&self, is_shown: bool) -> &[f64] {
         if is_shown { &self.percentiles } else { &[] }
     }
 
-    /// Returns a job without files that transfers each block once, one at a time, directly through
-    /// io_uring with buffers and files registered.
+    /// Returns a job without files. It transfers each block once, one at a time, with direct I/O
+    /// through io_uring, and registers its buffers and files.
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
         let (name, bs) = (name.into(), BlockSizes::one(bs_bytes));
         let job = JobSpec { name, latencies: true, samples: true, seed: 1, ..JobSpec::default() };
@@ -130,50 +133,51 @@ impl JobSpec {
         })
     }
 
-    /// Returns the job with a change.
+    /// Returns the job after a change.
     pub fn with(mut self, change: impl FnOnce(&mut JobSpec)) -> JobSpec {
         change(&mut self);
         self
     }
 
-    /// Returns whether the run writes a file that it makes before the clock starts.
+    /// Returns whether the run writes the files that it creates before the clock starts.
     pub fn is_laid_out(&self) -> bool {
         self.order.rw.read || self.files.overwrite
     }
 
-    /// Returns the sizes of the job's directions.
+    /// Returns the block sizes in the directions that the job uses.
     pub(crate) fn used_sizes(&self) -> impl Iterator<Item = &BlockSizes> {
         let read = self.order.rw.read.then_some(&self.order.read_bs);
         read.into_iter().chain(self.order.rw.write.then_some(&self.order.write_bs))
     }
 
-    /// Returns the one size of all operations, where they have one.
+    /// Returns the size that all operations have; `None` if they have several.
     pub fn one_size(&self) -> Option<u64> {
         let mut sizes = self.used_sizes().map(BlockSizes::only);
         let first = sizes.next()??;
         sizes.all(|other| other == Some(first)).then_some(first)
     }
 
-    /// Returns the bytes of `number_ios` operations, where all have one size.
+    /// Returns the bytes of `number_ios` operations; `None` without such a limit, or if operations
+    /// have several sizes.
     pub fn number_ios_bytes(&self) -> Option<u64> {
         Some(self.pace.number_ios?.saturating_mul(self.one_size()?))
     }
 
-    /// Returns the bytes of a file's region that the job touches: in order, no more than it
-    /// transfers.
+    /// Returns the part of a file's region that the job may touch. A sequential job touches no more
+    /// bytes than it transfers.
     pub fn touched(&self, region: Range<u64>) -> Range<u64> {
         let bytes = self.pace.io_bytes.into_iter().chain(self.number_ios_bytes()).min();
         let bytes = bytes.filter(|_| !self.order.rw.random).unwrap_or(u64::MAX);
         region.start..region.end.min(region.start.saturating_add(bytes))
     }
 
-    /// Returns the largest block of the job's directions.
+    /// Returns the largest block size in the directions that the job uses.
     pub fn bs_bytes_max(&self) -> u64 {
         self.used_sizes().map(BlockSizes::most_bytes).max().unwrap_or(0)
     }
 
-    /// Returns a clone of the job for each file. With a rate they share it, and each repeats until
-    /// its `runtime` is over.
+    /// Returns a clone of the job for each file. If there is a rate, the clones share it, and each
+    /// repeats for its full `runtime`.
     pub fn on_each(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
         let count = files.len() as u32;
         let clone = |(number, file): (u32, &PathBuf)| {
@@ -182,7 +186,8 @@ impl JobSpec {
             job.seed = self.seed.wrapping_add(number.into());
             if let Some(rate) = rate {
                 job.hold(rate.share(number, count));
-                // At even intervals the jobs take turns instead of all writing at once.
+                // Staggered starts make the jobs take turns at even intervals, instead of all
+                // writing at once.
                 if rate.process == Process::Linear {
                     job.pace.startdelay = rate.mean_distance(self.bs_bytes_max()) * number;
                 }
@@ -192,7 +197,8 @@ impl JobSpec {
         (0..).zip(files).map(clone).collect()
     }
 
-    /// Limits the job to a rate, divided between its reads and writes, until its time is over.
+    /// Limits the job to a rate, split between its reads and writes, and makes it run for its full
+    /// time.
     fn hold(&mut self, rate: Rate) {
         let rates = match (self.order.rw.read, self.order.rw.write) {
             (true, true) => {

@@ -1,8 +1,9 @@
-//! Jobs of steps: a program's transaction as its system calls, run by several clients.
+//! Jobs of steps: a program's transaction as a sequence of system calls, run by several clients.
 //!
-//! A [`crate::spec::JobSpec`] repeats one kind of operation, as fio does. A transaction of a
-//! program is several: a journal is created, written, flushed and unlinked for one commit of
-//! SQLite. [`Steps`] lists them, and [`Running`] makes them by plain calls, since the programs do.
+//! A [`crate::spec::JobSpec`] repeats one kind of operation, as fio does. A program's transaction
+//! consists of several: for one commit, SQLite creates, writes, flushes and unlinks a journal.
+//! [`Steps`] lists the calls, and [`Running`] makes them as plain system calls, because the
+//! programs do.
 
 use serde::{Deserialize, Deserializer};
 use wrote_result::units;
@@ -15,48 +16,49 @@ pub use group::{Done, Running};
 
 /// The maximum number of clients of a job.
 const CLIENTS_MAX: u32 = 256;
-/// The longest time of a program's own work between two transactions: a stop waits for it.
+/// The maximum time of a program's own work between two transactions. A stop has to wait for it.
 const THINK_US_MAX: u32 = 1_000_000;
 /// The maximum number of files of a job.
 const FILES_MAX: usize = 16;
 
-/// A job of steps. Each transaction makes the steps of `each` in order.
+/// A job of steps. Each transaction performs the steps of `each` in order.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
-    /// Clients that wait for their transactions at once. Several commit in groups: one of them
-    /// leads, and makes the steps for all that wait. Clients that come later wait for the next
-    /// leader.
+    /// The number of clients that wait for their transactions concurrently. Several clients commit
+    /// in groups: one of them leads, and performs the steps for all that wait. Clients that arrive
+    /// later wait for the next leader.
     #[serde(default = "one")]
     pub clients: u32,
-    /// Clients do not wait for each other: each has its own files, and makes its own steps.
+    /// Whether clients work independently. Each then has separate files, and performs its steps
+    /// alone.
     #[serde(default)]
     pub apart: bool,
-    /// The maximum number of transactions per second that all clients together submit. Latency
-    /// counts from when a transaction was due (M5).
+    /// The maximum number of transactions per second that all clients together submit. Latencies
+    /// are counted from when a transaction was due (M5).
     pub rate: Option<f64>,
-    /// The CPU time that a program's own work takes between two transactions of a client, outside
-    /// their latency.
+    /// The CPU time of a program's own work between two transactions of a client, which is not part
+    /// of their latency.
     #[serde(default)]
     pub think_us: u32,
-    /// The files, by the names that the steps use.
+    /// The files, under the names that the steps use.
     pub files: Vec<FileSpec>,
-    /// Steps before the clock starts.
+    /// The steps before the clock starts.
     #[serde(default)]
     pub before: Vec<Step>,
-    /// The steps of a transaction, or of a group of them.
+    /// The steps of a transaction, or of a group of transactions.
     pub each: Vec<Step>,
-    /// Steps before a write that does not fit into its file.
+    /// The steps before a write that does not fit into its file.
     #[serde(default)]
     pub full: Vec<Full>,
-    /// Steps that repeat after a number of transactions or seconds, within the last transaction's
-    /// time.
+    /// Steps that are repeated after a number of transactions or seconds. They are part of the time
+    /// of the transaction before them.
     #[serde(default)]
     pub every: Vec<Every>,
-    /// Steps of another thread, concurrent with the transactions.
+    /// Steps of another thread, which run concurrently with the transactions.
     #[serde(default)]
     pub beside: Vec<Every>,
-    /// Steps at the end, within the clock.
+    /// The steps at the end, before the clock stops.
     #[serde(default)]
     pub end: Vec<Step>,
 }
@@ -65,24 +67,27 @@ pub struct Steps {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
-    /// Its name in steps: lower-case letters.
+    /// The name that steps use for the file, in lower-case letters.
     pub name: String,
-    /// Its room: a write beyond it makes the steps of [`Steps::full`], or goes to the start.
+    /// The maximum length of the file. A write that does not fit runs the steps of [`Steps::full`],
+    /// or else goes to the start of the file.
     #[serde(deserialize_with = "size")]
     pub bytes: u64,
-    /// Its state when the clock starts.
+    /// The state of the file when the clock starts.
     #[serde(default)]
     pub start: Start,
-    /// Bypasses the page cache (`O_DIRECT`).
+    /// Whether I/O bypasses the page cache (`O_DIRECT`).
     #[serde(default)]
     pub direct: bool,
-    /// Makes each write durable (`O_DSYNC`).
+    /// Whether each write is durable (`O_DSYNC`).
     #[serde(default)]
     pub dsync: bool,
-    /// Drops the pages of each write when they are written (`RWF_DONTCACHE`, Linux 6.14).
+    /// Whether the pages of each write are dropped once they have been written (`RWF_DONTCACHE`,
+    /// Linux 6.14).
     #[serde(default)]
     pub dontcache: bool,
-    /// Makes each write whole or not at all, also at a power loss (`RWF_ATOMIC`, Linux 6.11).
+    /// Whether each write is made whole or not at all, even at a power loss (`RWF_ATOMIC`, Linux
+    /// 6.11).
     #[serde(default)]
     pub atomic: bool,
 }
@@ -91,19 +96,19 @@ pub struct FileSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// It exists, and is empty.
+    /// The file exists and is empty.
     #[default]
     Empty,
-    /// It does not exist.
+    /// The file does not exist.
     Absent,
-    /// Its room is allocated and its size set by `fallocate(2)`.
+    /// The file has its full length, allocated by `fallocate(2)`.
     Allocated,
-    /// Its room is full of zeros, which are flushed.
+    /// The file is full of zeros, which have been flushed.
     Zeros,
-    /// Its room is full of random bytes, which are flushed.
+    /// The file is full of random bytes, which have been flushed.
     Written,
-    /// The same, by an earlier run if the file is there. Only rows whose files stay between their
-    /// runs ask for it.
+    /// The file is full of random bytes, which have been flushed, possibly by an earlier run. This
+    /// is only for rows that keep their files between runs.
     #[serde(skip)]
     Kept,
 }
@@ -112,9 +117,9 @@ pub enum Start {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Full {
-    /// The file.
+    /// The name of the file.
     pub file: String,
-    /// The steps. They make room: by a rewind, or another file under the name.
+    /// The steps, which make room by a rewind, or by giving the name to another file.
     pub steps: Vec<Step>,
 }
 
@@ -122,11 +127,11 @@ pub struct Full {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Every {
-    /// The number of transactions between two repetitions.
+    /// The number of transactions between repetitions.
     pub transactions: Option<u64>,
-    /// The seconds between two repetitions, without a number of transactions.
+    /// The seconds between repetitions, if there is no number of transactions.
     pub interval_s: Option<f64>,
-    /// The steps.
+    /// The steps to repeat.
     pub steps: Vec<Step>,
 }
 
@@ -135,62 +140,62 @@ pub struct Every {
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "`file` is the name of a file in each variant")]
 pub enum Step {
-    /// Opens a file, and makes it if it does not exist.
+    /// Opens a file, and creates it if it does not exist.
     Open { file: String },
     /// Closes a file.
     Close { file: String },
-    /// Writes `bytes` at the file's write position, or at the place that a key names.
+    /// Writes `bytes` at the file's write position, or at the offset that one of the keys gives.
     Write {
         file: String,
         #[serde(deserialize_with = "size")]
         bytes: u64,
-        /// At this byte of the file; the write position stays.
+        /// Writes at this offset, and leaves the write position unchanged.
         at: Option<u64>,
-        /// At `times` random multiples of `bytes` in the file's room.
+        /// Writes at `times` random multiples of `bytes` within the file's maximum length.
         #[serde(default)]
         random: bool,
-        /// In whole pages of this size, with the page of the write position, which is written
-        /// again.
+        /// Writes whole pages of this size. These include the page at the write position, which is
+        /// written again.
         page: Option<u64>,
-        /// The number of writes of `bytes` each, which does not grow with the group.
+        /// The number of writes of `bytes` each. It does not grow with the group.
         times: Option<u32>,
-        /// The maximum number of bytes of a call.
+        /// The maximum number of bytes per call.
         split: Option<u64>,
     },
-    /// `fdatasync(2)`.
+    /// Calls `fdatasync(2)`.
     Fdatasync { file: String },
-    /// `fsync(2)`.
+    /// Calls `fsync(2)`.
     Fsync { file: String },
-    /// `sync_file_range(2)` of the whole file: starts its writing without waiting for it.
+    /// Calls `sync_file_range(2)` for the whole file, which starts writing it back without waiting.
     SyncFileRange { file: String },
-    /// `fsync(2)` of the folder.
+    /// Calls `fsync(2)` on the folder.
     FsyncFolder,
-    /// `fdatasync(2)` of the folder.
+    /// Calls `fdatasync(2)` on the folder.
     FdatasyncFolder,
-    /// Renames the file to the other's name, which it has from now on.
+    /// Renames the file `file` to the name of `to`. Later steps refer to it as `to`.
     Rename { file: String, to: String },
     /// Removes the file.
     Unlink { file: String },
-    /// Truncates the file to these bytes, or to its write position.
+    /// Truncates the file to `bytes`, or to its write position.
     Truncate { file: String, bytes: Option<u64> },
-    /// Allocates the file's room; with `keep_size` its size stays.
+    /// Allocates the file up to its maximum length. With `keep_size`, its size is unchanged.
     Fallocate {
         file: String,
         #[serde(default)]
         keep_size: bool,
     },
-    /// Fills the file's room with zeros, by writes of 1 MiB or `split` bytes.
+    /// Fills the file with zeros up to its maximum length, in writes of 1 MiB or of `split` bytes.
     Zeros { file: String, split: Option<u64> },
-    /// Moves the write position to the file's start.
+    /// Moves the write position to the start of the file.
     Rewind { file: String },
 }
 
 impl Steps {
-    /// Refuses a job that makes no sense, in one line.
+    /// Refuses a job that makes no sense.
     ///
     /// # Errors
     ///
-    /// The fault and its place.
+    /// The fault and its location, on one line.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=CLIENTS_MAX).contains(&self.clients) {
             return Err(format!("clients = {}: must be 1 to {CLIENTS_MAX}", self.clients));
@@ -239,7 +244,7 @@ impl Steps {
         self.all_steps().try_for_each(|step| self.check_write(step))
     }
 
-    /// Refuses a write that does not fit into its file, or that direct I/O cannot make.
+    /// Refuses a write that does not fit into its file, or that direct I/O cannot perform.
     fn check_write(&self, step: &Step) -> Result<(), String> {
         let Step::Write { file, bytes, at, page, split, .. } = step else { return Ok(()) };
         let of = self.files.iter().find(|other| other.name == *file).expect("checked");
@@ -268,43 +273,44 @@ impl Steps {
         is_dsync || self.each.iter().any(|step| step.is_flush())
     }
 
-    /// Returns whether transactions or the concurrent thread flush a file, so that flushes are
+    /// Returns whether the transactions or the concurrent thread flush a file, so that flushes are
     /// timed.
     pub fn has_flushes(&self) -> bool {
         let every = self.every.iter().chain(&self.beside).flat_map(|every| &every.steps);
         self.each.iter().chain(every).any(Step::is_flush)
     }
 
-    /// Returns the number of sets of files: one for each client apart, or one for all.
+    /// Returns the number of sets of files: one for each independent client, or one for all
+    /// clients.
     pub fn sets(&self) -> u32 {
         if self.apart { self.clients } else { 1 }
     }
 
-    /// Returns the maximum number of bytes that the files take at once.
+    /// Returns the maximum number of bytes that the files occupy at once.
     pub fn space_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
     }
 
-    /// Returns the bytes that are written and flushed before the clock starts.
+    /// Returns the number of bytes that are written and flushed before the clock starts.
     pub fn laid_out_bytes(&self) -> u64 {
         let is_full = |file: &&FileSpec| matches!(file.start, Start::Zeros | Start::Written);
         let bytes = self.files.iter().filter(is_full).map(|file| file.bytes).sum::<u64>();
         bytes * u64::from(self.sets())
     }
 
-    /// Returns the payload of a transaction: the bytes of its writes.
+    /// Returns the payload of a transaction, which is the number of bytes that it writes.
     pub fn transaction_bytes(&self) -> u64 {
         self.written(|_, _| 1)
     }
 
-    /// Returns the bytes of a transaction's writes as they reach the kernel: direct ones in whole
-    /// pages.
+    /// Returns the number of bytes that a transaction's writes submit to the kernel. Direct writes
+    /// are rounded up to whole pages.
     pub fn moved_bytes(&self) -> u64 {
         let is_direct = |name: &String| self.files.iter().any(|of| of.name == *name && of.direct);
         self.written(|file, page| if is_direct(file) { page } else { 1 })
     }
 
-    /// Returns the length of the longest atomic write of a transaction; `None` without one.
+    /// Returns the length of the longest atomic write in a transaction; `None` if there is none.
     pub fn atomic_bytes(&self) -> Option<u64> {
         let is_atomic = |name: &String| self.files.iter().any(|of| of.name == *name && of.atomic);
         let bytes = |step: &Step| match step {
@@ -314,8 +320,8 @@ impl Steps {
         self.each.iter().filter_map(bytes).max()
     }
 
-    /// Returns the bytes of a transaction's writes, each rounded up to a multiple of `unit`, by its
-    /// file and page.
+    /// Returns the number of bytes that a transaction writes. Each write is rounded up to a
+    /// multiple of `unit`, which depends on its file and page size.
     fn written(&self, unit: impl Fn(&String, u64) -> u64) -> u64 {
         let bytes = |step: &Step| match step {
             Step::Write { file, bytes, page, times, .. } => {
@@ -347,7 +353,7 @@ impl Step {
         }
     }
 
-    /// Returns whether it is a flush of a file.
+    /// Returns whether the step flushes a file.
     pub fn is_flush(&self) -> bool {
         matches!(self, Step::Fdatasync { .. } | Step::Fsync { .. })
     }

@@ -1,4 +1,4 @@
-//! The loop of one thread of a run: issues, times and counts the job's operations.
+//! The loop of one thread of a run, which issues, times and counts the job's operations.
 
 mod checked;
 mod flush;
@@ -31,33 +31,35 @@ use std::time::{Duration, Instant};
 use wrote::engine::{Buffer, Completion, Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
-/// The maximum number of operations submitted together, if the task sets none: the device works
-/// on them while the worker prepares the next. With 16 random writes of 4 KiB in flight, 16
-/// together made 0.76 of the operations that fio made one by one, 8 made 0.94, and 4 made 0.95.
+/// The maximum number of operations submitted together, if the job sets none. The device works on
+/// them while the worker prepares the next ones. With 16 random writes of 4 KiB in flight,
+/// submitting 16 together reached 0.76 times the rate of fio, which submits them one by one; 8
+/// together reached 0.94 times, and 4 together 0.95 times.
 const TOGETHER_MAX: usize = 4;
-/// The due time of an operation without a rate: its time counts from its submission.
+/// The due time of an operation without a rate, which is timed from its submission.
 const NOT_DUE: u64 = u64::MAX;
 
-/// The outcome of one thread.
+/// The result of one thread.
 #[derive(Debug)]
 pub struct Done {
-    /// The counts since the clock began.
+    /// The counts since the clock started.
     pub tally: Tally,
-    /// When the clock began: just before the first operation, or at the end of the ramp.
+    /// When the clock started: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// Just after the last acknowledgement, including a last flush's (M1).
+    /// The time just after the last acknowledgement, which may be a last flush's (M1).
     pub ended: Instant,
-    /// The thread's CPU use in between.
+    /// The thread's CPU use while the clock ran.
     pub thread: Usage,
-    /// The process's CPU use in between, with the kernel's threads that work for it.
+    /// The process's CPU use while the clock ran, including kernel threads that work for it.
     pub process: Usage,
-    /// Operations begun, including the ramp's.
+    /// The number of operations begun, including those during the ramp.
     pub issued: u64,
-    /// Bytes checked by a job that only reads and has `verify`, including the ramp's.
+    /// The bytes that a job with `verify` that only reads has checked, including those during the
+    /// ramp.
     pub verified_bytes: u64,
-    /// The time that is not counted at the start.
+    /// The time at the start that is not counted.
     pub ramp: Duration,
-    /// The job ended before its ramp did.
+    /// Whether the job ended during its ramp.
     pub all_ramp: bool,
     pub log: Vec<Logged>,
     pub steady: Option<Steadiness>,
@@ -66,83 +68,84 @@ pub struct Done {
 #[derive(Clone, Copy)]
 struct InFlight {
     next: Next,
-    /// The start of its latency, in nanoseconds from the start of the worker.
+    /// When the operation's latency starts, in nanoseconds since the worker's start.
     since_ns: u64,
     writing: bool,
 }
 
-/// A completed operation that was not counted yet.
+/// A completed operation that has not been counted yet.
 struct Arrival {
     place: u32,
     bytes: usize,
-    /// The bytes of a read.
+    /// The buffer of a read.
     buffer: Option<Buffer>,
 }
 
-/// Why no more operations are prepared now.
+/// The reason why no more operations are prepared for now.
 enum Pause {
-    /// The batch is full; the queue has room for more.
+    /// The batch is full, but the queue has room for more.
     Batch,
-    /// An operation must complete first.
+    /// An operation has to complete first.
     Wait,
-    /// The next operation is due at this time, in nanoseconds from the start.
+    /// The next operation is due at this time, in nanoseconds since the start.
     Due(u64),
     Flush,
     Think,
-    /// The task has no more operations.
+    /// The job has no more operations.
     End,
 }
 
-/// A thread's engine, files, data and counts, all allocated before the clock starts (M2, M10).
+/// The engine, files, data and counts of a thread, all allocated before the clock starts (M2, M10).
 pub struct Worker<'a> {
     pub engine: Engine,
     pub files: Vec<(PathBuf, FileId)>,
     spec: JobSpec,
     sequence: Sequence,
-    /// An operation may touch the bytes of another one in flight.
+    /// Whether an operation may touch the bytes of another one in flight.
     comes_again: bool,
     paces: Paces,
     shared: Shared<'a>,
-    /// The source of written bytes; `None` for a task without writes.
+    /// The source of written data; `None` for a job without writes.
     data: Option<Data>,
     tally: Tally,
     in_flight: Vec<InFlight>,
-    /// Free places of `in_flight`.
+    /// The free slots of `in_flight`.
     free: Vec<u32>,
-    /// Places of operations that are queued and not submitted yet.
+    /// The slots of operations that have been queued but not submitted.
     ready: Vec<u32>,
     arrivals: Vec<Arrival>,
-    /// Completions of a wait with a limit; kept to save allocations.
+    /// The completions of a wait with a time limit, kept to avoid allocations.
     completions: Vec<Completion>,
-    /// The next operation, which must wait for a write in flight to its bytes.
+    /// The next operation, if it has to wait for a write in flight to the same bytes.
     held: Option<Next>,
     issued: u64,
-    /// The task pauses next after this number of operations.
+    /// The number of operations after which the job pauses next.
     think_at: u64,
     flushes: Flushes,
     submit_together: usize,
     wait_for: usize,
-    /// The queue was full until this time, so the worker could submit no operation before.
+    /// When the queue last became not full. The worker could not submit an operation before this
+    /// time.
     room_since_ns: u64,
-    /// The origin of all times.
+    /// The instant from which all times are counted.
     start: Instant,
     now_ns: u64,
     counts_from_ns: u64,
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
-    /// The bytes after each header of a job that writes with `verify`.
+    /// The distance between the headers of a job that writes with `verify`.
     unit_bytes: Option<usize>,
-    /// Bytes that a job that only reads has checked.
+    /// The bytes that have been checked, if the job only reads.
     verified_bytes: u64,
     log: Option<Keeper>,
     watch: Option<Watch>,
-    /// The time is up, or the caller asked to stop.
+    /// Whether the time is up, or the caller has requested a stop.
     over: bool,
 }
 
 impl<'a> Worker<'a> {
-    /// Returns a worker, with every buffer of the engine's pool filled.
+    /// Returns a worker. Fills every buffer in the engine's pool.
     pub fn new(
         mut engine: Engine,
         files: Vec<(PathBuf, FileId)>,
@@ -168,7 +171,7 @@ impl<'a> Worker<'a> {
         }
         let depth = engine.effective().iodepth as usize;
         let paces = Paces::new(spec);
-        // 1 is fio's default, and leaves the choice to the job.
+        // 1 is fio's default, so it is not taken as a request.
         let submit_together = match spec.io.iodepth_batch {
             0 | 1 => TOGETHER_MAX,
             batch => batch as usize,
@@ -210,7 +213,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs the task until it is done, its time is up, or the caller asks to stop.
+    /// Runs the job until it is done, its time is up, or the caller requests a stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.paces.prepare();
         self.start_clock();
@@ -245,13 +248,13 @@ impl<'a> Worker<'a> {
         self.now_ns = 0;
     }
 
-    /// Sets the deadline: the task's time from the end of its ramp on.
+    /// Sets the deadline, which is the job's time limit after the end of its ramp.
     fn count_time(&mut self) {
         let of = |time| self.counts_from_ns.saturating_add(nanoseconds(time));
         self.deadline_ns = self.spec.pace.runtime.map_or(u64::MAX, of);
     }
 
-    /// Prepares a batch of operations, and returns the reason to stop, if any.
+    /// Prepares a batch of operations, and returns why it ended.
     fn make_ready(&mut self) -> Result<Pause, Error> {
         if self.paces.hold {
             self.read_clock();
@@ -305,7 +308,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Queues the operation; [`Worker::stamp`] sets its time.
+    /// Queues the operation. [`Worker::stamp`] later sets its start time.
     fn add(&mut self, next: Next) -> Result<(), Error> {
         let mut buffer = self.engine.lease()?;
         buffer.set_len(next.len);
@@ -323,9 +326,9 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Records an operation that begins, and returns its place.
+    /// Records that an operation begins, and returns its slot.
     fn begin(&mut self, next: &Next) -> u32 {
-        // Under a rate the time counts from when the operation was due (M5).
+        // With a rate, the latency is counted from when the operation was due (M5).
         let since_ns = self.paces.count(next.write, next.len).unwrap_or(NOT_DUE);
         self.issued += 1;
         let place = self.free.pop().expect("there is room");
@@ -345,8 +348,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sets the start of the operations that are ready, just before they are submitted, with one
-    /// read of the clock.
+    /// Sets the start times of the operations that are ready, just before they are submitted, with
+    /// a single read of the clock.
     fn stamp(&mut self) {
         if self.ready.is_empty() {
             return;
@@ -370,7 +373,7 @@ impl<'a> Worker<'a> {
         self.acknowledge()
     }
 
-    /// Waits for at least `min` operations; [`Worker::acknowledge`] counts them.
+    /// Waits for at least `min` completions. [`Worker::acknowledge`] counts them.
     fn collect(&mut self, min: usize) -> Result<(), Error> {
         let (arrivals, mut first) = (&mut self.arrivals, None);
         self.engine.reap_each(
@@ -383,7 +386,7 @@ impl<'a> Worker<'a> {
         first.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Counts the arrivals, with one read of the clock, and frees their places.
+    /// Counts the arrivals, with a single read of the clock, and frees their slots.
     fn acknowledge(&mut self) -> Result<(), Error> {
         self.read_clock();
         let completed = self.arrivals.len();
@@ -431,7 +434,7 @@ impl<'a> Worker<'a> {
         Error::Failed(format!("{path}: {action} at byte {}: {what}", next.offset))
     }
 
-    /// Publishes progress, takes a sample, ends the ramp, and detects the end of the task.
+    /// Publishes the progress, takes a sample, ends the ramp, and detects the end of the job.
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
         if self.counting {
@@ -443,7 +446,7 @@ impl<'a> Worker<'a> {
             }
         } else if self.now_ns >= self.counts_from_ns {
             self.counting = true;
-            // The last batch may have ended after the ramp.
+            // The last batch may have ended later than the ramp.
             self.counts_from_ns = self.now_ns;
             self.count_time();
             self.tally.begin_again(self.now_ns);
@@ -454,7 +457,8 @@ impl<'a> Worker<'a> {
 
     fn done(&mut self) -> Done {
         let ended = Instant::now();
-        // Read before the counts are put together, which may take longer than a short job.
+        // The use is read before the counts are combined, because that may take longer than a short
+        // job.
         let (thread, process) =
             (Usage::of_thread().since(&self.usage.0), Usage::now().since(&self.usage.1));
         let end_ns = (ended - self.start).as_nanos() as u64;
@@ -489,13 +493,13 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The state that a thread shares with other threads of its run.
+/// The state that a thread shares with the other threads of its run.
 #[derive(Clone, Copy)]
 pub struct Shared<'a> {
     /// The caller's request to stop.
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-    /// Another job has ended, and this one ends with it.
+    /// Whether another job has ended, and this one is to end with it.
     pub over: &'a AtomicBool,
     pub progress: &'a Progress,
 }

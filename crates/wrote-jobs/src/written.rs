@@ -1,4 +1,4 @@
-//! Distinguishes the written bytes of a file from bytes that only read as zeros.
+//! The distinction between bytes that were written to a file and bytes that merely read as zeros.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -8,13 +8,13 @@ use std::io;
 use std::ops::Range;
 
 /// Returns the first bytes of `range` that were never written: a hole, blocks that were only
-/// allocated, or bytes after the file's end.
+/// allocated, or bytes after the end of the file.
 ///
-/// It reads the file system's own map (`FS_IOC_FIEMAP`) or, if there is none, uses `SEEK_DATA` and
-/// `SEEK_HOLE` (`lseek(2)`). The latter count allocated blocks as written once they were read,
-/// since their zeros are in the page cache. A file system without both counts everything as
-/// written. Flush the file first: unflushed data in new blocks looks written only on some file
-/// systems.
+/// Reads the file system's map (`FS_IOC_FIEMAP`) or, if there is none, uses `SEEK_DATA` and
+/// `SEEK_HOLE` (`lseek(2)`). The latter treat allocated blocks as written once they have been read,
+/// because their zeros are then in the page cache. If a file system supports neither method,
+/// everything is taken to be written. Flush the file first: only some file systems report unflushed
+/// data in new blocks as written.
 pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let len_bytes = file.metadata()?.len();
     let found = match first_unmapped(file, range.start..range.end.min(len_bytes)) {
@@ -25,13 +25,13 @@ pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Rang
     Ok(found.or((!behind.is_empty()).then_some(behind)))
 }
 
-/// The number of extents asked for at once.
+/// The number of extents requested at a time.
 const EXTENTS: usize = 64;
 const LAST: u32 = 1;
-/// Allocated, and reads as zeros.
+/// The flag of an extent that is allocated and reads as zeros.
 const UNWRITTEN: u32 = 0x800;
 
-/// `struct fiemap` of `linux/fiemap.h`, without the extents that follow the struct.
+/// `struct fiemap` from `linux/fiemap.h`, without the extents that follow it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct MapHead {
@@ -43,7 +43,7 @@ struct MapHead {
     reserved: u32,
 }
 
-/// `struct fiemap_extent` of `linux/fiemap.h`.
+/// `struct fiemap_extent` from `linux/fiemap.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct MapExtent {
@@ -97,7 +97,7 @@ fn first_hole(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> 
         }
         let data = match seek(file, SeekFrom::Data(from)) {
             Ok(data) => data,
-            // No data from here to the end of the file.
+            // There is no data from here to the end of the file.
             Err(Errno::NXIO) => return Ok(Some(from..range.end)),
             Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOTTY) => return Ok(None),
             Err(errno) => return Err(errno.into()),
@@ -157,7 +157,8 @@ mod tests {
                 bytes
             };
             assert_eq!(allocated(), 3 * BLOCK, "allocated is not written");
-            // Nor is a block that was read: its zeros are in the page cache now.
+            // Nor does reading a block make it written, although its zeros are then in the page
+            // cache.
             file.read_exact_at(&mut [0; BLOCK as usize], 2 * BLOCK).unwrap();
             assert_eq!(allocated(), 3 * BLOCK, "read is not written");
         }

@@ -1,4 +1,4 @@
-//! Findings about a row's bytes: written to the device or to memory, or during other traffic.
+//! Findings on where a row's bytes went (to the device or to memory), and on foreign traffic.
 
 use super::Evidence;
 use crate::machine::watch::CachedLoop;
@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use wrote_result::document::{Device, Direction, Finding, Flush, Row, Run, View};
 use wrote_result::units::{bytes, part, rate};
 
-/// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
+/// Foreign traffic is reported only above this share of the row's bytes, and above this number of
+/// bytes.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 const FOREIGN_BYTES_MIN: u64 = 64_000_000;
-/// A direct row went through the page cache if the cache holds this share of its bytes afterwards;
-/// with fewer cached bytes than this minimum there is no finding.
+/// A direct row is taken to have gone through the page cache if the cache holds this share of its
+/// bytes afterwards, and at least this number of bytes.
 const CACHED_SHARE_MIN: f64 = 0.5;
 const CACHED_BYTES_MIN: u64 = 65_536;
-/// A device writes much more than the file's bytes above this factor and this number of bytes.
+/// Write amplification is reported only above this factor of the file's bytes, and above this
+/// number of bytes.
 const AMPLIFIED_MIN: f64 = 1.5;
 const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
@@ -47,7 +49,7 @@ pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<
         .into()
 }
 
-/// Finds rows whose `O_DIRECT` was accepted while their bytes went through the page cache.
+/// Finds rows for which `O_DIRECT` was accepted although their bytes went through the page cache.
 pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
     let rows = evidence.rows_where(|row| {
@@ -87,14 +89,14 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether the device missed most of a row's bytes, though all of them were written before.
-/// Reads of unwritten blocks never reach a device, and have their own finding.
+/// Returns whether most of a row's bytes did not pass through the device, although none of them was
+/// unwritten. Reads of unwritten blocks never reach a device, and have a separate finding.
 fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
     let is_unwritten = row.runs.iter().any(|run| run.unwritten_bytes > Some(0));
     !is_unwritten && stayed_in_memory(evidence, row) == Some(true)
 }
 
-/// Returns a loop device below the path that goes through the page cache of a file on a disk.
+/// Returns a loop device below the path whose backing file, on a disk, goes through the page cache.
 fn cached_loop<'a>(evidence: &'a Evidence) -> Option<&'a CachedLoop> {
     evidence.watched.before.cached_loops.first().filter(|_| !evidence.in_memory)
 }
@@ -103,8 +105,8 @@ fn is_unflushed_write(row: &Row) -> bool {
     row.direction == Direction::Write && row.settings.effective.sync == Flush::None
 }
 
-/// Returns whether the page cache holds much of a row's bytes afterwards. A run that repeats its
-/// offsets moves more bytes than the file has.
+/// Returns whether the page cache holds a large share of a row's bytes afterwards. A run that
+/// repeats its offsets moves more bytes than the file contains.
 fn is_in_page_cache(row: &Row) -> bool {
     let mut cached_bytes_total = 0;
     let mut moved_bytes_total = 0;
@@ -117,8 +119,9 @@ fn is_in_page_cache(row: &Row) -> bool {
         && cached_bytes_total as f64 >= CACHED_SHARE_MIN * moved_bytes_total as f64
 }
 
-/// Finds direct reads on ZFS of less than memory holds: they may come from its own cache (ARC).
-/// `O_DIRECT` bypasses it only since OpenZFS 2.3, and no system call shows whether it did.
+/// Finds direct reads on ZFS that might have come from its cache (ARC), because they cover less
+/// than the machine's memory. Only since OpenZFS 2.3 does `O_DIRECT` bypass the ARC, and no system
+/// call shows whether it did.
 pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &Row| {
         let settings = &row.settings.effective;
@@ -167,8 +170,8 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the finding on rows with runs that other programs disturbed, if these are more than a
-/// tenth.
+/// Returns the finding on rows with runs that other programs disturbed, if more than a tenth of all
+/// runs were.
 fn disturbed(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed))?;
     let all: usize = evidence.rows.iter().map(|row| row.runs.len()).sum();
@@ -190,11 +193,12 @@ fn disturbed(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether the device moves little more than a row's own bytes while no other process uses
-/// it: a direct row, few of whose writes are flushed. Each flush may commit a journal.
+/// Returns whether the device should move little more than a row's bytes as long as no other
+/// process uses it. That holds for a direct row with few flushes, since each flush may commit a
+/// journal.
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
-    // A log adds a frame to each message, and messages may be short.
+    // A log adds a frame to each message, which is a large part of a short message.
     row.view() != View::Messages && settings.direct && settings.sync.is_seldom()
 }
 
@@ -204,8 +208,8 @@ fn is_shared(moved: &Moved) -> bool {
         && foreign_bytes as f64 > FOREIGN_SHARE_MIN * moved.file_bytes as f64
 }
 
-/// Finds rows whose frequent flushes make the device write much more than the file's bytes. With a
-/// busy neighbour the cause is unknown, and there is no finding.
+/// Finds rows whose frequent flushes make the device write much more than the file's bytes. If
+/// another program was using the disk, the cause is unknown, and there is no finding.
 pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     if busy_neighbour(evidence).is_some() || !counts(evidence) {
         return None;
@@ -244,7 +248,8 @@ pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether each row that moves little more than its own bytes saw no foreign traffic.
+/// Returns whether there are rows that move little more than their file bytes, and none of them saw
+/// foreign traffic.
 fn device_was_ours(evidence: &Evidence) -> bool {
     let is_alone =
         |moved: Moved| moved.foreign_bytes() as f64 <= FOREIGN_SHARE_MIN * moved.file_bytes as f64;
@@ -258,13 +263,15 @@ fn is_amplified(moved: &Moved) -> bool {
         && moved.device_bytes - moved.file_bytes >= AMPLIFIED_BYTES_MIN
 }
 
-/// A row went to memory if the device moved less than this share of its file bytes.
+/// A row is taken to have gone to memory if the device moved less than this share of its file
+/// bytes.
 const REACHED_SHARE_MIN: f64 = 0.9;
 
-/// Returns whether most of a row's bytes stayed in memory while its clock ran; `None` where the
-/// device's counters do not count.
+/// Returns whether most of a row's bytes stayed in memory while its clock ran; `None` if the
+/// device's counters do not show it.
 pub fn stayed_in_memory(evidence: &Evidence, row: &Row) -> Option<bool> {
-    // Bytes compressed on their way did arrive.
+    // Data that was compressed on its way has reached the device, although the counters show fewer
+    // bytes.
     let shrinks = row.settings.effective.data.is_some() && compresses(evidence);
     let moved = Moved::of(row).filter(|_| counts(evidence) && !shrinks)?;
     Some((moved.device_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)
@@ -275,13 +282,14 @@ pub fn counts(evidence: &Evidence) -> bool {
     evidence.device_counts && evidence.target.device.is_some() && !evidence.in_memory
 }
 
-/// Returns the bytes of its source that a row reads while its clock runs.
+/// Returns the number of bytes that a row reads from its source while its clock runs.
 pub fn source_bytes(row: &Row) -> u64 {
     let copies = row.settings.effective.source_cache.is_some();
     if copies { row.runs.iter().map(|run| run.bytes).sum() } else { 0 }
 }
 
-/// Returns whether the target is known to compress: by a mount option, as ZFS or as zram.
+/// Returns whether the target is known to compress data: by a mount option, because it is ZFS, or
+/// because it is zram.
 pub(super) fn compresses(evidence: &Evidence) -> bool {
     let target = evidence.target;
     let compresses = |option: &String| {
@@ -295,18 +303,18 @@ pub(super) fn compresses(evidence: &Evidence) -> bool {
         || target.device.as_ref().is_some_and(is_zram)
 }
 
-/// Sums over the runs of a row whose device counters were read.
+/// The sums over those runs of a row whose device counters were read.
 pub(super) struct Moved {
     pub(super) file_bytes: u64,
-    /// Device bytes in the row's own direction.
+    /// The device's bytes in the row's direction.
     pub(super) device_bytes: u64,
-    /// Device bytes in the other direction, beyond a copy's source.
+    /// The device's bytes in the other direction. A copy's reads of its source are not included.
     contrary_bytes: u64,
     pub(super) elapsed_s: f64,
 }
 
 impl Moved {
-    /// Returns the sums; `None` where no run has counters, or none moved a byte.
+    /// Returns the sums; `None` if no run has counters, or if the runs moved no bytes.
     pub(super) fn of(row: &Row) -> Option<Moved> {
         let own = |run: &&Run| match row.direction {
             Direction::Write => run.device_written_bytes.is_some(),
@@ -329,7 +337,7 @@ impl Moved {
         (moved.file_bytes > 0).then_some(moved)
     }
 
-    /// Returns the device bytes beyond the file's, in both directions.
+    /// Returns the bytes that the device moved in addition to the file's, in both directions.
     pub(super) fn foreign_bytes(&self) -> u64 {
         self.device_bytes.saturating_sub(self.file_bytes) + self.contrary_bytes
     }

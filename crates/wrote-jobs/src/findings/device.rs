@@ -1,27 +1,27 @@
-//! Findings on a device that behaves unlike its description, or prefers other writes.
+//! Findings on a device that contradicts its description, or that prefers different writes.
 
 use super::{Evidence, FirstTouch};
 use std::collections::BTreeMap;
 use wrote_result::document::{Direction, Finding, Row, Severity, View};
 use wrote_result::units::{block_size, nanoseconds, rate, significant};
 
-/// A flash chip takes longer to store a page: a typical 300 us (patent EP 1850348, by Micron's data
-/// sheets), and less in the fastest ones.
+/// A flash chip takes longer than this to store a page: typically 300 us (patent EP 1850348,
+/// according to Micron's data sheets), and less in the fastest chips.
 const STORED_NS_MIN: u64 = 50_000;
-/// Half of the shortest turn of a hard disk, at 15,000 rpm: a write waits for its sector at least
-/// that long on average.
+/// Half of the shortest rotation of a hard disk (15,000 rpm). A write waits at least this long on
+/// average for its sector.
 const TURNED_NS_MIN: u64 = 2_000_000;
-/// The fewest writes whose median counts.
+/// The minimum number of writes for a meaningful median.
 const WRITES_MIN: u64 = 20;
 
-/// Finds durable writes that are faster than flash memory on a device that reports a volatile
-/// cache: it has capacitors, or a flush ends before the bytes are safe.
+/// Finds durable writes that are too fast for flash memory on a device that reports a volatile
+/// cache. Either the device has capacitors, or a flush ends before the data is safe.
 pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
     if evidence.in_memory || device.write_cache != "write back" {
         return None;
     }
-    // A guest's disk often says that it rotates.
+    // The disk of a virtual machine often reports that it is rotational.
     let turns = device.rotational && evidence.host.virtualization == "none";
     let (stored_ns_min, needs) = match turns {
         true => (TURNED_NS_MIN, "half a turn of a hard disk"),
@@ -49,12 +49,12 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Smaller writes of a stream fill no preferred transfer anyway.
+/// The block size from which a stream can be expected to fill the device's preferred transfer.
 const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
-/// A larger preferred transfer is a bridge's mistake: many report 65,535 sectors.
+/// A larger preferred transfer is the mistake of a USB bridge: many report 65,535 sectors.
 const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
 
-/// Finds writes that are smaller than the device reports to prefer.
+/// Finds writes that do not fill the size that the device says it prefers.
 pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let mut preferred: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut severity = Severity::Info;
@@ -79,19 +79,19 @@ pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether each write of the row reaches the device as one write.
+/// Returns whether the device receives each write of the row as a single write.
 fn reaches_device(row: &Row) -> bool {
     let settings = &row.settings.effective;
     row.direction == Direction::Write
         && row.view() == View::Operations
         && settings.bs_bytes > 0
         && settings.direct
-        // A page of a database is several writes.
+        // A database writes a page in several writes.
         && row.torn.is_none()
 }
 
-/// Returns the block size that the device prefers to the row's, and whether the row is slower for
-/// it: a stream that misses a stripe may not be.
+/// Returns the block size that the device prefers to the row's, and whether the row must be slower
+/// for it. A stream that does not fill a stripe need not be slower.
 fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     let bs_bytes = row.settings.effective.bs_bytes;
     let device = evidence.target.device.as_ref();
@@ -106,11 +106,11 @@ fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
 }
 
-/// The second write of the same blocks is faster than the first by at least this factor.
+/// A second write to the same blocks must be faster than the first by this factor for a finding.
 const AGAIN_MIN: f64 = 2.0;
 
-/// Finds a volume whose blocks are slow to write for the first time: one made from a snapshot, a
-/// thin one, or a sparse file below a loop device.
+/// Finds a volume on which the first write to a block is slow: a volume created from a snapshot, a
+/// thin volume, or a loop device on a sparse file.
 pub(super) fn first_touch(evidence: &Evidence) -> Option<Finding> {
     let FirstTouch { first_bytes_per_s, again_bytes_per_s } = evidence.first_touch?;
     let times = again_bytes_per_s / first_bytes_per_s.max(f64::MIN_POSITIVE);
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(with(512, 4096, None), Some((Severity::Warning, 4096.into())));
         assert_eq!(with(4096, 4096, None), None);
         assert_eq!(with(1 << 20, 512, Some(1_572_864)), Some((Severity::Info, 1_572_864.into())));
-        // Small writes, and the mistake of a bridge.
+        // Small writes, and a bridge that reports a wrong size.
         assert_eq!(with(4096, 512, Some(1_572_864)), None);
         assert_eq!(with(1 << 20, 512, Some(33_553_920)), None);
     }

@@ -1,4 +1,4 @@
-//! Findings on the jobs of a run: their data, their offsets, their rates.
+//! Findings on the jobs of a run: their data, offsets and rates.
 
 use super::Evidence;
 use super::bytes::compresses;
@@ -43,8 +43,8 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         .into()
 }
 
-/// Returns read rows whose blocks are in an unknown state; with `known`, jobs that read bytes known
-/// to be unwritten.
+/// Returns the read rows whose blocks are in an unknown state. With `known`, returns only rows that
+/// read bytes known to be unwritten, and without it, only the other rows.
 fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
     evidence.rows_where(|row| {
         row.direction == Direction::Read
@@ -53,7 +53,7 @@ fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row
     })
 }
 
-/// Returns the largest number of unwritten bytes that a run of the row had to read.
+/// Returns the maximum number of unwritten bytes that a run of the row had to read.
 fn unwritten_bytes(row: &Row) -> Option<u64> {
     row.runs.iter().filter_map(|run| run.unwritten_bytes).max()
 }
@@ -141,7 +141,7 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence["unwritten_bytes"], json!(250_000_000));
-        // A device does not report which of its blocks were written.
+        // A device does not report which of its blocks have been written.
         let finding =
             found(&evidence(&target, &[read(Blocks::Unknown, None)]), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Info);

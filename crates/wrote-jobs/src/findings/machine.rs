@@ -1,4 +1,4 @@
-//! Findings on the machine: its clock, its CPUs, its limits, its heat and links.
+//! Findings on the machine: its clock, CPUs, limits, temperature and links.
 
 use super::{Evidence, stayed_in_memory};
 use crate::machine::host::SLOW_CLOCKS;
@@ -9,20 +9,22 @@ use wrote_result::document::{CpuBusy, Direction, Finding, Flush, Ioengine, Limit
 use wrote_result::stats::median;
 use wrote_result::units::rate;
 
-/// A row that reaches this share of a control group's limit counts as limited by it.
+/// A row is limited by its control group if it reaches this share of the group's limit.
 const LIMIT_SHARE_MIN: f64 = 0.85;
-/// A row above this factor of the limit does not: its writes do not count against the group.
+/// A row above this multiple of the limit is not limited by it: the kernel does not charge such
+/// writes to the group.
 const LIMIT_SHARE_MAX: f64 = 1.5;
-/// A process stopped for this share of the time was slowed down.
+/// A process that was stopped for this share of the time was slowed down.
 const STOPPED_SHARE_MIN: f64 = 0.01;
-/// A row is limited by the CPU if its threads ran or waited for one for this share of the time.
+/// A row is limited by the CPU if its threads ran, or waited for a CPU, for this share of the time.
 const USED_SHARE_MIN: f64 = 0.9;
-/// Threads that wait for a CPU for a larger share of the time are too many: more wait for longer.
+/// If threads wait for a CPU for more than this share of the time, there are too many of them, and
+/// additional threads would only wait longer.
 const WAITED_SHARE_MIN: f64 = 0.1;
-/// A clock is slow if one reading costs more than this.
+/// A clock is slow if reading it takes longer than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
-/// Makes a finding for each kind of device limit that a row came near.
+/// Returns a finding for each kind of device limit that a row came close to.
 pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
     let mut tightest: Vec<&Limit> = Vec::new();
     for limit in &evidence.target.limits {
@@ -46,7 +48,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         "write_iops" => (Direction::Write, iops),
         _ => return None,
     };
-    // The device's bytes include a journal's, and neighbours', which may have no limit.
+    // The device's bytes include the journal's, and other programs', which the limit may not cover.
     let reached = |row: &Row| {
         let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
         let figures = figures.iter().filter(|_| own);
@@ -82,17 +84,18 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         .into()
 }
 
-/// Returns the device's write operations per second; a row's own are enough for reads. A
-/// transaction of a program is several, and so is a flush of new blocks.
+/// Returns the device's write operations per second; 0 for reads, where the row's own operations
+/// suffice. A transaction of a program is several operations of the device, and so is a flush of
+/// new blocks.
 fn device_writes_per_s(run: &Run, direction: Direction) -> f64 {
     let writes = run.device_writes.filter(|_| direction == Direction::Write);
     writes.unwrap_or(0) as f64 / run.elapsed_s.max(f64::MIN_POSITIVE)
 }
 
-/// A figure of a run in one direction that a control group can limit.
+/// A figure of a run, in one direction, that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
 
-/// Returns the device's rate, or the file's if the device does not count.
+/// Returns the device's rate, or the file's rate if the device does not count bytes.
 fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     let moved = match direction {
         Direction::Read => run.device_read_bytes,
@@ -101,7 +104,7 @@ fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     moved.unwrap_or(run.bytes) as f64 / run.elapsed_s.max(f64::MIN_POSITIVE)
 }
 
-/// Finds a process that the kernel stopped because its control group had used up its CPU time.
+/// Finds that the kernel stopped the process because its control group had used up its CPU time.
 pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     let watched = &evidence.watched;
     let throttled = watched.cpu_throttled.filter(|throttled| throttled.periods > 0)?;
@@ -147,25 +150,26 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("cpu-limited", text).about(&rows).with("cpu", each).into()
 }
 
-/// The CPU use of a run that waited for nothing else.
+/// The CPU use of a run that did not wait for anything else.
 #[derive(Serialize)]
 struct CpuUse {
     #[serde(flatten)]
     busiest: CpuBusy,
-    /// The share of the time in which the row's threads ran.
+    /// The share of the time for which the row's threads ran.
     used_share: f64,
-    /// The share in which they were ready to run and had no CPU.
+    /// The share of the time for which they were ready to run but had no CPU.
     waited_share: f64,
 }
 
-/// Returns the longest run that a CPU limited, if such runs take half of the time or more.
+/// Returns the CPU use of the longest run that a CPU limited, if such runs took at least half of
+/// the time.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
-    // A write to memory waits for nothing but a CPU. Rows do not report how many producer threads
-    // ran at once. A poller uses a CPU to wait.
+    // A write to memory waits only for a CPU. Rows of messages do not report how many producer
+    // threads ran at once. A polling thread keeps a CPU busy while it waits.
     let to_memory =
         row.direction == Direction::Write && !settings.direct && settings.sync == Flush::None;
-    // At a rate, the thread spins for the last moment before an operation is due.
+    // With a rate, a thread spins just before an operation is due.
     let polls =
         settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
     if to_memory
@@ -175,13 +179,13 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     {
         return None;
     }
-    // The engine of threads has a thread for each operation in flight.
+    // The engine of threads uses one thread for each operation in flight.
     let of_job = if settings.ioengine == Ioengine::Threads { settings.iodepth } else { 1 };
     let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
     let busy = |run: &Run| {
         let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
         let used_share = ((run.cpu_user_s + run.cpu_system_s) / could_s).min(1.0);
-        // More threads than CPUs wait for each other.
+        // If there are more threads than CPUs, the threads wait for each other.
         let waited_share = run.cpu_waited_s.unwrap_or(0.0) / could_s;
         let waited_share = waited_share.min(1.0 - used_share);
         Some(CpuUse { busiest: run.cpu_busiest?, used_share, waited_share })
@@ -236,10 +240,10 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("link-downgraded", text).with("links", slow).into()
 }
 
-/// Finds that the kernel still initialised a new ext4 when the measurement ended.
+/// Finds that the kernel was still initialising a new ext4 file system when the measurement ended.
 pub(super) fn lazy_init(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
-    // Such a mount leaves the tables as they are.
+    // With this mount option, the kernel does not initialise the tables.
     let is_left = target.mount_options.iter().any(|option| option == "noinit_itable");
     let is_ext4 = target.filesystem == "ext4" && !is_left;
     let text = "The kernel still initialises a new ext4 file system, and its writes slow down \
@@ -306,7 +310,7 @@ mod tests {
             "{}",
             finding.text
         );
-        // Far below the limit, and far above it.
+        // A limit far above the row's rate, and one far below it.
         for most in [1.0e9, 1.0e6] {
             let target = limited("write_bytes_per_s", most);
             assert!(found(&evidence(&target, std::slice::from_ref(&slow)), "throttled").is_none());
@@ -356,7 +360,7 @@ mod tests {
         assert!(found(&evidence(&target, &[]), "throttled").is_none());
     }
 
-    /// Returns a row whose threads ran and waited for a CPU for these parts of the time.
+    /// Returns a row whose threads ran, and waited for a CPU, for these shares of the time.
     fn busy(name: &str, used_share: f64, waited_share: f64) -> Row {
         each_run(row(name, "process-crash", &PLAIN), |run| {
             run.cpu_user_s = 0.25 * used_share * run.elapsed_s;
@@ -375,7 +379,7 @@ mod tests {
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
         assert!(finding.text.contains("CPU 3 was busy for 99 %."), "{}", finding.text);
         assert!(finding.text.contains("a larger depth or more jobs"), "{}", finding.text);
-        // Other processes have the CPU.
+        // Other processes occupy the CPU.
         let rows = [busy("small/direct-psync", 0.4, 0.58)];
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert!(finding.text.contains("40 % of the time and waited for a CPU for 58 %"));
@@ -401,7 +405,7 @@ mod tests {
             (run.cpu_user_s, run.cpu_system_s) = (0.0, 0.0);
         }
         for row in [
-            // It waits for its flushes.
+            // This row waits for its flushes.
             busy("small/direct-fdatasync-each", 0.2, 0.1),
             busy("small/cached", 0.99, 0.0),
             with_device_bytes(busy("small/cached-fdatasync-at-end", 0.99, 0.0), 0, 0),
@@ -467,7 +471,7 @@ mod tests {
             let host = Host { clocksource, clock_read_ns: Some(clock_read_ns), ..evidence.host };
             found(&Evidence { host, ..evidence }, "slow-clock")
         };
-        // 1.02 GB/s in pieces of 4096 bytes: one in 4 us.
+        // 1.02 GB/s in blocks of 4096 bytes is one block every 4 us.
         let finding = with("acpi_pm", 2000.0).unwrap();
         assert!(finding.text.contains("reading the clock source acpi_pm takes 2000 ns"));
         assert!(finding.text.contains("up to 50 %"), "{}", finding.text);

@@ -1,4 +1,4 @@
-//! Findings on the measured place before the run (its file system, the device below it, leftovers
+//! Findings on the target as it was before the run (its file system, the device below it, leftovers
 //! of earlier runs), and on the build of the program.
 
 use super::Evidence;
@@ -7,27 +7,28 @@ use wrote_result::document::{Finding, Row, Severity, Survives, Target};
 use wrote_result::quoted;
 use wrote_result::units::{bytes, exact};
 
-/// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
+/// The size that a drive's fast cache may have. Small drives have about 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
 
-/// The bytes that show whether most drives slow down.
+/// The number of bytes that a longer write needs to show whether the disk slows down, on most
+/// drives.
 const LONG_BYTES: u64 = 100_000_000_000;
-/// The fewest bytes of a longer write, as a multiple of what was written.
+/// The minimum size of a longer write, as a multiple of what the measurement wrote.
 const LONGER_TIMES: u64 = 2;
-/// This share of the free space is left to a file's metadata.
+/// The divisor of the free space that gives the part left for the file's metadata.
 const SPARE_PART: u64 = 50;
 
-/// A command that writes more than a measurement did.
+/// A command that writes more than the measurement did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Longer {
     /// The command, quoted for a shell.
     pub command: String,
-    /// The bytes that the job writes into one file.
+    /// The bytes that the command writes into one file.
     pub size_bytes: u64,
 }
 
-/// Returns the command that writes so much to the target that it shows whether the disk slows down;
-/// `None` where its file would have no room.
+/// Returns a command that writes enough to the target to show whether the disk slows down; `None`
+/// if there is no room for its file.
 pub fn longer(target: &Target, written_bytes: u64) -> Option<Longer> {
     let room_bytes = match target.capacity_bytes {
         0 => u64::MAX,
@@ -67,7 +68,8 @@ pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Without a journal the levels of survival do not hold (`docs/durability.md`).
+/// Finds a file system without a journal, where the levels of survival do not hold
+/// (`docs/durability.md`).
 pub(super) fn no_journal(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
     if target.has_journal != Some(false) && target.filesystem != "ext2" {
@@ -94,7 +96,7 @@ pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
     let Target { capacity_bytes, free_bytes, .. } = *evidence.target;
-    // A device itself has no file system that could be full.
+    // A device without a file system cannot be full.
     if capacity_bytes == 0 || evidence.target.filesystem == "none" {
         return None;
     }
@@ -119,7 +121,7 @@ pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
     let written_bytes = evidence.written_bytes_total;
-    // A sustained row has its own finding.
+    // A sustained row has a separate finding.
     let long = evidence.rows.iter().any(|row| row.sustained.is_some());
     if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
         return None;

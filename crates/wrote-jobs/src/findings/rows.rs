@@ -1,4 +1,4 @@
-//! Findings on the measurement of rows: noise, fallbacks, depths not reached, a slow generator.
+//! Findings on how rows were measured: noise, fallbacks, depths not reached, a slow generator.
 
 use super::{Burst, Evidence, Shortened};
 use serde_json::json;
@@ -8,10 +8,10 @@ use wrote_result::finding::NAMES_MAX;
 use wrote_result::stats::{self, ROUGH_WIDTH, relative_width};
 use wrote_result::units::{self, rate};
 
-/// The generator limits a row that is faster than this share of the generator's rate.
+/// The generator may limit a row that is faster than this share of the generator's rate.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
-/// Finds that the time was too short for all rounds.
+/// Finds that there was not enough time for all rounds.
 pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     let Shortened { runs_asked, runs_min, within } = evidence.shortened.clone()?;
     let within_s = within.as_secs_f64();
@@ -38,7 +38,7 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
     evidence.interrupted.then(|| finding.with("runs_max", most))
 }
 
-/// Finds a token bucket: a limit that a short run does not feel.
+/// Finds a token bucket: a rate limit that a short run does not reach.
 pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {
@@ -60,12 +60,13 @@ pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
 
 /// A rank straggles if the median rank is faster by this factor.
 const STRAGGLES_MIN: f64 = 1.25;
-/// In shorter runs the scheduling delay of threads dominates.
+/// The shortest run in which ranks are compared. In shorter runs, the scheduling delay of threads
+/// dominates.
 const RANKS_RUN_MIN_S: f64 = 0.1;
 
-/// Finds a rank that the others wait for.
+/// Finds a rank that the other ranks wait for.
 pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
-    // The median rank's rate divided by the slowest one's: the median over the runs.
+    // The ratio of the median rank's rate to the slowest rank's, as a median over the runs.
     let slower = |row: &Row| {
         let runs = row.runs.iter().filter(|run| run.elapsed_s > RANKS_RUN_MIN_S);
         let spreads = runs.filter_map(|run| run.ranks.as_ref());
@@ -89,11 +90,12 @@ pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
     Some(finding.with("node", node).with("slower_max", factor))
 }
 
-/// The least factor of many operations in flight over one at a time that makes a finding.
+/// The minimum ratio of the rate with many operations in flight to the rate with one, for a
+/// finding.
 const CONCURRENT_MIN: f64 = 2.0;
 
-/// Finds that many operations in flight reach several times the rate of one at a time. Drives and
-/// clouds quote the former.
+/// Finds that many operations in flight reach several times the rate of one at a time.
+/// Manufacturers and clouds quote the former rate.
 pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &&Row| row.workload == "rand/write" && !row.is_open_loop();
     let rows: Vec<&Row> = evidence.rows.iter().filter(of).collect();
@@ -118,15 +120,15 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
-/// Wider intervals are named by this width, in percent.
+/// The maximum width that is printed, in percent; wider intervals are reported as wider than this.
 const WORST_MAX: f64 = 999.0;
 
 pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
-    // One run has no width, so it is never noisy.
+    // A single run has no interval, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
     let rows: Vec<&Row> = evidence.rows.iter().filter(|row| row.is_rough()).collect();
     let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
-    // Two runs that differ give millions of percent.
+    // Two runs that differ have an interval of millions of percent.
     let most = match widest * 100.0 {
         percent if percent > WORST_MAX => format!("more than \u{b1}{WORST_MAX:.0} %"),
         percent => format!("\u{b1}{percent:.0} %"),
@@ -141,7 +143,7 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     Finding::warning("noisy", text).about(&rows).with("relative_width_max", widest).into()
 }
 
-/// Makes one finding for each distinct fallback, with the rows that took it.
+/// Returns one finding for each distinct fallback, with its rows.
 pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
     let mut rows: BTreeMap<&Fallback, Vec<&Row>> = BTreeMap::new();
     for row in evidence.rows {
@@ -176,7 +178,7 @@ pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
-    // The data of whole files and messages was made before the clock started.
+    // The data of whole files and of messages is generated before the clock starts.
     let near = |row: &Row| {
         row.direction == Direction::Write
             && !matches!(row.view(), View::Files | View::Messages)

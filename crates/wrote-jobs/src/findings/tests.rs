@@ -1,4 +1,4 @@
-//! Tests each finding: where it is made, and where it is absent.
+//! Tests of each finding: when it is made, and when it is not.
 
 use super::*;
 use crate::machine::watch::{CachedLoop, Drives, Watched};
@@ -153,7 +153,7 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
     assert!(warning.text.starts_with("tmpfs is in memory"), "{}", warning.text);
-    // A disk made of memory is not a disk either.
+    // Nor does a disk in memory count.
     target.device = Some(Device { name: "zram0".into(), ..Device::default() });
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();
@@ -179,7 +179,7 @@ fn a_file_system_more_than_85_percent_full_is_nearly_full() {
     assert!(finding.text.contains("86 % full (140 GB free of 1.00 TB)"), "{}", finding.text);
     target.free_bytes = 160_000_000_000;
     assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
-    // The node of a device lies on a file system that the device has nothing to do with.
+    // A device's node is on a file system that has nothing to do with the device.
     (target.filesystem, target.free_bytes) = ("none".into(), 0);
     assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
     (target.capacity_bytes, target.free_bytes) = (0, 0);
@@ -229,7 +229,7 @@ fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
         let row = each_run(direct(), |run| run.page_cache_bytes = page_cache_bytes);
         assert!(found(&evidence(&target, &[row]), "direct-not-honoured").is_none());
     }
-    // The last page of a short file is a large part of it.
+    // The last page is a large part of a short file.
     let row = each_run(direct(), |run| (run.bytes, run.page_cache_bytes) = (10_000, Some(8192)));
     let rows = [row];
     let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
@@ -247,7 +247,7 @@ fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_fl
     let finding = found(&on_loop, "direct-not-honoured").unwrap();
     assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
     assert!(finding.text.contains("loop0 puts unflushed writes into the page cache of /data"));
-    // A device in memory has its own finding.
+    // A device in memory has a separate finding.
     let in_memory = Evidence { in_memory: true, ..on_loop.clone() };
     assert!(found(&in_memory, "direct-not-honoured").is_none());
     let flushed = Evidence { rows: &rows[1..], ..on_loop };
@@ -277,7 +277,7 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     assert!(
         finding.text.contains("Caution: if another program was writing, its bytes are included")
     );
-    // A row that moves only its own bytes would have shown foreign traffic.
+    // The second row moves only its own bytes, and would have shown foreign traffic.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
     assert!(finding_beside.text.contains("Put more records into each flush. Row: small/"));
@@ -292,7 +292,7 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let off = [journal(3_200_000_000)];
     let off = Evidence { device_counts: false, ..evidence(&target, &off) };
     assert!(found(&off, "write-amplification").is_none());
-    // The writer of the foreign bytes is unknown.
+    // It is unknown which program wrote the foreign bytes.
     let shared = [journal(3_200_000_000), with_device_bytes(direct(), 1_500_000_000, 0)];
     assert!(found(&evidence(&target, &shared), "write-amplification").is_none());
 }
@@ -520,7 +520,7 @@ fn a_burst_is_named_with_what_lasts_and_whether_it_is_in_the_figures() {
     assert!(text(false).starts_with("The burst is in the figures"), "{}", text(false));
 }
 
-/// Returns a row of two runs: rank 3 does `slowest_iops` operations per second, the median rank
+/// Returns a row of two runs. Rank 3 does `slowest_iops` operations per second, and the median rank
 /// 1000.
 fn spread(slowest_iops: f64, elapsed_s: f64) -> Row {
     let rank = |rank, iops| RankRun { rank, node: "node1".into(), bytes: 1, elapsed_s, iops };

@@ -1,4 +1,4 @@
-//! A job during parsing: its values so far, and their lines.
+//! A job while it is being parsed: the values so far, and their lines.
 
 use super::ini::{Entry, Section};
 use super::note::quoted;
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wrote::Ioengine;
 
-/// The values of sections, with fio's defaults for the rest.
+/// The values that sections have set, with fio's defaults for the rest.
 #[derive(Clone, Default)]
 pub(super) struct Draft {
-    /// The values that a job takes unchanged.
+    /// The values that are copied to the job unchanged.
     pub job: JobSpec,
-    /// The section's own name, from which its files are named.
+    /// The name of the section, from which the names of its files derive.
     pub section: String,
     pub section_line: Option<usize>,
     pub kb_base: KbBase,
     /// See [`Surroundings`](super::Surroundings).
     pub as_fio: bool,
-    /// `bs` of reads and writes; 4 KiB by default.
+    /// The `bs` of reads and writes; 4 KiB by default.
     pub bs: [Option<BlockSizes>; 2],
-    /// `bsrange`, which precedes `bs` in any order of lines, as in fio.
+    /// The `bsrange`, which takes precedence over `bs`, whatever the order of the lines, as in fio.
     pub bsrange: [Option<BlockSizes>; 2],
-    /// `bssplit`, which precedes both.
+    /// The `bssplit`, which takes precedence over both.
     pub bssplit: [Option<BlockSizes>; 2],
     pub blockalign: Option<u64>,
     pub directories: Vec<String>,
@@ -51,9 +51,9 @@ pub(super) struct Draft {
     pub steady_duration: Duration,
     pub steady_ramp: Duration,
     pub stonewall: bool,
-    /// Each key so far, under its canonical name: its line and value.
+    /// The keys set so far, under their canonical names, each with its line and value.
     said: BTreeMap<&'static str, KeyLine>,
-    /// Counts the keys, for reports in their order.
+    /// The number of lines recorded so far. It orders the keys in reports.
     count: usize,
 }
 
@@ -62,11 +62,11 @@ struct KeyLine {
     order: usize,
     line: Option<usize>,
     value: Option<String>,
-    /// Whether the current section has it.
+    /// Whether the current section has set the key.
     own: bool,
 }
 
-/// fio's percentiles of a report without `percentile_list`.
+/// fio's default percentiles, for reports without `percentile_list`.
 const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
@@ -89,7 +89,8 @@ impl Draft {
         }
     }
 
-    /// Begins a job with the values of the `[global]` sections above it.
+    /// Returns the draft of a job, which begins with the values of the `[global]` sections above
+    /// it.
     pub fn of_job(&self, section: &Section) -> Draft {
         let mut draft = self.clone();
         draft.section = section.name.clone();
@@ -102,7 +103,7 @@ impl Draft {
         self.said.values_mut().for_each(|said| said.own = false);
     }
 
-    /// Records a key of the current section; its last line counts.
+    /// Records a key of the current section. If the key is repeated, its last line applies.
     pub fn record(&mut self, name: &'static str, entry: &Entry) {
         let said = KeyLine {
             order: self.said.get(name).map_or(self.count, |said| said.order),
@@ -114,7 +115,7 @@ impl Draft {
         self.count += 1;
     }
 
-    /// Returns whether the current section had this key before.
+    /// Returns whether the current section has already set this key.
     pub fn said_here(&self, key: &str) -> bool {
         self.said.get(key).is_some_and(|said| said.own)
     }
@@ -123,12 +124,12 @@ impl Draft {
         self.said.contains_key(key)
     }
 
-    /// Returns the line of a key, or the section's line.
+    /// Returns the line of a key, or the section's line if the key is not set.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.said.get(key).map_or(self.section_line, |said| said.line)
     }
 
-    /// Returns the engine's name in the job file.
+    /// Returns the engine's name as written in the job file; `psync` by default.
     pub fn engine(&self) -> &str {
         self.said.get("ioengine").and_then(|said| said.value.as_deref()).unwrap_or("psync")
     }
@@ -149,7 +150,7 @@ impl Draft {
         notes.add(self.line(key), format!("{}: {}", quoted(key, value), text.as_ref()));
     }
 
-    /// Returns the line of each key in a file, under its canonical name.
+    /// Returns the keys that a file has set, under their canonical names, with their lines.
     pub fn lines(&self) -> Vec<(&'static str, usize)> {
         self.said.iter().filter_map(|(name, said)| Some((*name, said.line?))).collect()
     }
@@ -163,8 +164,8 @@ impl Draft {
     }
 }
 
-/// All accepted engines by fio's names. fio's `posixaio` is the C library's, which on Linux is
-/// threads (aio(7)).
+/// All accepted engines, by fio's names. fio's `posixaio` uses the C library, which implements it
+/// with threads on Linux (aio(7)).
 pub(super) const ENGINES: &[(&str, Ioengine)] = &[
     ("psync", Ioengine::Psync),
     ("io_uring", Ioengine::IoUring),

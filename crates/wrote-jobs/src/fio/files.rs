@@ -1,14 +1,15 @@
-//! The files of a job: named ones, or else fio's own names.
+//! The files of a job. It either names them, or they have fio's generated names.
 
 use super::draft::Draft;
 use super::value::Value;
 use crate::spec::NRFILES_MAX;
 use std::path::PathBuf;
 
-/// fio's name of a file (fio(1), `filename_format`).
+/// fio's default format of a file name (fio(1), `filename_format`).
 const FORMAT: &str = "$jobname.$jobnum.$filenum";
 
-/// Parses `filename` and `directory`: a list with `:` between; `\:` is a `:` of the name.
+/// Parses `filename` and `directory`: a list of names separated by `:`. In a name, `\:` stands for
+/// `:`.
 pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut rest = value.text()?.chars().peekable();
@@ -28,7 +29,8 @@ pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Parses `filename`: only files that can be reopened, and read and written at any offset.
+/// Parses `filename`. Accepts only files that can be reopened, and that can be read and written at
+/// any offset.
 pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
     const STREAMS: [&str; 4] = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
     const DESCRIPTORS: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
@@ -53,7 +55,7 @@ pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     Ok(format.to_string())
 }
 
-/// Returns the number of files of one clone. `nrfiles` counts only if fio invents the names.
+/// Returns the number of files of each clone. `nrfiles` applies only if the job names no files.
 pub(super) fn count(draft: &Draft) -> usize {
     match draft.filenames.len() {
         0 => draft.nrfiles as usize,
@@ -66,9 +68,9 @@ pub(super) fn directory(draft: &Draft, clone: u32) -> Option<&String> {
     draft.directories.get(if draft.filenames.is_empty() { turn } else { 0 })
 }
 
-/// Returns the files of a clone, in their order. As in fio, clones with separate files are spread
-/// over the directories in turn, named files are all in the first, and a name that begins with `/`
-/// is in the directory too.
+/// Returns the files of a clone, in order. As in fio, clones with generated names take the
+/// directories in turn, named files are all in the first directory, and even a name that begins
+/// with `/` is relative to its directory.
 pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
     let directory = directory(draft, clone);
     if !draft.filenames.is_empty() {
@@ -82,7 +84,7 @@ pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
 fn within(directory: Option<&String>, name: &str) -> PathBuf {
     match directory {
         None => PathBuf::from(name),
-        // `join` would let a name that begins with / leave the directory.
+        // With `join`, a name that begins with `/` would replace the directory.
         Some(directory) => PathBuf::from(format!("{}/{}", directory.trim_end_matches('/'), name)),
     }
 }

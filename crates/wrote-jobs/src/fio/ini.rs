@@ -1,11 +1,12 @@
-//! Splits text into sections: names, keys and values with their lines, uninterpreted.
+//! A parser that splits text into sections: names, and keys with uninterpreted values and their
+//! lines.
 
 use super::note::quoted;
 use super::{Notes, ParseError, Surroundings};
 
 #[derive(Debug)]
 pub(super) struct Section {
-    /// `None` on a command line.
+    /// The line of the section's header; `None` on a command line.
     pub line: Option<usize>,
     pub name: String,
     pub entries: Vec<Entry>,
@@ -13,10 +14,10 @@ pub(super) struct Section {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// `None` for an override, and on a command line.
+    /// The line of the key; `None` for an override, and on a command line.
     pub line: Option<usize>,
     pub key: String,
-    /// `None` for a bare key.
+    /// The value; `None` for a bare key.
     pub value: Option<String>,
 }
 
@@ -28,8 +29,9 @@ impl Section {
 
 const GLOBAL: &str = "global";
 
-/// Splits a job file into sections, and leaves out the lines that `errors` receives. A `;` or a `#`
-/// begins a comment anywhere, as in fio; lines end in LF or CR LF; a byte order mark is ignored.
+/// Splits a job file into sections. Lines with errors are left out and reported in `errors`. As in
+/// fio, `;` or `#` begins a comment anywhere in a line. Lines end with LF or CR LF, and a byte
+/// order mark is ignored.
 pub(super) fn sections(
     text: &str,
     surroundings: &Surroundings<'_>,
@@ -41,10 +43,10 @@ pub(super) fn sections(
     sections
 }
 
-/// The deepest file within files, as in fio.
+/// The maximum depth of nested includes, as in fio.
 const INCLUDES_MAX: usize = 16;
 
-/// Adds the sections of a text, below the files that include it.
+/// Adds the sections of a text to `sections`; `above` lists the files that include the text.
 fn add_sections(
     text: &str,
     surroundings: &Surroundings<'_>,
@@ -66,7 +68,7 @@ fn add_sections(
             _ if line.is_empty() => Ok(()),
             _ if line.starts_with('[') => {
                 let found = name(line);
-                // The keys of a section without a name are checked, too.
+                // The keys of a section with a wrong name are checked, too.
                 let name = found.clone().unwrap_or_default();
                 sections.push(Section { line: Some(number), name, entries: Vec::new() });
                 found.map(drop)
@@ -98,8 +100,8 @@ fn add_sections(
     }
 }
 
-/// Makes sections of the options of a command line: those before the first `name` are for all jobs,
-/// and each `name` begins a job.
+/// Builds sections from the options of a command line. Options before the first `name` apply to all
+/// jobs, and each `name` begins a job.
 pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Section>, ParseError> {
     let section = |name: &str| Section { line: None, name: name.to_owned(), entries: Vec::new() };
     let mut sections = vec![section(GLOBAL)];
@@ -116,7 +118,8 @@ pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Sec
     Ok(sections)
 }
 
-/// Removes a line's comment. A comment within a word, as in `filename=a#b`, is noted.
+/// Removes the comment from a line, and adds a note if it begins within a word, as in
+/// `filename=a#b`.
 fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a str {
     let Some(start) = line.find([';', '#']) else { return line };
     let kept = &line[..start];
@@ -135,7 +138,7 @@ fn name(line: &str) -> Result<String, String> {
     if name.trim().is_empty() {
         return Err(format!("{told}: the section has no name"));
     }
-    // fio treats every name with this start as [global], and [Global] as a job.
+    // fio treats every name that begins with `global` as [global], but `[Global]` as a job.
     let begins = name.get(..GLOBAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(GLOBAL));
     if name != GLOBAL && begins {
         return Err(format!("{told}: write [global], or give the job a name that is unlike it"));
@@ -159,8 +162,8 @@ fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<E
     Ok(Entry { line: Some(number), key: key.to_string(), value })
 }
 
-/// Replaces the variables of `value`. An unset one is an error: fio treats it as empty, so that
-/// `filename=${DISK}/file` becomes `/file`.
+/// Replaces the variables in `value`. An unset variable is an error. fio would treat it as empty,
+/// which turns `filename=${DISK}/file` into `/file`.
 fn substitute(value: &str, surroundings: &Surroundings<'_>) -> Result<String, String> {
     let mut result = String::with_capacity(value.len());
     let mut rest = value;

@@ -1,4 +1,4 @@
-//! Makes jobs of a draft, and checks combinations of values.
+//! A builder of jobs from a draft, with checks of combined values.
 
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
@@ -13,15 +13,15 @@ use std::time::Duration;
 use wrote::Ioengine;
 use wrote_result::units;
 
-/// The most jobs of a file, with clones: each is a thread.
+/// The maximum number of jobs in a file, including clones, each of which is a thread.
 const JOBS_MAX: usize = 1024;
 
 const BS_BYTES: u64 = 4096;
 
-/// The seed of jobs that repeat in each run (`randrepeat=1`): fio's `randseed`.
+/// The seed of jobs that do the same in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
-/// Adds the jobs of a draft, or returns its errors.
+/// Adds the jobs of a draft to `jobs`, or returns the draft's errors.
 pub(super) fn add(
     draft: &Draft,
     group: u32,
@@ -63,7 +63,7 @@ fn add_checked(
     Ok(())
 }
 
-/// Returns the job of a draft without its places in files.
+/// Returns the job of a draft, without the regions of its files.
 pub(super) fn described(draft: &Draft) -> JobSpec {
     let blocks = blocks(draft, &mut Notes::default()).expect("as fio, every `ba` is taken");
     let mut job = spec(draft, 0, &blocks);
@@ -71,7 +71,7 @@ pub(super) fn described(draft: &Draft) -> JobSpec {
     job
 }
 
-/// Block sizes of reads and writes, and the least and largest that the job uses.
+/// The block sizes of reads and writes, and the smallest and largest block that the job uses.
 struct Blocks {
     read: BlockSizes,
     write: BlockSizes,
@@ -108,7 +108,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Notes keys that have no effect here, or a different one.
+/// Adds notes about keys that have no effect here, or a different effect than in fio.
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.job.io.iodepth_batch_complete_min == 0 {
@@ -172,8 +172,8 @@ fn check_data(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Chooses the block sizes. `bssplit` takes precedence over `bsrange`, and that over `bs`, in any
-/// order of lines, as in fio.
+/// Chooses the block sizes. `bssplit` takes precedence over `bsrange`, and `bsrange` over `bs`,
+/// whatever the order of the lines, as in fio.
 fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     let all = [("bssplit", &draft.bssplit), ("bsrange", &draft.bsrange), ("bs", &draft.bs)];
     let of = |direction: usize| {
@@ -200,7 +200,7 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     Ok(Blocks { read, write, least_bytes, most_bytes })
 }
 
-/// Sets the used region of each file, and the bytes of all files together.
+/// Sets the region that the job uses of each file, and the bytes to transfer.
 fn set_region(
     draft: &Draft,
     blocks: &Blocks,
@@ -238,8 +238,8 @@ fn set_region(
     Ok(())
 }
 
-/// Returns the used bytes of each file. `size` is shared between the files; `filesize` applies to
-/// each, up to the file's end. Only whole blocks count.
+/// Returns the bytes that the job uses of each file, in whole blocks. The files share `size`, but
+/// `filesize` is the length of each file.
 fn file_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -275,8 +275,8 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// Returns the bytes to transfer: whole blocks, at least the requested bytes. As in fio, `size`
-/// beside `filesize` never exceeds the files; `io_size` may.
+/// Returns the bytes to transfer: whole blocks, and at least the requested bytes. As in fio, `size`
+/// together with `filesize` cannot exceed the files' bytes, but `io_size` can.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -295,7 +295,7 @@ fn io_bytes(
     Ok(Some(bytes.max(1).next_multiple_of(blocks.least_bytes)))
 }
 
-/// Returns the job's own seed, so that clones on one file use different offsets.
+/// Returns a seed that differs between jobs, so that clones on the same file use different offsets.
 fn seed(randseed: Option<u64>, job: &JobSpec, random_seed: u64, number: usize) -> u64 {
     let repeats = !job.is_off("randrepeat") || job.is_on("allrandrepeat");
     let seed = randseed.unwrap_or(if repeats { REPEATED_SEED } else { random_seed });
@@ -309,7 +309,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
     let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
     (job.group, job.options, job.lines) = (group, draft.pairs().into(), draft.lines().into());
-    // Without `lat` there is still `clat`.
+    // Without `lat`, fio still reports `clat`.
     let reduces = job.is_on("gtod_reduce");
     job.latencies = !(reduces || job.is_on("disable_lat") && job.is_on("disable_clat"));
     job.samples = !job.is_on("disable_bw_measurement");
@@ -338,7 +338,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         (&mut pace.read_rate_bytes_per_s, &mut pace.read_rate_iops, &blocks.read),
         (&mut pace.write_rate_bytes_per_s, &mut pace.write_rate_iops, &blocks.write),
     ] {
-        // Of two limits the lower one holds the job.
+        // Only the lower of two limits has an effect.
         if let (Some(bytes_per_s), Some(per_s)) = (*bytes, *iops) {
             let is_lower = bytes_per_s < u64::from(per_s) * sizes.least_bytes();
             if is_lower { *iops = None } else { *bytes = None }

@@ -13,17 +13,17 @@ use wrote::engine::Options;
 use wrote_result::document::Process;
 
 pub(super) struct Key {
-    /// The canonical name, which reports use, as fio does; for keys that share an effect, every
-    /// name. The name after a `/` is another one for the same key.
+    /// The canonical name, which reports use, as fio's do. If several keys share an effect, this
+    /// lists all of them. A name after `/` is an alias of the name before it.
     names: &'static str,
     effect: Effect,
 }
 
 enum Effect {
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
-    /// Accepts only these values; the text explains the refusal of others.
+    /// Accepts only these values. The text explains why other values are refused.
     Only(&'static [String], &'static str),
-    /// Has no effect here, for this reason.
+    /// Has no effect here. The text gives the reason.
     Note(&'static str),
 }
 
@@ -41,17 +41,17 @@ const ORDERS: &[(&str, Rw)] = &[
 ];
 const KB_BASES: &[(&str, KbBase)] = &[("1024", KbBase::Reversed), ("1000", KbBase::Si)];
 
-/// Any number of 32 bits.
+/// Any 32-bit number.
 const ANY: RangeInclusive<u32> = 0..=u32::MAX;
 
-/// The most clones of one section: each is a thread.
+/// The maximum number of clones of a section, each of which is a thread.
 const NUMJOBS_MAX: u32 = 256;
 
-/// The most percentiles, as in fio.
+/// The maximum number of percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
 
 impl Key {
-    /// Applies the value of the key of that canonical name to a draft.
+    /// Applies the value of a key, whose canonical name is `name`, to a draft.
     pub fn take(&self, name: &str, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         match self.effect {
             Set(set) => set(draft, value),
@@ -68,15 +68,15 @@ impl Key {
         }
     }
 
-    /// Returns the canonical form of a name of the key.
+    /// Returns the canonical form of `name`; `None` if the key does not have this name.
     fn canonical(&self, name: &str) -> Option<&'static str> {
         let mut keys = self.names.split(' ').map(|names| names.split('/'));
         keys.find(|names| names.clone().any(|known| known == name))?.next()
     }
 }
 
-/// Returns the key of that name, and the canonical name. The error states whether fio knows it, or
-/// suggests a similar one.
+/// Returns the key with this name, and its canonical name. The error states whether fio knows the
+/// name, or suggests a similar one.
 pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
     let known = all().find_map(|key| Some((key, key.canonical(name)?)));
     known.ok_or_else(|| note::unknown(name, all_names()))
@@ -94,7 +94,7 @@ const fn key(names: &'static str, effect: Effect) -> Key {
     Key { names, effect }
 }
 
-/// Makes the effect that stores a value.
+/// Builds the effect that stores a value in the draft.
 macro_rules! set {
     ($draft:ident, $value:ident => $($field:ident).+ = $new:expr) => {
         Set(|$draft, $value| {
@@ -104,7 +104,7 @@ macro_rules! set {
     };
 }
 
-/// The keys of `keys.toml`.
+/// The keys listed in `keys.toml`.
 static WITHOUT_EFFECT: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let notes = TEXTS.notes.iter().map(|(names, reason)| key(names, Note(reason)));
     let only = TEXTS.only.iter().map(|(names, (taken, problem))| key(names, Only(taken, problem)));
@@ -112,7 +112,7 @@ static WITHOUT_EFFECT: LazyLock<Vec<Key>> = LazyLock::new(|| {
 });
 
 static KEYS: &[Key] = &[
-    // The work.
+    // The operations.
     key("name", set!(d, v => job.name = v.text()?.to_string())),
     key("description", Set(|_, _| Ok(()))),
     key("rw/readwrite", Set(rw)),
@@ -155,7 +155,7 @@ static KEYS: &[Key] = &[
     key("overwrite", set!(d, v => job.files.overwrite = v.flag()?)),
     key("unlink", set!(d, v => job.files.unlink = v.flag()?)),
     key("invalidate", set!(d, v => job.files.invalidate = v.flag()?)),
-    // The way.
+    // The I/O method.
     key("ioengine", set!(d, v => job.io.ioengine = draft::engine(v)?)),
     key("iodepth", set!(d, v => job.io.iodepth = v.within(1..=Options::IODEPTH_MAX)?)),
     key("iodepth_batch/iodepth_batch_submit", set!(d, v => job.io.iodepth_batch = v.within(ANY)?)),
@@ -172,7 +172,7 @@ static KEYS: &[Key] = &[
     key("registerfiles", set!(d, v => job.io.registerfiles = v.flag()?)),
     key("sqthread_poll", set!(d, v => job.io.sqthread_poll = v.flag()?)),
     key("sqthread_poll_cpu", set!(d, v => job.io.sqthread_poll_cpu = Some(v.within(ANY)?))),
-    // Safety and checks.
+    // Durability and verification.
     key("sync", set!(d, v => job.writes.sync = sync(v)?)),
     key("fsync", set!(d, v => job.writes.fsync = every(v)?)),
     key("fdatasync", set!(d, v => job.writes.fdatasync = every(v)?)),
@@ -193,7 +193,7 @@ static KEYS: &[Key] = &[
     key("log_avg_msec", set!(d, v => log_avg_msec = v.within(ANY)?)),
     key("group_reporting", set!(d, v => job.group_reporting = v.flag()?)),
     key("percentile_list", set!(d, v => job.percentiles = percentiles(v)?.into())),
-    // Switches that a job keeps among its options.
+    // Switches that are only kept among the job's options.
     key(
         "randrepeat allrandrepeat do_verify per_job_logs gtod_reduce disable_lat disable_clat \
          disable_bw_measurement/disable_bw",
@@ -231,7 +231,7 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     }
 }
 
-/// Returns what the value means; `problem` refuses any other.
+/// Returns the meaning of the value; for an unknown value, the error is `problem`.
 fn one_of<T: Clone>(value: &Value<'_>, known: &[(&str, T)], problem: &str) -> Result<T, String> {
     let text = value.text()?;
     let meant = known.iter().find(|(name, _)| *name == text);
@@ -251,7 +251,7 @@ fn size(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses the percents of random operations, of reads and of writes.
+/// Parses the percentages of random operations for reads and for writes.
 fn part_random(value: &mut Value<'_>) -> Result<Option<[u32; 2]>, String> {
     let parts = value.numbers()?.map(|part| part.unwrap_or(100));
     match parts {
@@ -265,7 +265,8 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// Parses `filename`. A second line adds files, as in fio; they replace the ones of `[global]`.
+/// Parses `filename`. A second line adds files, as in fio. A section's files replace the files of
+/// `[global]`.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {
@@ -293,7 +294,7 @@ fn process(value: &mut Value<'_>) -> Result<Process, String> {
     one_of(value, &known, "must be linear or poisson")
 }
 
-/// Parses `fsync` and `fdatasync`: a number of writes; 0 is never.
+/// Parses `fsync` and `fdatasync`: a number of writes. 0 means never.
 fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
     Ok(Some(value.within(ANY)?).filter(|&writes| writes > 0))
 }
@@ -312,7 +313,7 @@ fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
     Ok(Some(Verify { after_writes: true }))
 }
 
-/// Parses `iops:2%`, `bw:100`, `iops_slope:0.3%`.
+/// Parses `steadystate`: `iops:2%`, `bw:100`, `iops_slope:0.3%`.
 fn steady(value: &mut Value<'_>) -> Result<Steady, String> {
     let refused = "must be iops, iops_slope, bw or bw_slope, a : and a limit, as in iops:2%";
     let (word, limit) = value.text()?.split_once(':').ok_or(refused)?;

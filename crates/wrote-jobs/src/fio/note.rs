@@ -1,21 +1,21 @@
-//! Messages about a job file: errors, notes, and why a name is not accepted.
+//! Messages about a job file: errors, notes, and the reasons why keys are not accepted.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// A difference from the file's words, or from fio's behaviour.
+/// A difference from what the file says, or from what fio does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The line of the file, from 1; `None` for an override.
+    /// The line number in the file, starting at 1; `None` for an override.
     pub line: Option<usize>,
-    /// One line of text.
+    /// The text, on one line.
     pub text: String,
 }
 
-/// An error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
-/// Without a line it concerns an override, or the whole file.
+/// An error in a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?` An
+/// error without a line concerns an override, or the whole file.
 pub type ParseError = Note;
 
 impl Note {
@@ -35,7 +35,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes so far, each at its first line: jobs often have the same keys.
+/// The notes so far, each at the first line it applies to, because jobs often repeat keys.
 #[derive(Default)]
 pub(super) struct Notes(Vec<Note>);
 
@@ -53,7 +53,7 @@ impl Notes {
     }
 }
 
-/// Quotes a key with its value for a message: short, and without line breaks.
+/// Quotes a key and its value for a message, shortened and without line breaks.
 pub(super) fn quoted(key: &str, value: Option<&str>) -> String {
     let short = |text: &str| {
         const MOST: usize = 60;
@@ -68,7 +68,7 @@ pub(super) fn quoted(key: &str, value: Option<&str>) -> String {
     }
 }
 
-/// Escapes control characters, so that a message is one line.
+/// Escapes control characters, so that a message stays on one line.
 fn one_line(text: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let mut line = String::with_capacity(text.len());
@@ -78,7 +78,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// The texts of `keys.toml`, whose comments explain them.
+/// The texts in `keys.toml`, which explains them in its comments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Texts {
@@ -93,18 +93,18 @@ pub(super) struct Texts {
 pub(super) static TEXTS: LazyLock<Texts> =
     LazyLock::new(|| toml::from_str(include_str!("keys.toml")).expect("keys.toml is valid"));
 
-/// Returns why a fio key is not supported.
+/// Returns why a fio key is not supported; `None` if `name` is not such a key.
 pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     let mut all = TEXTS.not_taken.iter();
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| why.as_str())
 }
 
-/// Returns the name of a key that is taken silently when the program is called as fio.
+/// Returns the key with this name if it is accepted silently when the program is called as fio.
 pub(super) fn taken_silently(name: &str) -> Option<&'static str> {
     TEXTS.as_fio.split(' ').find(|key| *key == name)
 }
 
-/// Explains why `name` is not accepted; `taken` are the accepted names.
+/// Explains why `name` is not accepted. `taken` lists the accepted names.
 pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> String {
     if let Some(why) = why_not_taken(name) {
         return format!("fio knows this key, but it is not taken here: {why}");
@@ -115,7 +115,8 @@ pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> 
     format!("there is no such key{}", hint(name, taken))
 }
 
-/// Returns the end of a refusal that names the most similar of the names, if one is.
+/// Returns the end of an error message, which suggests the most similar of the names; empty if none
+/// is similar.
 pub(super) fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     near(name, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
@@ -125,14 +126,14 @@ pub(super) fn not_taken() -> impl Iterator<Item = &'static str> {
     TEXTS.not_taken.values().flat_map(|keys| keys.split(' '))
 }
 
-/// Returns the most similar name, if at most one letter in four differs.
+/// Returns the most similar of the names, if it differs in at most one letter out of four.
 fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
     if name.len() > 40 {
         return None;
     }
     let distance = |known: &&str| strsim::osa_distance(&name, known);
-    // Every letter is like a name of one.
+    // A name of one letter would be similar to any letter.
     let near = names.filter(|known| known.len() > 1).min_by_key(distance)?;
     (distance(&near) <= name.len().max(4) / 4).then_some(near)
 }

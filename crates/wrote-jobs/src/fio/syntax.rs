@@ -4,10 +4,10 @@ use super::value::Value;
 use crate::spec::{BlockShare, BlockSizes, Distribution, Zone};
 use wrote_result::units;
 
-/// The largest block: the most bytes of one registered buffer (io_uring_register(2)).
+/// The maximum block size, which is the maximum size of a registered buffer (io_uring_register(2)).
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// The most sizes of a split, as in fio.
+/// The maximum number of sizes in a split, as in fio.
 const SHARES_MAX: usize = 64;
 
 const PERCENTS: u64 = 100;
@@ -23,7 +23,7 @@ pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Strin
     Ok(BlockSizes::one(size(value, text)?))
 }
 
-/// Parses `bsrange`: the multiples of the least size up to the largest, each equally often.
+/// Parses `bsrange`: all multiples of the smallest size up to the largest, each equally often.
 pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let Some((first, second)) = text.split_once(['-', ':']) else {
         return Err("must be a range, as 4k-16k".into());
@@ -47,7 +47,7 @@ pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     Ok(BlockSizes::Split(shares.collect()))
 }
 
-/// Parses `bssplit`: `size/percent:size/percent`; sizes without a percent share the rest evenly.
+/// Parses `bssplit`: `size/percent:size/percent`. Sizes without a percentage share the rest evenly.
 pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let parts: Vec<&str> = text.split(':').map(str::trim).filter(|part| !part.is_empty()).collect();
     if parts.is_empty() || parts.len() > SHARES_MAX {
@@ -66,7 +66,8 @@ pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     Ok(BlockSizes::Split(filled(&shares, 100 - given, open)))
 }
 
-/// Divides `left` percents evenly between the sizes without any; drops sizes of 0 percent.
+/// Divides the remaining `left` percent evenly among the sizes without a percentage, and drops
+/// sizes of 0 percent.
 fn filled(shares: &[(u64, Option<u32>)], left: u32, open: u32) -> Vec<BlockShare> {
     let mut seen = 0;
     let share = |&(bytes, percent): &(u64, Option<u32>)| {
@@ -97,7 +98,7 @@ fn size(value: &mut Value<'_>, text: &str) -> Result<u64, String> {
     }
 }
 
-/// The most zones, as in fio.
+/// The maximum number of zones, as in fio.
 const ZONES_MAX: usize = 256;
 
 /// Parses `random`, `zipf:1.2`, `pareto:0.2` or `zoned:60/10:40/90`.
@@ -127,7 +128,7 @@ pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, String> {
     }
 }
 
-/// Parses `1.2`, the shape.
+/// Parses the shape of a distribution: `1.2`.
 fn shape(text: Option<&str>, default: f64) -> Result<f64, String> {
     let Some(text) = text else { return Ok(default) };
     if text.contains(':') {
@@ -137,7 +138,7 @@ fn shape(text: Option<&str>, default: f64) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text} is not a number"))
 }
 
-/// Parses `60/10:40/90`: percents of the operations, each with its percent of the file.
+/// Parses `60/10:40/90`. Each zone is a percentage of the operations and a percentage of the file.
 fn zones(text: &str) -> Result<Vec<Zone>, String> {
     if text.contains(',') {
         return Err("reads and writes have the same zones; write them once".into());
@@ -146,7 +147,7 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
     let zone = |text: &str| {
         let percent = |text: &str| text.trim().parse().ok().filter(|percent| *percent <= 100);
         let zone = text.split_once('/').and_then(|(ios, bytes)| {
-            // Without a percent it is the rest of the file.
+            // A zone without a percentage is the rest of the file.
             let bytes = if bytes.trim().is_empty() { rest } else { percent(bytes)? };
             rest = rest.saturating_sub(bytes);
             Some(Zone { ios_percent: percent(ios)?, bytes_percent: bytes })
@@ -164,10 +165,11 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
     }
 }
 
-/// The longest pattern, as in fio.
+/// The maximum length of a pattern, as in fio.
 const BYTES_MAX: usize = 512;
 
-/// Parses a pattern: `"abcd"`, or `0xdeadface`, whose first digit is a byte if their number is odd.
+/// Parses a pattern: `"abcd"`, or `0xdeadface`. If the number of hexadecimal digits is uneven, the
+/// first digit is a byte.
 pub(super) fn pattern(text: &str) -> Result<Vec<u8>, String> {
     let word = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));

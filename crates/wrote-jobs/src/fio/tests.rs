@@ -9,7 +9,7 @@ use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, READ, SyncEach, Verif
 use wrote::Ioengine;
 use wrote_result::document::Process;
 
-/// The job file of an article on fast file I/O (Ozgur Akkurt, 2025), as it was printed.
+/// The job file from an article on fast file I/O (Ozgur Akkurt, 2025), as published.
 const ARTICLE: &str = "\
 [global]
 direct=1
@@ -46,7 +46,7 @@ fn surroundings(overrides: &[(String, Option<String>)]) -> Surroundings<'_> {
     }
 }
 
-/// The files that `include` finds.
+/// Returns the files that `include` finds.
 fn included(name: &str) -> Result<String, String> {
     match name {
         "half.fio" => Ok("bs=8k\ninclude more.fio\n".into()),
@@ -60,7 +60,7 @@ fn read(text: &str) -> Result<Parsed, Vec<ParseError>> {
     parse(text, &surroundings(&[]))
 }
 
-/// The only job of a section `[a]` with these lines, of 1 MiB by default.
+/// Returns the only job of a section `[a]` with these lines, which is 1 MiB long by default.
 fn job(lines: &str) -> JobSpec {
     let text = format!("[a]\nsize=1m\n{lines}\n");
     let mut jobs = read(&text).unwrap_or_else(|errors| panic!("{text}{errors:?}")).jobs;
@@ -151,7 +151,7 @@ fn sizes_of_files_and_of_transfers_are_those_of_fio() {
         (files.offset_bytes, files.offset_percent, files.file_bytes, files.size_percent)
     };
     assert_eq!(shares("size=25%\noffset=50%"), (0, 50, None, Some(25)));
-    // Scripts that divide a file among jobs begin with 0%.
+    // Scripts that divide a file among jobs begin at 0%.
     assert_eq!(shares("size=10%\noffset=0%"), (0, 0, None, Some(10)));
     assert_eq!(shares("size=25%\nsize=8k"), (0, 0, Some(8192), None));
     assert_eq!(region("size=0"), (0, None, None));
@@ -364,7 +364,7 @@ fn called_as_fio_what_fio_takes_is_taken_and_a_file_outweighs_the_command_line()
     let jobs = parse(text, &as_fio).expect("fio takes it").jobs;
     assert_eq!((jobs[0].files.file_bytes, jobs[0].io.iodepth), (Some(1 << 20), 8));
     assert_eq!((jobs[0].order.read_bs.only(), jobs[0].pace.time_based), (Some(65_536), false));
-    // 10 operations of 64 KiB are less than 1 MiB.
+    // 10 operations of 64 KiB are less than 1 MiB, so the limit in operations applies.
     assert_eq!((jobs[0].pace.read_rate_bytes_per_s, jobs[0].pace.read_rate_iops), (None, Some(10)));
     assert_eq!(jobs[0].files.paths[0].to_str(), Some("x"));
     let refused = parse("[a]\nzonemode=zbd\nfoo=1\n", &as_fio).expect_err("not taken");

@@ -1,22 +1,22 @@
-//! Values: numbers with fio's units, times, switches, and lists of one for each direction.
+//! Values: numbers with fio's units, times, switches, and lists with a value for each direction.
 
 use super::Notes;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The meaning of the letters of a size (`kb_base`).
+/// The meaning of the unit letters of a size (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
-    /// `k` is 1024 and `KiB` 1000: fio's default, which reverses the usual meaning.
+    /// `k` is 1024 and `KiB` is 1000. This is fio's default, the reverse of the usual meaning.
     #[default]
     Reversed,
-    /// `k` is 1000 and `KiB` 1024.
+    /// `k` is 1000 and `KiB` is 1024.
     Si,
 }
 
-/// A value as written, with the place for notes about it.
+/// A value as written, and the notes to which its parser adds.
 pub(super) struct Value<'a> {
-    /// `None` for a bare key.
+    /// The text; `None` for a bare key.
     pub text: Option<&'a str>,
     pub line: Option<usize>,
     pub kb_base: KbBase,
@@ -36,10 +36,10 @@ impl Default for Size {
     }
 }
 
-/// The kernel's offsets in a file are signed (`off_t`).
+/// The maximum offset: the kernel's file offsets are signed (`off_t`).
 pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
-/// The longest time: ten years.
+/// The maximum time: ten years.
 const SECONDS_MAX: u64 = 3650 * 86_400;
 
 impl Value<'_> {
@@ -47,12 +47,12 @@ impl Value<'_> {
         self.notes.add(self.line, text);
     }
 
-    /// Returns the text; the error is a missing value.
+    /// Returns the text; an error if there is none.
     pub fn text(&self) -> Result<&str, String> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "has no value".into())
     }
 
-    /// Parses `0`, `1`, or no value, which is 1.
+    /// Parses `0`, `1`, or no value, which means 1.
     pub fn flag(&self) -> Result<bool, String> {
         match self.text {
             None | Some("1") => Ok(true),
@@ -90,8 +90,8 @@ impl Value<'_> {
         self.directions(|value, part| value.number_of(part))
     }
 
-    /// Parses `one`, `reads,writes`, `reads,` or `,writes`. An empty part is `None`, a single one
-    /// counts for both; a third, for trims, is ignored.
+    /// Parses `both`, `reads,writes`, `reads,` or `,writes`. An empty part is `None`, and a single
+    /// part applies to both directions. A third part, for trims, is ignored.
     pub fn directions<T: Clone>(
         &mut self,
         mut part: impl FnMut(&mut Self, &str) -> Result<T, String>,
@@ -113,7 +113,7 @@ impl Value<'_> {
         }
     }
 
-    /// Parses a whole number in `text`, which is the value or a part of it.
+    /// Parses a whole number from `text`, which is the value or a part of it.
     pub fn number_of(&mut self, text: &str) -> Result<u64, String> {
         let (number, unit) = split(text)?;
         let unit = unit.to_ascii_lowercase();
@@ -129,12 +129,12 @@ impl Value<'_> {
         Ok(product)
     }
 
-    /// Parses a time, in seconds without a unit.
+    /// Parses a time. Without a unit, it is in seconds.
     pub fn time(&self) -> Result<Duration, String> {
         self.time_in(1_000_000)
     }
 
-    /// Parses a time; without a unit it is in units of `plain_us` microseconds.
+    /// Parses a time. Without a unit, it is in units of `plain_us` microseconds.
     pub fn time_in(&self, plain_us: u64) -> Result<Duration, String> {
         let text = self.text()?;
         let (number, unit) = split(text)?;
@@ -157,7 +157,7 @@ impl Value<'_> {
     }
 }
 
-/// Returns the multiple of a unit, and whether that is fio's reversed reading.
+/// Returns the multiple that a unit stands for, and whether this is fio's reversed meaning.
 fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
     let letter = unit.chars().next().unwrap_or('b');
     let power = match letter {
@@ -173,7 +173,7 @@ fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
     let rest = unit.get(1..).unwrap_or("");
     match (rest, kb_base) {
         ("", _) if power == 0 => Ok((1, false)),
-        // fio 3.33 reads 4ki as 4k, against its manual.
+        // fio 3.33 reads 4ki as 4k, contrary to its manual.
         ("" | "b" | "i", KbBase::Reversed) if power > 0 => Ok((1024_u64.pow(power), false)),
         ("ib", KbBase::Reversed) if power > 0 => Ok((1000_u64.pow(power), true)),
         ("" | "b", KbBase::Si) if power > 0 => Ok((1000_u64.pow(power), false)),

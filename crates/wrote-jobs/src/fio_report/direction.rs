@@ -1,5 +1,5 @@
-//! The figures of one direction of a job, in fio's names and units, and percentages of counted
-//! values.
+//! The figures of one direction of a job, with fio's names and units, and the percentages of
+//! histograms.
 
 use crate::jobs::{DirectionReport, JobReport, merged, span};
 use hdrhistogram::Histogram;
@@ -15,10 +15,10 @@ pub(super) struct Direction {
     pub io_bytes: u64,
     pub io_kbytes: u64,
     pub bw_bytes: u64,
-    /// KiB/s.
+    /// The rate in KiB/s.
     pub bw: u64,
     pub iops: f64,
-    /// Milliseconds; 0 without a transfer.
+    /// Milliseconds; 0 if nothing was transferred.
     pub runtime: u64,
     pub total_ios: u64,
     short_ios: u64,
@@ -28,7 +28,7 @@ pub(super) struct Direction {
     pub lat_ns: Latency,
     pub bw_min: u64,
     pub bw_max: u64,
-    /// Percent of the group's transfer.
+    /// The share of the group's transfer, in percent.
     pub bw_agg: f64,
     pub bw_mean: f64,
     pub bw_dev: f64,
@@ -40,7 +40,7 @@ pub(super) struct Direction {
     pub iops_samples: u64,
 }
 
-/// fio's latencies, without percentiles if there are no samples.
+/// fio's latency figures, without percentiles if there are no samples.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Latency {
     pub min: u64,
@@ -51,7 +51,7 @@ pub(super) struct Latency {
     pub count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Pairs<u64>>,
-    /// Operations by their latency in nanoseconds (`json+`).
+    /// The number of operations by latency in nanoseconds (`json+`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bins: Option<Pairs<u64>>,
 }
@@ -77,7 +77,8 @@ impl Latency {
 }
 
 impl Direction {
-    /// `group_bytes_per_s` is the whole group's rate in this direction.
+    /// Returns the figures of an entry in one direction. `group_bytes_per_s` is the rate of the
+    /// whole group in this direction.
     pub(super) fn of(
         entry: &[JobReport],
         direction: result::Direction,
@@ -106,7 +107,7 @@ impl Direction {
             bw_bytes: bytes_per_s as u64,
             bw: bytes_per_s as u64 / KIB,
             iops: total_ios as f64 / elapsed.as_secs_f64().max(1e-9),
-            // 0 means no transfer.
+            // 0 would mean that nothing was transferred.
             runtime: (elapsed.as_millis() as u64).max(1),
             total_ios,
             clat_ns: latency("disable_clat", !spec.is_off("clat_percentiles")),
@@ -127,7 +128,8 @@ impl Direction {
     }
 }
 
-/// Returns the reports of a direction, and their time. As in fio, reads of `do_verify` are reads.
+/// Returns the reports of one direction, and the time that they cover. As in fio, the reads of
+/// `do_verify` belong to the reads.
 pub(super) fn parts(
     entry: &[JobReport],
     direction: result::Direction,
@@ -145,13 +147,13 @@ fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part * 100.0 / whole).min(100.0) } else { 0.0 }
 }
 
-/// Sampled rates. As in fio, the figures of an entry's jobs are added up.
+/// The rates sampled during a run. As in fio, the figures of an entry's jobs are added up.
 #[derive(Default)]
 struct Samples {
     min: f64,
     max: f64,
     mean: f64,
-    /// The squares of the deviations from each job's mean, added up.
+    /// The sum of the squared deviations from each job's mean.
     squares: f64,
     count: u64,
 }
@@ -170,13 +172,13 @@ impl Samples {
         all
     }
 
-    /// Returns the standard deviation of a sample; 0 of less than two.
+    /// Returns the standard deviation of a sample; 0 for fewer than two values.
     fn deviation(&self) -> f64 {
         (self.squares / self.count.saturating_sub(1).max(1) as f64).sqrt()
     }
 }
 
-/// An object whose keys are data, in their order.
+/// A JSON object whose keys are data, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs<V>(pub(super) Vec<(String, V)>);
 
@@ -186,22 +188,23 @@ impl<V: Serialize> Serialize for Pairs<V> {
     }
 }
 
-/// Bounds: a label, and the last value that belongs to it. The last label takes all the rest.
+/// Bounds: each is a label, and the last value that belongs to it. The last label covers all
+/// remaining values.
 type Bounds = [(&'static str, u64)];
 
-/// Operations in flight, as fio labels them: `2` is 2 and 3.
+/// Operations in flight, with fio's labels: `2` means 2 and 3.
 pub(super) const DEPTHS: [(&str, u64); 7] =
     [("1", 1), ("2", 3), ("4", 7), ("8", 15), ("16", 31), ("32", 63), (">=64", u64::MAX)];
 
-/// Operations submitted or completed together, as fio labels them: `4` is 1 to 4.
+/// Operations submitted or completed together, with fio's labels: `4` means 1 to 4.
 pub(super) const BATCHES: [(&str, u64); 7] =
     [("0", 0), ("4", 4), ("8", 8), ("16", 16), ("32", 32), ("64", 64), (">=64", u64::MAX)];
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Latencies in nanoseconds: `latency_ns` is the first ten, `latency_us` the next, `latency_ms` the
-/// rest. A label is the first value, in its unit, that no longer belongs to it.
+/// Latencies in nanoseconds. The first ten are fio's `latency_ns`, the next ten `latency_us`, and
+/// the rest `latency_ms`. A label is the first value, in its unit, that no longer belongs to it.
 #[rustfmt::skip]
 const LATENCIES: [(&str, u64); 32] = [
     ("2", 1), ("4", 3), ("10", 9), ("20", 19), ("50", 49), ("100", 99), ("250", 249),
@@ -222,9 +225,10 @@ pub(super) fn latencies(histogram: &Histogram<u64>) -> [Pairs<f64>; 3] {
     [ns, us, ms].map(Pairs)
 }
 
-/// Returns the percent of the counted values within each bound; all 0 without values.
+/// Returns the percentage of the counted values within each bound; 0 for all if there are no
+/// values.
 ///
-/// A value counts where the upper end of its bucket of the histogram does.
+/// A value belongs to the bound that contains the upper end of its histogram bucket.
 pub(super) fn shares(histogram: &Histogram<u64>, bounds: &Bounds) -> Pairs<f64> {
     let mut counts = vec![0; bounds.len()];
     for bucket in histogram.iter_recorded() {
@@ -250,7 +254,7 @@ mod tests {
         histogram
     }
 
-    /// The labels with a share above 0.
+    /// Returns the labels with a share above 0.
     fn filled(Pairs(pairs): &Pairs<f64>) -> Vec<(&str, f64)> {
         pairs.iter().filter(|(_, part)| *part > 0.0).map(|(key, part)| (&**key, *part)).collect()
     }

@@ -1,4 +1,4 @@
-//! One entry of fio's `jobs`: a job, or several reported as one.
+//! An entry of fio's `jobs`: one job, or several that are reported as one.
 
 use super::direction::{self, BATCHES, DEPTHS, Pairs};
 use super::direction::{Direction, Latency};
@@ -19,7 +19,7 @@ pub(super) struct Job {
     pub groupid: u32,
     job_start: i64,
     pub error: i32,
-    /// Seconds left: 0 after the end.
+    /// The seconds left; 0 after the end.
     eta: u64,
     elapsed: u64,
     #[serde(rename = "job options")]
@@ -28,7 +28,7 @@ pub(super) struct Job {
     pub write: Direction,
     trim: Direction,
     pub sync: Sync,
-    /// Milliseconds of all the entry's jobs, added up.
+    /// The milliseconds of all jobs of the entry, added up.
     job_runtime: u64,
     pub usr_cpu: f64,
     pub sys_cpu: f64,
@@ -49,10 +49,10 @@ pub(super) struct Job {
     steadystate: Option<Value>,
     #[serde(skip)]
     pub steady_line: Option<String>,
-    /// The event that a write of the job survives, and figures that fio leaves out.
+    /// The event that a write of the job survives, and figures that fio does not have.
     #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
     pub survival: Option<String>,
-    /// The jobs of the entry.
+    /// The number of jobs in the entry.
     #[serde(skip)]
     pub jobs: usize,
     #[serde(rename = "desc", skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,8 @@ pub(super) struct Job {
     pub percentiles: Arc<[f64]>,
 }
 
-/// Returns fio's object of a job that ends when its rate is steady, and its line of text.
+/// Returns fio's JSON object about a job that ends when its rate is steady, and the corresponding
+/// line of text.
 fn steady(job: &JobReport) -> Option<(Value, String)> {
     let (steady, found) = (job.spec.pace.steady?, job.steady.as_ref()?);
     let whole = |rates: &[f64]| -> Vec<u64> { rates.iter().map(|rate| *rate as u64).collect() };
@@ -99,9 +100,9 @@ pub(super) struct Sync {
 }
 
 impl Job {
-    /// `entry` is never empty; figures that cannot be added up are the first job's. `elapsed_s` is
-    /// of all jobs together, `numjobs` the number of jobs with the name of the entry's first, and
-    /// the rates are the group's reads and writes.
+    /// Returns the entry of one or more jobs. Figures that cannot be added up are the first job's.
+    /// `elapsed_s` covers all jobs of the run, `numjobs` is the number of jobs with the first one's
+    /// name, and the rates are those at which the whole group read and wrote.
     pub(super) fn of(
         entry: &[JobReport],
         elapsed_s: u64,
@@ -167,7 +168,7 @@ impl Job {
 }
 
 impl Job {
-    /// Adds what a write survives and when it was durable, from our own result.
+    /// Adds what a write survives, and when it became durable, from our own result.
     pub(super) fn add_survival(&mut self, result: &result::Document) {
         let rows = result.scenarios.iter().flat_map(|scenario| &scenario.rows);
         let is_own = |row: &&Row| {
@@ -203,10 +204,10 @@ impl Job {
     }
 }
 
-/// Returns the options as written, and options that readers look for (fio-plot).
+/// Returns the options as written, followed by options that readers such as fio-plot look for.
 pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
-    // Of a key in [global] and in the section, the last value holds.
+    // If both [global] and the section set a key, the last value applies.
     for (key, value) in spec.options.iter() {
         match options.iter_mut().find(|(known, _)| known == key) {
             Some((_, known)) => known.clone_from(value),
@@ -219,7 +220,7 @@ pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
         ("iodepth", spec.io.iodepth.to_string()),
         ("numjobs", numjobs.to_string()),
     ];
-    // Sizes in another form are there in it alone, as in fio.
+    // Sizes that the job file gives in another form appear in that form only, as in fio.
     let has_sizes = ["bssplit", "bsrange"].iter().any(|key| spec.option(key).is_some());
     for (key, value) in looked_for {
         let is_other = key == "bs" && has_sizes;
@@ -230,7 +231,7 @@ pub(crate) fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     options
 }
 
-/// Writes block sizes as fio reads them: `4k`; `4k,64k` of both directions; `4k/60:64k/40`.
+/// Returns block sizes in fio's notation: `4k`; `4k,64k` for both directions; `4k/60:64k/40`.
 pub fn block_sizes(spec: &JobSpec) -> String {
     match (spec.order.rw.read, spec.order.rw.write) {
         (true, true) if spec.order.read_bs != spec.order.write_bs => {

@@ -1,11 +1,13 @@
-//! fio's log files (`write_bw_log`, `write_lat_log`, `write_iops_log`): a line for each operation,
-//! or for the mean of `log_avg_msec`: milliseconds, value, direction, bytes, offset.
+//! fio's log files (`write_bw_log`, `write_lat_log`, `write_iops_log`). Each line describes one
+//! operation, or the mean over `log_avg_msec`: the time in milliseconds, the value, the direction,
+//! the bytes and the offset.
 
 use crate::jobs::{GroupReport, JobReport, Logged};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A key that asks for logs, and the log files of one job: the end of a name, and the value.
+/// A key that requests logs, and one of the log files that it requests of a job: the suffix of its
+/// name, and its values.
 type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
 
 const KINDS: [Kind; 5] = [
@@ -21,7 +23,7 @@ const KINDS: [Kind; 5] = [
     ("write_lat_log", "lat", |entry, _| entry.latency_ns),
 ];
 
-/// Returns the names and texts of all log files that the jobs ask for; with `aggregated` also the
+/// Returns the names and texts of all log files that the jobs request. With `aggregated`, adds the
 /// rates of all jobs together (`--bandwidth-log`).
 pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
@@ -47,7 +49,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
             if job.spec.is_on(&format!("disable_{kind}")) {
                 continue;
             }
-            // Without a value the job's name stands before the rest.
+            // Without a value, the job's name takes the place of the prefix.
             let prefix = if prefix == "1" { &job.spec.name } else { prefix };
             let is_of_all = job.spec.is_off("per_job_logs");
             let number = if is_of_all { String::new() } else { format!(".{}", number + 1) };
@@ -67,18 +69,18 @@ fn text(job: &JobReport, kind: &str, value: fn(&Logged, f64) -> u64) -> String {
     let (is_of_epoch, offsets) = (job.spec.is_on("log_unix_epoch"), job.spec.is_on("log_offset"));
     let epoch_ms = if is_of_epoch { job.started_at.as_millisecond() as u64 } else { 0 };
     let mut text = String::new();
-    // The time before the submission of an operation is not measured.
+    // The time until an operation is submitted is not measured.
     for entry in job.log.iter().filter(|_| kind != "slat" || is_mean) {
         let (seconds, bytes) = match is_mean {
             true => (entry.span_ms.max(1) as f64 / 1e3, 0),
-            // The rate of one operation follows from its own time.
+            // The rate of a single operation follows from its latency.
             false if kind == "iops" => (1e-9, entry.bytes),
             false => (entry.latency_ns.max(1) as f64 / 1e9, entry.bytes),
         };
         let direction = u8::from(entry.write);
         let offset = if offsets { format!(", {}", entry.offset) } else { String::new() };
         let (at_ms, value) = (epoch_ms + entry.at_ms, value(entry, seconds));
-        // A text accepts everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "{at_ms}, {value}, {direction}, {bytes}{offset}, 0");
     }
     text

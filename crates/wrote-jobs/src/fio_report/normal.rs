@@ -1,4 +1,4 @@
-//! fio's text for people (`--output-format=normal`), which scripts search by `grep`.
+//! fio's report for people (`--output-format=normal`), which scripts search with `grep`.
 
 use super::direction::{Direction, Latency, Pairs};
 use super::job::Job;
@@ -8,15 +8,15 @@ use crate::spec::{BlockSizes, JobSpec};
 use std::io::{self, Write};
 use wrote_result::units::counted;
 
-/// Significant figures of the bounds of latencies.
+/// The number of significant digits in the bounds of latencies.
 const FIGURES_OF_BOUNDS: usize = 6;
-/// Buckets of latencies in one line.
+/// The number of latency buckets in a line.
 const BUCKETS_IN_LINE: usize = 5;
 
 const MS: f64 = 1e6;
 const US: f64 = 1e3;
 
-/// Writes what fio prints before its jobs run: each job's work.
+/// Writes what fio prints before its jobs run: a description of each job.
 pub fn write_head(specs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     for spec in specs {
         if spec.clone > 0 {
@@ -49,7 +49,7 @@ pub fn write_head(specs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{VERSION}\nStarting {count}\n")
 }
 
-/// Writes the report of all jobs, groups and disks.
+/// Writes the report on all jobs, groups and disks.
 pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     for job in &document.jobs {
         write_job(job, &document.time, out)?;
@@ -138,7 +138,7 @@ fn bucket((label, share): &(String, f64)) -> String {
     format!("{label}={share:.2}%")
 }
 
-/// `1=100.0%, 2=0.0%, ..`
+/// Returns the shares as `1=100.0%, 2=0.0%, ..`.
 fn shares(Pairs(shares): &Pairs<f64>) -> String {
     let one = |(label, share): &(String, f64)| format!("{label}={share:.1}%");
     shares.iter().map(one).collect::<Vec<_>>().join(", ")

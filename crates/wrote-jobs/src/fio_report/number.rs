@@ -1,9 +1,9 @@
-//! Numbers as fio writes them for people: a few digits and a prefix.
+//! Numbers as fio prints them for people: a few digits and a prefix.
 
-/// Significant figures of most numbers.
+/// The number of significant digits of most numbers.
 pub(super) const FIGURES: usize = 4;
 
-/// Writes a number as fio does, in at most `figures` digits: `4.5MiB/s`, `1152`, `12.3k`.
+/// Formats a number as fio does, with at most `figures` digits: `4.5MiB/s`, `1152`, `12.3k`.
 pub(super) fn number_of(number: u64, figures: usize, binary: bool, unit: &str) -> String {
     let thousand = if binary { 1024 } else { 1000 };
     let prefixes = match binary {

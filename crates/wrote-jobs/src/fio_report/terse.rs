@@ -1,4 +1,5 @@
-//! fio's lines of fields with `;` between (`--minimal`, `--output-format=terse`), a job in each.
+//! fio's terse format (`--minimal`, `--output-format=terse`): a line for each job, with fields
+//! separated by `;`.
 
 use super::direction::{Direction, Latency, Pairs};
 use super::job::Job;
@@ -6,7 +7,7 @@ use super::{DiskUtil, Document, VERSION};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The percentiles of a line; fewer are filled up.
+/// The number of percentiles in a line. Missing ones are filled up.
 const PERCENTILES: usize = 20;
 
 pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
@@ -24,7 +25,7 @@ fn line(job: &Job, document: &Document) -> String {
         add_direction(&mut line, direction, &job.percentiles, version);
     }
     let Job { usr_cpu, sys_cpu, ctx, majf, minf, .. } = job;
-    // A text takes everything.
+    // Writing to a `String` never fails.
     let _ = write!(line, ";{usr_cpu:.6}%;{sys_cpu:.6}%;{ctx};{majf};{minf}");
     for (_, share) in &job.iodepth_level.0 {
         let _ = write!(line, ";{share:.1}%");
@@ -69,7 +70,7 @@ fn add_direction(line: &mut String, direction: &Direction, percentiles: &[f64], 
     }
 }
 
-/// Adds a latency in microseconds.
+/// Adds the fields of a latency, in microseconds.
 fn add_latency(line: &mut String, latency: &Latency) {
     let Latency { min, max, mean, stddev, .. } = latency;
     let (mean, stddev) = (mean / 1e3, stddev / 1e3);

@@ -1,4 +1,4 @@
-//! Converts fio's document into one of ours, with findings on costs that its numbers omit.
+//! A converter of fio's document into ours, with findings on costs that fio's numbers omit.
 
 use super::rows;
 use super::rows::{Output, OutputJob};
@@ -13,14 +13,15 @@ use wrote_result::document::{
 };
 use wrote_result::finding::left_out;
 
-/// Engines whose writes go to the page cache unless direct. Other engines write to the network, to
-/// memory mapped without a cache, or discard the data.
+/// The engines whose writes go to the page cache unless they are direct. Other engines write to the
+/// network or to memory that is mapped without a cache, or discard the data.
 const CACHED_ENGINES: [&str; 11] = [
     "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring", "splice",
     "mmap", "threads",
 ];
 
-/// Converts fio's document: one scenario, a row for each job and direction, its `numjobs` together.
+/// Converts fio's document into a single scenario, with a row for each job and direction. The
+/// `numjobs` clones of a job share a row.
 pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     if value.get("jobs").is_none() {
         let several = "is fio's result of several machines (client_stats), which is not read";
@@ -81,14 +82,15 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     })
 }
 
-/// Returns whether a row's writes were in the page cache when its clock stopped.
+/// Returns whether a row's writes were still in the page cache when its clock stopped.
 fn is_unflushed(row: &Row) -> bool {
     let asked = &row.settings.asked;
     let is_cached = !asked.direct && CACHED_ENGINES.contains(&&*asked.ioengine.to_string());
     row.direction == Direction::Write && is_cached && asked.sync == Flush::None
 }
 
-/// Finds the unflushed rows; `flushed_late` of them were flushed after the clock.
+/// Returns the finding on unflushed rows. The rows in `flushed_late` were flushed after the clock
+/// stopped.
 fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<Finding> {
     if unflushed.is_empty() {
         return None;

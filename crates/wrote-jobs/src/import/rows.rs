@@ -1,4 +1,4 @@
-//! The rows of fio's jobs: one for each direction, the clones of a job together.
+//! The rows of fio's jobs: one for each direction of a job, with its clones together.
 
 use crate::fio;
 use crate::report::of_spec;
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use wrote_result::document::{Blocks, Direction, Latency, Row, Run, Settings, SettingsPair};
 
 impl OutputJob {
-    /// Without `group_reporting` each of the `numjobs` clones is a separate entry.
+    /// Returns whether both entries are clones of one job. Without `group_reporting`, fio reports
+    /// each of the `numjobs` clones separately.
     pub(super) fn is_clone_of(&self, other: &OutputJob) -> bool {
         self.jobname == other.jobname && self.groupid == other.groupid
     }
@@ -22,7 +23,7 @@ impl OutputJob {
     }
 }
 
-/// Makes the batch's rows, one for each direction with a transfer.
+/// Returns the rows of the batch: one for each direction in which bytes were transferred.
 pub(super) fn rows(batch: &[OutputJob], spec: &JobSpec) -> Vec<Row> {
     let moved = |direction: &Direction| batch.iter().any(|job| job.part(*direction).io_bytes > 0);
     let directions: Vec<Direction> =
@@ -43,7 +44,7 @@ fn row(batch: &[OutputJob], spec: &JobSpec, direction: Direction, both: bool) ->
         workload: format!("group {}", job.groupid),
         way,
         direction,
-        // That depends on the device below, which fio does not examine.
+        // What a write survives depends on the device below, which fio does not examine.
         survives: None,
         settings: SettingsPair { asked, effective, fallbacks: Vec::new() },
         ..Row::default()
@@ -58,7 +59,7 @@ fn settings(batch: &[OutputJob], spec: &JobSpec, direction: Direction) -> Settin
     let size = number("io_size").or_else(|| number("size"));
     let of_spec = of_spec(spec, direction);
     Settings {
-        // These have values that are not taken here.
+        // These keys may have values that our own jobs do not accept.
         rw: text("rw").filter(|rw| rw.contains("trim") || rw.contains(':')).unwrap_or(of_spec.rw),
         ioengine: spec.option("ioengine").unwrap_or("psync").into(),
         iodepth: number("iodepth").unwrap_or(1) as u32,
@@ -74,7 +75,8 @@ fn settings(batch: &[OutputJob], spec: &JobSpec, direction: Direction) -> Settin
     }
 }
 
-/// Makes the run of the clones, which begin together: their bytes, over the longest time.
+/// Returns the run of the clones, which begin together: the sum of their bytes, over the longest of
+/// their times.
 fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let parts: Vec<&OutputPart> = batch.iter().map(|job| job.part(direction)).collect();
     let bytes = sum(parts.iter().map(|part| part.io_bytes));
@@ -87,7 +89,7 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let operations = sum(parts.iter().map(|part| part.total_ios));
     let elapsed_s =
         if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
-    // The CPU use of a job that reads and writes is divided between both.
+    // A job that reads and writes reports one CPU use, which is divided between both directions.
     let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
     let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
     let cpu_s = |percent: fn(&OutputJob) -> f64| {
@@ -105,7 +107,7 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
         cpu_system_s: cpu_s(|job| job.sys_cpu),
         context_switches: (share * batch.iter().map(|job| job.ctx as f64).sum::<f64>()) as u64,
         iodepth_reached: batch.iter().map(depth_reached).max().unwrap_or(0),
-        // Percentiles of several jobs cannot be merged.
+        // The percentiles of several jobs cannot be merged.
         latency_ns: match parts.as_slice() {
             [one] => latency(one),
             _ => None,
@@ -118,21 +120,22 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
     }
 }
 
-/// Adds up; a file from elsewhere may overflow the sum.
+/// Returns the sum, saturated, because the numbers of a foreign file may overflow.
 fn sum(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
 }
 
-/// Returns the deepest level with operations: a lower bound, as fio counts by powers of two.
+/// Returns the deepest level that had operations. This is a lower bound, because fio counts depths
+/// by powers of two.
 fn depth_reached(job: &OutputJob) -> u32 {
     let levels = job.iodepth_level.iter().filter(|(_, percent)| **percent > 0.0);
     let depths = levels.filter_map(|(level, _)| level.trim_start_matches(">=").parse().ok());
     depths.max().unwrap_or(1)
 }
 
-/// Returns the latency from an operation's creation to its completion if fio kept percentiles of
-/// that (`lat_percentiles`), else from its submission, fio's default. `None` where a percentile of
-/// ours is missing.
+/// Returns the latencies counted from an operation's creation if fio kept their percentiles
+/// (`lat_percentiles`), or else those counted from its submission, which is fio's default. `None`
+/// if one of our percentiles is missing.
 fn latency(part: &OutputPart) -> Option<Latency> {
     [&part.lat_ns, &part.clat_ns].into_iter().flatten().find_map(with_percentiles)
 }
@@ -169,27 +172,27 @@ pub(super) struct OutputJob {
     pub jobname: String,
     #[serde(default)]
     pub groupid: u32,
-    /// An errno, if the job failed.
+    /// The errno of a failed job; 0 otherwise.
     #[serde(default)]
     pub error: i64,
     #[serde(default, rename = "job options")]
     pub options: BTreeMap<String, Value>,
     pub read: OutputPart,
     pub write: OutputPart,
-    /// Its `fsync(2)` and `fdatasync(2)` calls.
+    /// The job's `fsync(2)` and `fdatasync(2)` calls.
     #[serde(default)]
     pub sync: OutputSync,
-    /// Milliseconds of all the entry's threads, added up.
+    /// The milliseconds of all threads of the entry, added up.
     #[serde(default)]
     pub job_runtime: f64,
-    /// Percent of that.
+    /// The CPU time as a percentage of `job_runtime`.
     #[serde(default)]
     pub usr_cpu: f64,
     #[serde(default)]
     pub sys_cpu: f64,
     #[serde(default)]
     pub ctx: u64,
-    /// Percent of the operations at each depth.
+    /// The percentage of the operations at each depth.
     #[serde(default)]
     pub iodepth_level: BTreeMap<String, f64>,
 }
@@ -198,11 +201,11 @@ pub(super) struct OutputJob {
 pub(super) struct OutputPart {
     #[serde(default)]
     pub io_bytes: u64,
-    /// Since fio 3; earlier versions have rates only in KiB/s.
+    /// The rate in bytes per second. fio before version 3 has only KiB/s.
     pub bw_bytes: f64,
     #[serde(default)]
     pub iops: f64,
-    /// Milliseconds.
+    /// The duration in milliseconds.
     #[serde(default)]
     pub runtime: f64,
     #[serde(default)]

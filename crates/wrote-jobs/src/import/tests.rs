@@ -2,10 +2,11 @@ use super::*;
 use crate::sample;
 use wrote_result::document::{Blocks, Direction, Flush, Ioengine, Process, Row, Survives};
 
-/// fio 3.33's result of jobs of a few MB.
+/// The result of fio 3.33 for jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
 const FLUSHES: &str = include_str!("samples/flushes.json");
-/// The result of etcd's own test: `--rw=write --ioengine=sync --fdatasync=1 --size=220k --bs=2300`.
+/// The result of the disk test that etcd recommends: `--rw=write --ioengine=sync --fdatasync=1
+/// --size=220k --bs=2300`.
 const ETCD: &str = include_str!("samples/etcd.json");
 const COMMAND_LINE: &str = include_str!("samples/command-line.json");
 
@@ -34,7 +35,7 @@ fn a_result_of_ours_is_read_as_it_was_written() {
 
 #[test]
 fn of_several_documents_of_fio_the_last_whole_one_is_read() {
-    // fio prints one at each `--status-interval`.
+    // With `--status-interval`, fio prints a document at each interval.
     let early = DIRECTIONS.replace("\"jobname\":\"", "\"jobname\":\"early-");
     let names = |text: &str| -> Vec<String> {
         document(text).scenarios[0].rows.iter().map(|row| row.name.clone()).collect()
@@ -149,7 +150,7 @@ fn the_clones_of_a_job_are_one_row() {
     let asked = &direct.settings.asked;
     assert_eq!((asked.numjobs, asked.iodepth, asked.direct), (2, 8, true));
     assert_eq!((asked.bs_bytes, asked.size_bytes), (8192, 4 << 20));
-    // 2 MiB each in 11 ms.
+    // Each job wrote 2 MiB in 11 ms.
     assert_eq!((direct.runs[0].bytes, direct.runs[0].elapsed_s), (4 << 20, 0.011));
     assert!((direct.runs[0].throughput_bytes_per_s - 381_300_363.0).abs() < 1.0);
     assert_eq!(direct.latency_ns, None, "percentiles of two jobs are none of both");
@@ -161,7 +162,7 @@ fn a_write_that_is_not_flushed_within_its_clock_is_found() {
     let ids: Vec<&str> = document.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["flush-outside-clock"]);
     let finding = &document.findings[0];
-    // Not for jobs that end with a flush, flush every few writes, are direct, or read.
+    // Jobs that end with a flush, flush every few writes, are direct, or read are not listed.
     assert_eq!(finding.evidence["rows"], serde_json::json!(["cached"]));
     assert!(finding.text.contains("end_fsync=1") && finding.text.contains("direct=1"));
 }

@@ -1,4 +1,4 @@
-//! Checks of jobs, alone and together, before the run makes a file.
+//! Checks of jobs, one by one and together, before the run creates any file.
 
 use super::files::Files;
 use super::foresight::Foresight;
@@ -20,13 +20,13 @@ use wrote_result::units::some_of;
 
 const BS_BYTES_MAX: u64 = 1 << 30;
 
-/// Refuses jobs that make no sense or are not permitted, as far as can be known before the first
-/// group runs. `watcher` receives remarks on permitted jobs that may surprise. Writes nothing, but
-/// opens files, and flushes files to read.
+/// Refuses jobs that make no sense or are not permitted, as far as this is known before the first
+/// group runs. `watcher` receives remarks on permitted jobs that may surprise the user. Writes no
+/// data, but opens files, and flushes the files to be read.
 ///
 /// # Errors
 ///
-/// As [`run`](super::run), as far as known before the first group has run.
+/// The errors of [`run`](super::run) that are known before the first group runs.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -60,7 +60,8 @@ pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     groups.into_values().collect()
 }
 
-/// Returns the smallest block of the job's directions. Offsets are multiples of it.
+/// Returns the smallest block size in the directions that the job uses. All offsets are multiples
+/// of it.
 pub fn least_bytes(spec: &JobSpec) -> u64 {
     spec.used_sizes().map(BlockSizes::least_bytes).min().unwrap_or(0)
 }
@@ -131,23 +132,24 @@ fn is_paced(spec: &JobSpec) -> bool {
     bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
 }
 
-/// Returns whether the engine carries out one operation at a time at any depth.
+/// Returns whether the engine performs one operation at a time, whatever its depth.
 pub fn is_synchronous(ioengine: Ioengine) -> bool {
     matches!(ioengine, Ioengine::Psync | Ioengine::Mmap)
 }
 
-/// Returns the name of a job in texts about several jobs.
+/// Returns the name of a job for messages about several jobs.
 pub fn label(spec: &JobSpec) -> String {
     if spec.clone == 0 { spec.name.clone() } else { format!("{} ({})", spec.name, spec.clone) }
 }
 
-/// Returns the bytes that the job touches of each file, as far as known before it is opened.
+/// Returns the range of bytes that the job may touch in each file, as far as it is known before the
+/// file is opened.
 fn touched(spec: &JobSpec) -> Range<u64> {
     spec.touched(spec.files.offset_bytes..spec.files.end_bytes().unwrap_or(u64::MAX))
 }
 
-/// Refuses jobs that write to bytes used by other jobs at the same time, unless that is permitted:
-/// they would disturb each other.
+/// Refuses jobs that write to bytes which other jobs use at the same time, because they would
+/// disturb each other. Does nothing if this is permitted.
 pub fn check_overlap(
     group: &[&JobSpec],
     permissions: Permissions,
@@ -186,7 +188,8 @@ pub fn check_overlap(
     Ok(())
 }
 
-/// Returns the jobs of a group that use the same bytes at once, if one of them writes.
+/// Returns the pairs of jobs in a group that use the same bytes at once, if at least one of the two
+/// writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
     let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
@@ -196,7 +199,8 @@ pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
     clashes.map(overlap).collect()
 }
 
-/// Returns each file that two jobs of the group use, or one job twice, in the order of the jobs.
+/// Returns each file that two jobs of the group use, or one job uses twice, in the order of the
+/// jobs.
 fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)> {
     let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
     let mut shared = Vec::new();
@@ -216,7 +220,8 @@ fn clash(a: &JobSpec, b: &JobSpec) -> bool {
     same_bytes && (a.order.rw.write || b.order.rw.write)
 }
 
-/// Returns a job's operations, or an error if its files have no room for one.
+/// Returns the sequence of a job's operations; an error if its files have no room for a single
+/// block.
 pub fn sequence(spec: &JobSpec, regions: Vec<Range<u64>>) -> Result<Sequence, Error> {
     let outline = Outline { spec: spec.clone(), regions };
     Sequence::new(outline).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The threads of a group, one for each job: its engine, its task and its report.
+//! The threads of a group, one for each job, with its engine, its work and its report.
 
 use super::JobReport;
 use super::check::{is_synchronous, label, sequence};
@@ -16,7 +16,7 @@ use wrote::engine::{Engine, Options};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
-/// fio's SQPOLL thread goes to sleep after this time: the kernel's own default.
+/// The idle time after which fio's SQPOLL thread goes to sleep, which is the kernel's default.
 const SQPOLL_IDLE_MS: u32 = 1000;
 
 /// The jobs of a group, with the files of each.
@@ -27,12 +27,12 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-    /// A job has ended whose end is the group's (`exitall`).
+    /// Whether a job has ended that ends its whole group (`exitall`).
     pub over: &'a AtomicBool,
 }
 
-/// Returns the options of each job's engine. Jobs that want a kernel thread on the same CPU share
-/// it.
+/// Returns the options of each job's engine. Jobs that request a kernel thread on the same CPU
+/// share that thread.
 pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
     let mut served: Vec<(Option<u32>, Options)> = Vec::new();
     let mut of = |spec: &&JobSpec| {
@@ -56,7 +56,7 @@ pub fn engine_options(specs: &[&JobSpec]) -> Vec<Options> {
     specs.iter().map(&mut of).collect()
 }
 
-/// Returns the fallbacks of a job besides its engine's.
+/// Returns the fallbacks of a job, apart from its engine's.
 fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut all = Vec::new();
     let mut note = |wanted: String, got: String, because: &str| {
@@ -84,7 +84,7 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     all
 }
 
-/// Refuses sizes and offsets that direct operations can't have here.
+/// Refuses sizes and offsets that are not aligned as direct I/O on these files requires.
 fn check_alignment(spec: &JobSpec, align_bytes: u64) -> Result<(), Error> {
     let sizes = |sizes: &BlockSizes| match sizes {
         BlockSizes::Range { least_bytes, most_bytes } => vec![*least_bytes, *most_bytes],
@@ -131,7 +131,7 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    /// Runs the job of this number, and reports on it when all jobs have ended.
+    /// Runs job `number`, and returns its report when all jobs have ended.
     pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
         let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
         let done = gate.work(|| {
@@ -159,8 +159,8 @@ impl<'a> Jobs<'a> {
             Ok::<_, Error>((reads, began.elapsed()))
         });
         let read_back = read_back.transpose()?;
-        // All threads of the process, the engine's and the kernel's, work for a job that runs
-        // alone.
+        // If a job runs alone, all threads of the process work for it, including the engine's and
+        // the kernel's.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };
         let [read, write] = done.tally.directions.clone();
         Ok(JobReport {

@@ -1,4 +1,4 @@
-//! Prepares the files of a group before the clock starts: creates, lays out, allocates and flushes
+//! Preparation of a group's files before the clock starts: creates, writes, allocates and flushes
 //! them, and drops their pages.
 
 use super::layout::lay_out;
@@ -16,33 +16,34 @@ use wrote::Ioengine;
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
-/// The fallback of a new file where the file system has no `fallocate(2)`: the file grows.
+/// The fallback for a new file on a file system without `fallocate(2)`: the file grows as it is
+/// written.
 pub const NEW_BLOCKS: &str = "new blocks";
 
-/// Returns whether the error means a file system without `fallocate(2)`.
+/// Returns whether the error means that the file system has no `fallocate(2)`.
 fn cannot_allocate(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
 }
 
-/// A file as a group finds it.
+/// The state in which a group finds a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     pub kind: Kind,
-    /// This run makes the file, or an earlier group of it does.
+    /// Whether this run creates the file, now or in an earlier group.
     pub ours: bool,
-    /// A group writes to the file before this one, so its holes are not known yet.
+    /// Whether an earlier group writes to the file, so that its holes are not known yet.
     pub will_change: bool,
 }
 
 impl Found {
-    /// Returns the current state of the files, before the run creates any.
+    /// Returns the current state of the file, before the run creates any files.
     pub fn now(path: &Path) -> Result<Found, Error> {
         let kind = kind(path)?;
         Ok(Found { kind, ours: kind == Kind::Missing, will_change: false })
     }
 
-    /// Returns the current state of the files, and whether this run has `made` them.
+    /// Returns the current state of the file. `made` shows whether this run has created it.
     pub(crate) fn among(made: &Made, path: &Path) -> Result<Found, Error> {
         let found = Found::now(path)?;
         let ours = found.ours || std::fs::metadata(path).is_ok_and(|there| made.has(&there));
@@ -56,29 +57,28 @@ pub struct Use<'a> {
     pub path: &'a Path,
     pub found: Found,
     pub region: Range<u64>,
-    /// The job reads beyond the file's end, and the file may be made longer.
+    /// Whether the job reads beyond the file's end and the file may be extended.
     extends: bool,
 }
 
-/// The files of a job when the clock starts.
+/// The state of a job's files when the clock starts.
 #[derive(Clone, Debug, Default)]
 pub struct Ready {
-    /// The bytes of each file that the job uses.
+    /// The range of bytes that the job uses in each file.
     pub regions: Vec<Range<u64>>,
     pub fallbacks: Vec<Fallback>,
-    /// Bytes for the job to read that were never written; `None` where the kernel does not report
-    /// it.
+    /// The bytes to be read that were never written; `None` if the kernel does not report this.
     pub unwritten_bytes: Option<u64>,
 }
 
-/// The files of a group, examined before the run makes any.
+/// The files of a group, examined before the run creates any of them.
 pub struct Files<'a> {
     uses: Vec<Vec<Use<'a>>>,
 }
 
 impl<'a> Files<'a> {
     /// Examines all files of the group's jobs, and refuses jobs that must not use them. `find`
-    /// returns what the group finds under a path.
+    /// returns the state in which the group finds a file.
     pub fn examine(
         jobs: &[&'a JobSpec],
         find: impl Fn(&Path) -> Result<Found, Error>,
@@ -98,12 +98,12 @@ impl<'a> Files<'a> {
         self.uses.iter().flatten()
     }
 
-    /// Returns the bytes of each file that each job uses.
+    /// Returns the range of bytes that each job uses in each of its files.
     pub fn regions(&self) -> impl Iterator<Item = Vec<Range<u64>>> {
         self.uses.iter().map(|uses| uses.iter().map(|using| using.region.clone()).collect())
     }
 
-    /// Returns the bytes that the run writes before the clock starts.
+    /// Returns the number of bytes that the run writes before the clock starts.
     pub fn laid_out_bytes(&self) -> Result<u64, Error> {
         let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
             let bytes = using.region.end - using.region.start;
@@ -128,7 +128,8 @@ impl<'a> Files<'a> {
                 unwritten_bytes: uses.iter().map(|using| using.never_written_bytes()).sum(),
             });
         }
-        // Files to read are written first: the rest to allocate is only written.
+        // Files that jobs read are written first. The files allocated after them are only written
+        // to.
         for using in self.all().filter(|using| using.is_laid_out()) {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }
@@ -169,12 +170,12 @@ impl<'a> Use<'a> {
         Error::at(self.path, what)
     }
 
-    /// Returns whether the run writes the file first: it made the file, and the job reads it, or
-    /// the job wants to write over blocks written before.
+    /// Returns whether the run writes the file before the clock starts. It does so if it created
+    /// the file and the job reads it, or if the job is to overwrite written blocks.
     pub fn is_laid_out(&self) -> bool {
         let Found { kind, ours, .. } = self.found;
         let overwrites = self.spec.files.overwrite && self.spec.order.rw.write;
-        // A file without blocks to verify stays as it is.
+        // A file whose job only verifies is left as it is.
         self.extends
             || ours && self.spec.order.rw.read && !self.spec.only_verifies()
             || overwrites && !matches!(kind, Kind::Device { .. })
@@ -228,7 +229,8 @@ impl<'a> Use<'a> {
         )))
     }
 
-    /// Refuses blocks that were never written: the kernel reads them without the device (M9).
+    /// Refuses blocks that were never written, because the kernel reads these without the device
+    /// (M9).
     fn check_written(&self) -> Result<(), Error> {
         let file = open(self.path)?;
         file.sync_all().map_err(self.failed("fsync"))?;
@@ -245,8 +247,8 @@ impl<'a> Use<'a> {
         }
     }
 
-    /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not report
-    /// it.
+    /// Returns the number of unwritten bytes that the job is to read; `None` if the kernel does not
+    /// report it.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.found.kind {
             _ if !self.spec.order.rw.read || self.is_laid_out() => Some(0),
@@ -260,10 +262,10 @@ impl<'a> Use<'a> {
         }
     }
 
-    /// Makes the file, unless another job of the group did.
+    /// Creates the file, unless it exists or another job of the group has created it.
     fn make(&self, made: &mut Made) -> Result<(), Error> {
         if self.spec.order.rw.write && !self.found.ours {
-            // What a killed run left becomes this user's.
+            // A file that a killed run left becomes the user's, so its mark is removed.
             mark::remove(self.path);
         }
         if self.found.kind != Kind::Missing
@@ -274,16 +276,18 @@ impl<'a> Use<'a> {
         if self.spec.files.makes_folders_in.is_some() {
             made.make_folders(self.path).map_err(self.failed("create"))?;
         }
-        // A file that another program made in the meantime stays (W7).
+        // This fails if another program has created the file since it was examined (W7).
         made.make(self.path)?;
-        // The new name is on the disk before the clock starts. Some FUSE cannot flush a folder.
+        // The new name must be on the disk before the clock starts. Some FUSE file systems cannot
+        // flush a folder.
         if let Some(folder) = file_key(self.path).parent() {
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
-    /// Allocates the blocks of a new file as the job requests; for a mapping, any file's.
+    /// Allocates the blocks of a new file as the job requests; for a mapping, also the blocks of an
+    /// existing file.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.io.ioengine == Ioengine::Mmap;
         let exists = self.found.kind != Kind::Missing;
@@ -325,13 +329,13 @@ impl<'a> Use<'a> {
         file.sync_all().map_err(self.failed("fsync"))
     }
 
-    /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
+    /// Drops the file's pages from the page cache if the job uses the file through it (M9).
     fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
         if self.spec.io.direct || !self.spec.files.invalidate {
             return Ok(());
         }
         let file = open(self.path)?;
-        // Pages that are not yet on the device cannot be dropped.
+        // Pages that have not been written to the device cannot be dropped.
         file.sync_all().map_err(self.failed("fsync"))?;
         let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
         let dropped = fadvise(&file, self.region.start, len, Advice::DontNeed);

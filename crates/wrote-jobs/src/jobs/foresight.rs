@@ -1,4 +1,4 @@
-//! The files as each group will find them, predicted before the run makes or changes any.
+//! A prediction of the files that each group will find, made before the run creates or changes any.
 
 use super::files::{Files, Found};
 use super::place::{Identity, Kind, allocated_bytes, file_key};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wrote_result::{Error, units};
 
-/// The files that the groups passed so far make or write.
+/// The files that the groups passed so far create or write.
 #[derive(Default)]
 pub struct Foresight {
     files: BTreeMap<Identity, Foreseen>,
@@ -16,14 +16,14 @@ pub struct Foresight {
 struct Foreseen {
     path: PathBuf,
     found: Found,
-    /// The last byte that jobs with a size write into the file; 0 otherwise.
+    /// The offset up to which jobs with a size write into the file; 0 if there are none.
     grows_to: u64,
-    /// Its group removes it at the end (`unlink`).
+    /// Whether the group removes the file at its end (`unlink`).
     removed: bool,
 }
 
 impl Foresight {
-    /// Returns what the next group will find under the path.
+    /// Returns the state in which the next group will find the file.
     pub fn find(&self, path: &Path) -> Result<Found, Error> {
         match self.files.get(&Identity::of(path)) {
             Some(foreseen) if !foreseen.removed => Ok(foreseen.found),
@@ -31,7 +31,7 @@ impl Foresight {
         }
     }
 
-    /// Adds the files that a group leaves.
+    /// Adds the files that a group leaves behind.
     pub fn pass(&mut self, files: &Files) {
         for using in files.all() {
             let end = using.region.end;
@@ -58,7 +58,7 @@ impl Foresight {
                 foreseen.grows_to = end.max(foreseen.grows_to);
             }
         }
-        // The group removes these at its end.
+        // The group removes these files at its end.
         for using in files.all().filter(|using| using.spec.files.unlink) {
             if let Some(foreseen) = self.files.get_mut(&Identity::of(using.path)) {
                 foreseen.removed = true;
@@ -66,7 +66,7 @@ impl Foresight {
         }
     }
 
-    /// Refuses files that would leave too little of a file system free.
+    /// Refuses files that would leave too little space free on a file system.
     pub fn check_space(&self) -> Result<(), Error> {
         let mut wanted: BTreeMap<PathBuf, (u64, wrote::device::Target)> = BTreeMap::new();
         for Foreseen { path, grows_to, .. } in self.files.values() {

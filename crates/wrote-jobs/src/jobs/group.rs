@@ -1,4 +1,5 @@
-//! Runs one group: prepares its files, runs its jobs at once, and adds up their reports.
+//! The run of one group: prepares its files, runs its jobs at the same time, and combines their
+//! reports.
 
 use super::check::{overlaps, sequence};
 use super::crew::{Jobs, engine_options};
@@ -30,7 +31,7 @@ pub fn run_group(
     peers: Peers,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
-    // What a rank writes to prepare would disturb the others' clocks.
+    // The files that one rank prepares would disturb the measurements of the others.
     peers.barrier("before a group")?;
     let files = Files::examine(specs, |path| Found::among(made, path), permissions)?;
     watcher.group(specs[0].group, specs, files.laid_out_bytes()?);
@@ -40,7 +41,7 @@ pub fn run_group(
     let mut held = held_before(specs, &regions);
     let cached_before_bytes = read_from_cache(specs, &regions);
     let device = specs[0].files.paths.first().and_then(wrote::device::device_at);
-    // The bytes that each job transfers, for its progress.
+    // The number of bytes that each job transfers, from which its progress follows.
     let totals = specs
         .iter()
         .zip(&regions)
@@ -90,7 +91,7 @@ pub fn run_group(
     })
 }
 
-/// Returns how much of a job is done, from 0 to 1: the larger share of its time and its bytes.
+/// Returns how much of a job is done, from 0 to 1, by time or by bytes, whichever is more.
 fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Duration) -> f64 {
     let by_time = spec.pace.runtime.map_or(0.0, |runtime| {
         let whole = spec.pace.startdelay + spec.pace.ramp_time + runtime;
@@ -100,7 +101,8 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
     by_time.max(by_bytes).min(1.0)
 }
 
-/// Returns each file of a direct job with its cached bytes now and the job's region.
+/// Returns each file of a direct job, with the bytes that are cached now, and with the job's
+/// region.
 fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
     for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.io.direct) {
@@ -120,7 +122,7 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
     all
 }
 
-/// Returns how many of the bytes to read through the page cache are already in it.
+/// Returns how many of the bytes to be read through the page cache are already in it.
 fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
     let is_read = |spec: &JobSpec| spec.order.rw.read && !spec.order.rw.write && !spec.io.direct;
     let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
@@ -136,10 +138,10 @@ fn held_after(all: &mut [(Held, Range<u64>)]) {
     }
 }
 
-/// Returns the bytes of a region that are in the page cache; `None` where the kernel does not
-/// report it, or the path leads to no file.
+/// Returns the bytes of a region that are in the page cache; `None` if the kernel does not report
+/// them, or if the path does not lead to a regular file.
 fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
-    // The open of a pipe would wait for its other end.
+    // Opening a pipe would wait for its other end.
     if !path.metadata().ok()?.is_file() {
         return None;
     }

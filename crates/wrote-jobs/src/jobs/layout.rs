@@ -1,4 +1,4 @@
-//! Writes the data that a job will read: random, in large pieces, flushed.
+//! A writer of the data that jobs will read: random, in large blocks, and flushed.
 
 use crate::data;
 use crate::data::Data;
@@ -13,8 +13,8 @@ use wrote_result::{Error, Stop};
 const PIECE_BYTES: usize = 1 << 20;
 const IODEPTH: u32 = 8;
 
-/// Writes the unwritten bytes of `range`, and flushes them. The file is the run's own; `file` is
-/// open on it.
+/// Writes the unwritten bytes of `range`, and flushes them. `file` is open on a file that belongs
+/// to the run.
 pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Result<(), Error> {
     let failed = Error::at(path, "lseek");
     let Some(mut unwritten) = first_unwritten(file, range.clone()).map_err(failed)? else {
@@ -28,7 +28,7 @@ pub fn lay_out(path: &Path, file: &File, range: Range<u64>, stop: &Stop) -> Resu
     let align = u64::from(engine.align_bytes(id));
     let ends = file.metadata().map_err(failed)?.len().clamp(range.start, range.end);
     if [range.start, ends, range.end].iter().any(|place| !place.is_multiple_of(align)) {
-        // Direct writes do not accept unaligned ends of a piece or of the file.
+        // Direct I/O cannot write an unaligned end of a block or of the file.
         engine.close_file(id)?;
         id = open(&mut engine, false)?;
     }

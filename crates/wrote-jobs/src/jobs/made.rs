@@ -1,4 +1,4 @@
-//! The files and folders that a run makes, and removes again unless it succeeds.
+//! The files and folders that a run creates, and removes unless it succeeds.
 
 use super::mark;
 use super::place::folder_of;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use wrote_result::Error;
 
-/// The files that a run made. Dropping it removes them, [`Made::keep`] leaves them.
+/// The files that a run has created. They are removed on drop, unless [`Made::keep`] is called.
 #[derive(Debug, Default)]
 pub struct Made {
     files: Vec<(PathBuf, Identity)>,
-    /// The folders that it made for them, parents first.
+    /// The folders that the run has created for them, parents first.
     folders: Vec<PathBuf>,
 }
 
-/// The identity of a file, which no later file of its name shares. It includes the time of birth
-/// where the file system keeps it, because a removed file's number is soon reused.
+/// The identity of a file, which no later file of the same name shares. It includes the creation
+/// time if the file system records it, because the inode number of a removed file is soon reused.
 type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(metadata: &Metadata) -> Identity {
@@ -25,7 +25,7 @@ fn identity(metadata: &Metadata) -> Identity {
 }
 
 impl Made {
-    /// Makes a file; an existing one is an error (W7).
+    /// Creates a file; fails if it exists (W7).
     pub(crate) fn make(&mut self, path: &Path) -> Result<File, Error> {
         let failed = Error::at(path, "create");
         let file = OpenOptions::new()
@@ -37,13 +37,13 @@ impl Made {
         let metadata = file.metadata().map_err(failed)?;
         mark::set(&file, &metadata);
         let identity = identity(&metadata);
-        // The working folder may change until it is removed.
+        // The working directory may change before the file is removed.
         let path = std::path::absolute(path).map_err(failed)?;
         self.files.push((path, identity));
         Ok(file)
     }
 
-    /// Makes the folders that are missing above the path.
+    /// Creates the missing folders above the path.
     pub(crate) fn make_folders(&mut self, path: &Path) -> std::io::Result<()> {
         let folder = std::path::absolute(folder_of(path))?;
         let missing = folder.ancestors().take_while(|folder| !folder.exists()).collect::<Vec<_>>();
@@ -58,7 +58,7 @@ impl Made {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
-    /// Removes a file that the run made, but no other file of that name.
+    /// Removes a file if the run created it, and never another file of that name.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
         let is_it = |(_, known): &mut (PathBuf, Identity)| *known == identity(&found);
@@ -68,7 +68,7 @@ impl Made {
         })
     }
 
-    /// Leaves the files where they are: the run has succeeded.
+    /// Keeps the files, because the run has succeeded.
     pub fn keep(mut self) {
         self.files.drain(..).for_each(|(path, _)| mark::remove(&path));
         self.folders.clear();
@@ -78,18 +78,18 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (path, known) in &self.files {
-            // Nothing can receive an error here.
+            // A destructor cannot return an error.
             let _ = remove_made(path, *known);
         }
         for folder in self.folders.iter().rev() {
-            // Another program may have put something into it.
+            // Another program may have put a file into the folder.
             let _ = std::fs::remove_dir(folder);
         }
     }
 }
 
 fn remove_made(path: &Path, known: Identity) -> std::io::Result<()> {
-    // A link in its place is another file, so it is not followed.
+    // A link with this name is another file, so it is not followed.
     match std::fs::symlink_metadata(path) {
         Ok(now) if identity(&now) == known => std::fs::remove_file(path),
         _ => Ok(()),
@@ -107,7 +107,7 @@ mod tests {
         let mut made = Made::default();
         made.make(&ours).unwrap();
         made.make(&theirs).unwrap();
-        // Both exist at once: the second cannot be given the number of the first.
+        // Both files exist at once, so the second cannot have the inode number of the first.
         let other = folder.path().join("other");
         std::fs::write(&other, "precious").unwrap();
         assert!(made.has(&ours.metadata().unwrap()) && !made.has(&other.metadata().unwrap()));
@@ -150,7 +150,7 @@ mod tests {
             std::fs::write(&path, "precious").unwrap();
             path.metadata().unwrap()
         };
-        // The clock of births moves in steps of some milliseconds (`CONFIG_HZ`).
+        // The clock for creation times advances in steps of a few milliseconds (`CONFIG_HZ`).
         let mut now = again();
         while now.created().ok().is_some() && now.created().ok() == born.created().ok() {
             now = again();

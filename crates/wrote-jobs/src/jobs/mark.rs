@@ -1,14 +1,15 @@
-//! The mark of a file that a run makes, until the run leaves it to the user: `wrote clean` finds by
-//! it what a killed run left. Apart, because the one who marks and the one who looks are far from
-//! each other.
+//! The mark on a file that a run creates, until the run leaves the file to the user. `wrote clean`
+//! uses it to find what killed runs have left. It is a separate file because the code that sets
+//! marks and the code that looks for them are far apart.
 
 use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, lremovexattr};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// An extended attribute with the process, the tick in which it started, and the file's number,
-/// which a copy of the file does not have. A file system without attributes has no marks.
+/// The name of an extended attribute that holds the process, the clock tick when the process
+/// started, and the file's inode number, which a copy of the file does not share. On a file system
+/// without extended attributes, files are not marked.
 const NAME: &str = "user.wrote.run";
 
 /// Marks a new file.
@@ -18,12 +19,13 @@ pub(super) fn set(file: &File, metadata: &Metadata) {
     let _ = fsetxattr(file, NAME, text.as_bytes(), XattrFlags::empty());
 }
 
-/// Removes the mark of a file that is the user's from now on.
+/// Removes the mark from a file that now belongs to the user.
 pub(super) fn remove(path: &Path) {
     let _ = lremovexattr(path, NAME);
 }
 
-/// Returns whether the run lives that marked the file; `None` for any other file.
+/// Returns whether the run that marked the file is still alive; `None` if the file has no valid
+/// mark.
 pub fn of(path: &Path) -> Option<bool> {
     let metadata = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     let mut text = [0; 64];
@@ -39,7 +41,8 @@ pub fn of(path: &Path) -> Option<bool> {
 /// (proc_pid_stat(5)).
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Field 2, the name, is in parentheses and may contain anything; field 3 follows the last one.
+    // Field 2, the name, is in parentheses and may contain anything. Field 3 follows the last
+    // closing parenthesis.
     let (_, after) = stat.rsplit_once(") ")?;
     after.split(' ').nth(22 - 3)?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The kind of file under the path of a job's file.
+//! The kind of file that the path of a job's file leads to.
 
 use crate::machine::target::{check_file_system, unexamined};
 use crate::spec::JobSpec;
@@ -7,24 +7,25 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// One name of the file for all paths that lead to it, whether it exists or not; its hard links are
-/// other files.
+/// Returns one name for all paths that lead to a file, whether it exists or not. Its hard links
+/// have different names.
 pub fn file_key(path: &Path) -> PathBuf {
     let of_folder = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
     let key = std::fs::canonicalize(path).ok().or_else(of_folder);
     key.unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the folder of the path's last name.
+/// Returns the folder that contains the last component of the path.
 pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
-/// The most links from one name to the file, as in the kernel (`path_resolution(7)`).
+/// The maximum number of links that are followed to a file, as in the kernel
+/// (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
-/// Returns the target of a link whose file does not exist yet; `None` for any other path.
+/// Returns the path that a link leads to if there is no file yet; `None` for any other path.
 pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
     if path.exists() || !path.is_symlink() {
         return None;
@@ -37,11 +38,11 @@ pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The identity that all names of a file share, hard links included; for a file that does not
-/// exist, its future place.
+/// The identity that all names of a file share, including hard links. For a file that does not
+/// exist yet, its future path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
-    /// An existing file: the numbers of its device and of its inode.
+    /// An existing file, by the numbers of its device and inode.
     There(u64, u64),
     /// A file that does not exist yet.
     Coming(PathBuf),
@@ -59,7 +60,7 @@ impl Identity {
 /// The kind of file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing; a file can be made, with the folders above it.
+    /// Nothing. The file can be created, along with the folders above it.
     Missing,
     File {
         len_bytes: u64,
@@ -70,7 +71,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Refuses a job that would write to a device, or over a file where it must not.
+    /// Refuses a job that would write to a device or overwrite a file without permission.
     pub fn check_write(
         self,
         path: &Path,
@@ -92,7 +93,8 @@ impl Kind {
     }
 }
 
-/// The kind of file under a path. Anything but a file or a block device is refused.
+/// Returns the kind of file that a path leads to. Refuses anything but a regular file or a block
+/// device.
 pub fn kind(path: &Path) -> Result<Kind, Error> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -122,9 +124,9 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
 }
 
-/// Bytes of the blocks of a file; 0 if it does not exist.
+/// Returns the bytes of the blocks allocated to a file; 0 if it does not exist.
 pub fn allocated_bytes(path: &Path) -> u64 {
-    // In units of 512 bytes, whatever the file system's block (`stat(2)`).
+    // The unit is 512 bytes, whatever the file system's block size (`stat(2)`).
     std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)
 }
 

@@ -1,4 +1,4 @@
-//! The files of ranks: one for each, or a region for each of one that they share.
+//! The files of ranks: one for each rank, or one shared file with a region for each rank.
 
 use super::{Made, Permissions, check, lay_out};
 use crate::peers::Peers;
@@ -9,19 +9,19 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use wrote_result::{Error, Stop};
 
-/// A file as the jobs of one rank use it.
+/// A file as the jobs of a rank use it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
-    /// The end of the farthest region.
+    /// The highest end of all regions.
     end_bytes: u64,
-    /// The first group that uses it reads it, or writes over blocks that were written.
+    /// Whether the first group that uses the file reads it, or overwrites written blocks.
     is_laid_out: bool,
     group: Option<u32>,
     fallocate: Fallocate,
 }
 
-/// Gives each job its rank's own files, named as IOR does: `FILE.00000003`. A single process has
-/// the jobs as they are.
+/// Returns the jobs with files for this rank alone, named as IOR does: `FILE.00000003`. For a
+/// single process, returns the jobs unchanged.
 pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
     if !peers.are_many() {
         return jobs.to_vec();
@@ -36,13 +36,13 @@ pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
     jobs
 }
 
-/// Gives each job its rank's regions of files that the ranks share. Returns also the files that
-/// this rank made for all; if any rank fails, none of them stays.
+/// Returns the jobs with this rank's regions of files that the ranks share, and the files that this
+/// rank created for all. If any rank fails, these files are removed.
 ///
 /// # Errors
 ///
-/// As [`check`], [`Error::Usage`] if a job can't be divided this way, [`Error::Failed`] if a file
-/// can't be made, and as [`Peers::agree`].
+/// The errors of [`check`] and [`Peers::agree`], [`Error::Usage`] if a job cannot be divided this
+/// way, and [`Error::Failed`] if a file cannot be created.
 pub fn share(
     jobs: &[JobSpec],
     permissions: Permissions,
@@ -50,7 +50,7 @@ pub fn share(
     stop: &Stop,
 ) -> Result<(Vec<JobSpec>, Permissions, Made), Error> {
     check(jobs, permissions, &mut ())?;
-    // No rank makes a file before all have checked that they may write to it.
+    // No rank creates a file before all ranks have checked that they may write to it.
     peers.barrier("the checks")?;
     let (extents, mut made) = (extents(jobs, peers), Made::default());
     for (path, extent) in &extents {
@@ -59,7 +59,7 @@ pub fn share(
             let file = made.make(path)?;
             if !extent.is_laid_out && extent.fallocate == Fallocate::Native {
                 let all_bytes = u64::from(peers.ranks()) * extent.end_bytes;
-                // Where the file system can't, the file grows.
+                // If the file system cannot allocate blocks, the file grows as it is written.
                 let _ = fallocate(&file, FallocateFlags::empty(), 0, all_bytes);
                 file.sync_all().map_err(Error::at(path, "fsync"))?;
             }
@@ -72,7 +72,7 @@ pub fn share(
         }
     }
     peers.barrier("the files")?;
-    // A region lies behind the one of the rank before.
+    // Each rank's region follows the previous rank's.
     let place = |job: &JobSpec| {
         let refuse = |what| Err(Error::Usage(format!("--shared-file: {}: {what}", job.name)));
         let mut ends = job.files.paths.iter().map(|file| extents[file].end_bytes);

@@ -1,4 +1,5 @@
-//! The parts of a job file that depend on existing files: where links lead, and shares of lengths.
+//! Resolution of the parts of a job file that depend on existing files: the targets of links, and
+//! shares of file lengths.
 
 use super::check::{label, least_bytes};
 use super::place::{Kind, file_key, kind, where_link_leads};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use wrote_result::Error;
 use wrote_result::units;
 
-/// Replaces links to files that do not exist yet by those files, and percents by bytes. Percents
-/// refer to the file's length, existing or made by earlier jobs.
+/// Replaces links to files that do not exist yet by their targets, and percentages by bytes. A
+/// percentage refers to the length of the file, whether it exists or an earlier job creates it.
 pub fn resolve(specs: &mut [JobSpec]) -> Result<(), Error> {
     let mut coming: HashMap<PathBuf, u64> = HashMap::new();
     for spec in specs {
@@ -35,7 +36,7 @@ fn wrong(spec: &JobSpec, what: &str) -> Error {
     Error::Usage(format!("{}: {what}", label(spec)))
 }
 
-/// Returns the length of the job's files.
+/// Returns the length that the job's files have in common.
 fn common_length(spec: &JobSpec, coming: &HashMap<PathBuf, u64>) -> Result<u64, Error> {
     let length = |path: &Path| {
         let coming = coming.get(&file_key(path)).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A plain job for tests, and its run on a simulated disk.
+//! A plain job for tests, and a run of it on a simulated disk.
 
 mod stall;
 
@@ -14,7 +14,7 @@ use wrote_result::{Error, Stop};
 pub const BS_BYTES: u64 = 4096;
 pub const BLOCKS: u64 = 10;
 
-/// A job of ten blocks without further options.
+/// Returns a job of ten blocks without further options.
 pub fn spec(name: &str, rw: Rw) -> JobSpec {
     JobSpec::new(name, rw, BS_BYTES).with(|job| {
         job.io.iodepth = 4;
@@ -33,7 +33,7 @@ fn all_rw() -> impl Iterator<Item = Rw> {
         .flat_map(|(read, write)| [false, true].map(|random| Rw { read, write, random }))
 }
 
-/// Describes random writes with a change.
+/// Returns a job that writes at random, with a change.
 fn write(change: impl FnOnce(&mut JobSpec)) -> JobSpec {
     spec("job", Rw { random: true, ..WRITE }).with(change)
 }
@@ -57,7 +57,7 @@ fn jobs() -> Vec<JobSpec> {
     plain.chain(more).collect()
 }
 
-/// Runs the job's loop on a simulated disk; the blocks that it reads were written before.
+/// Runs the job's loop on a simulated disk. The blocks that the job reads have been written before.
 pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     let options = Options::new(spec.io.ioengine, spec.io.iodepth, BS_BYTES as usize);
     let mut engine = Engine::simulated(sim, &options)?;
@@ -77,7 +77,7 @@ pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     Ok(done)
 }
 
-/// A disk with something to read.
+/// Returns a disk with blocks to be read.
 fn filled(seed: u64) -> Sim {
     let sim = Sim::new(seed);
     let options = Options::new(Ioengine::Psync, 1, (BLOCKS * BS_BYTES) as usize);
@@ -90,7 +90,7 @@ fn filled(seed: u64) -> Sim {
     sim
 }
 
-/// Returns the counts of the writes.
+/// Returns the report on the writes.
 pub fn writes(done: &Done) -> &DirectionReport {
     &done.tally.directions[1]
 }
@@ -123,7 +123,7 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
                 assert_eq!(bytes(&done), whole, "{job:?}");
                 assert_eq!(done.issued, whole / BS_BYTES);
             }
-            // If a read returns less than a further sector, the file seems to end there.
+            // If a read returns less than one more sector, the file seems to end there.
             Err(error) => {
                 assert!(
                     job.order.rw.read && error.to_string().contains("the file ends after"),
@@ -218,7 +218,8 @@ fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
     let asked = write(|job| (job.io.iodepth_batch, job.io.iodepth_batch_complete_min) = (2, 3));
     let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
     assert_eq!(done.tally.submitted_together().max(), 2);
-    // The disk completes no more than is waited for; at the end one is left.
+    // The disk completes no more operations than the job waits for. At the end, one operation is
+    // left.
     assert_eq!(done.tally.completed_together().count_at(3), 3);
     assert_eq!(done.tally.completed_together().count_at(1), 1);
 }

@@ -1,4 +1,5 @@
-//! Reads back the blocks that a job with `verify` wrote, and compares each with what was written.
+//! The check of a job with `verify`: reads back the blocks that the job wrote, and compares each
+//! with what was written.
 
 use crate::worker::DirectionReport;
 use crate::worker::header::{self, Header};
@@ -8,13 +9,15 @@ use std::time::Instant;
 use wrote::engine::{Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
-/// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).
+/// The number of units of a file whose last writers are kept at a time, in 8 MiB of memory (W8).
 const WINDOW_UNITS: u64 = 1 << 20;
 
-/// Reads back the first `issued` operations of a sequence, and returns the reads, all good.
+/// Reads back what the first `issued` operations of a sequence wrote. Returns the report on the
+/// reads; fails if a block is wrong.
 ///
 /// The last writer of a block is found by repeating the sequence, once for each window of the file.
-/// A block that was partly overwritten by one of another size or place is left out, as in fio.
+/// As in fio, a block is left out if a block of another size or at another offset has overwritten
+/// part of it.
 pub fn read_back(
     engine: &mut Engine,
     files: &[(PathBuf, FileId)],
@@ -65,14 +68,16 @@ pub fn read_back(
     Ok(reads)
 }
 
-/// Drops the page cache where that is possible, so that the bytes on the device are checked.
+/// Drops the file's pages from the page cache if possible, so that the bytes on the device are
+/// checked.
 fn drop_cache(path: &Path) {
     if let Ok(file) = std::fs::File::open(path) {
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }
 
-/// The last writer of each unit of a part of a file: the operation's number plus one, or 0.
+/// The last writer of each unit in a part of a file: the operation's number plus one, or 0 if there
+/// is none.
 struct Window {
     last: Vec<u64>,
     start_unit: u64,
@@ -94,7 +99,7 @@ impl Window {
         self.last[units].fill(operation + 1);
     }
 
-    /// Returns whether a block begins in the window and has this operation's content.
+    /// Returns whether a block begins in the window and holds only what this operation wrote.
     fn is_whole(&self, operation: u64, next: &Next) -> bool {
         let first = (next.offset - self.region_start) / self.unit;
         (self.start_unit..self.start_unit + WINDOW_UNITS).contains(&first)
@@ -102,14 +107,14 @@ impl Window {
     }
 }
 
-/// Blocks that are being read back.
+/// The blocks of a file that are being read back.
 struct Back<'a> {
     engine: &'a mut Engine,
     path: &'a Path,
     file: FileId,
     seed: u64,
     unit_bytes: Option<usize>,
-    /// The start of the batch.
+    /// When the batch began.
     began: Instant,
     batch: Vec<(u64, Next)>,
     reads: &'a mut DirectionReport,
@@ -132,7 +137,7 @@ impl Back<'_> {
         Ok(())
     }
 
-    /// Waits for what was queued, and checks it.
+    /// Waits for the reads in flight, and checks the blocks that they return.
     fn check(&mut self) -> Result<(), Error> {
         let mut completions = Vec::new();
         self.engine.reap(usize::MAX, &mut completions)?;

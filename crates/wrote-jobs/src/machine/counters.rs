@@ -1,13 +1,13 @@
 //! The block layer's counters of a device, from its `stat` file (M7). It is a separate file because
-//! jobs and scenarios read it.
+//! jobs and scenarios share it.
 
 use std::fs;
 use std::path::Path;
 use wrote::device::BlockDevice;
 
-/// The block layer's sector, independent of the device's block size.
+/// The block layer's unit of length, whatever the device's block size.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-/// The places of the counters in a device's `stat` file.
+/// The positions of the counters in a device's `stat` file.
 const READS: usize = 0;
 const READ_MERGES: usize = 1;
 const READ_SECTORS: usize = 2;
@@ -22,51 +22,52 @@ const WEIGHTED_MS: usize = 10;
 const FLUSHES: usize = 15;
 const FLUSH_MS: usize = 16;
 
-/// The block layer's counters of one device, over all its users.
+/// The block layer's counters of one device, which include all programs that use it.
 ///
-/// From `/sys/dev/block/MAJOR:MINOR/stat`, documented in the kernel's
-/// `Documentation/block/stat.rst`. A request counts when completed.
+/// They come from `/sys/dev/block/MAJOR:MINOR/stat`, which the kernel's
+/// `Documentation/block/stat.rst` describes. A request is counted when it completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes read.
+    /// The bytes read.
     pub read_bytes: u64,
-    /// Bytes written, without discards.
+    /// The bytes written, without discards.
     pub written_bytes: u64,
-    /// Read requests, after merging.
+    /// The read requests, after merging.
     pub reads: u64,
-    /// Write requests, after merging.
+    /// The write requests, after merging.
     pub writes: u64,
-    /// Read requests that were merged into others.
+    /// The read requests that were merged into others.
     pub read_merges: u64,
-    /// Write requests that were merged into others.
+    /// The write requests that were merged into others.
     pub write_merges: u64,
-    /// The milliseconds that reads took, added up.
+    /// The sum of the milliseconds that each read took.
     pub read_ms: u64,
-    /// The milliseconds that writes took, added up.
+    /// The sum of the milliseconds that each write took.
     pub write_ms: u64,
-    /// The milliseconds with a request in flight.
+    /// The milliseconds during which a request was in flight.
     pub busy_ms: u64,
-    /// The milliseconds of all requests, also of those in flight.
+    /// The sum of the milliseconds of all requests, including those in flight.
     pub weighted_ms: u64,
-    /// Flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks: a
-    /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
+    /// The flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks,
+    /// so a partition has the count of its disk. On bio-based devices (most dm and md devices), the
+    /// count is always 0.
     pub flushes: u64,
-    /// The milliseconds that reads, writes and flushes of the whole disk took, added up.
+    /// The sum of the milliseconds that each read, write and flush of the whole disk took.
     pub queued_ms: u64,
-    /// The requests that the disk had not completed.
+    /// The requests that the disk had not completed yet.
     pub in_flight: u64,
 }
 
 impl Counters {
-    /// Returns the counters of a device; `None` if it has no counters or does not keep them: some
-    /// drivers have no such file, and `iostats` of a queue can be turned off.
+    /// Returns the counters of a device; `None` if it has none, as with some drivers, or if
+    /// `iostats` of its queue is turned off.
     pub fn of(device: &BlockDevice) -> Option<Counters> {
         Counters::read(Path::new("/sys"), device.major, device.minor)
     }
 
     fn read(sys: &Path, major: u32, minor: u32) -> Option<Counters> {
         let folder = sys.join(format!("dev/block/{major}:{minor}")).canonicalize().ok()?;
-        // A partition's folder is inside its disk's, and only the disk has a queue.
+        // A partition's folder is inside the folder of its disk, and only the disk has a queue.
         let disk = if folder.join("partition").exists() { folder.parent()? } else { &folder };
         let iostats = fs::read_to_string(disk.join("queue/iostats")).unwrap_or_default();
         if iostats.trim() == "0" {
@@ -90,8 +91,8 @@ impl Counters {
         })
     }
 
-    /// Returns the difference to `earlier`; 0 if a counter went backwards. In flight are the
-    /// requests that were so at both times.
+    /// Returns the difference from `earlier`; 0 for a counter that went backwards. The `in_flight`
+    /// of the result is the smaller of both numbers.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let since = |of: fn(&Counters) -> u64| of(self).saturating_sub(of(earlier));
         Counters {
@@ -112,7 +113,8 @@ impl Counters {
     }
 }
 
-/// Returns the numbers of a device's `stat` file: 11 in every kernel, more in newer ones.
+/// Returns the numbers in a device's `stat` file. Every kernel has at least 11, newer ones have
+/// more.
 fn fields(folder: &Path) -> Option<Vec<u64>> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
     let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
@@ -130,7 +132,7 @@ mod tests {
                         0     7276    27302     3791       47   171736      232      539       \
                         18\n";
 
-    /// Returns a made-up `/sys` with a disk and its partition.
+    /// Creates an artificial `/sys` with a disk and its partition.
     fn sys(disk: &str, partition: &str) -> Tree {
         let sys = Tree::new();
         sys.file("devices/vda/stat", disk);
@@ -187,7 +189,7 @@ mod tests {
         let device = wrote::device::device_at(mounted.path()).unwrap();
         let before = Counters::of(&device).unwrap();
         let mut file = File::create_new(mounted.path().join("counted")).unwrap();
-        // Different bytes, so that no layer below compresses them or stores a hole.
+        // The bytes vary, so that no layer below can compress them or store a hole.
         let bytes: Vec<u8> =
             (0_u64..8 << 20).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
         file.write_all(&bytes).unwrap();

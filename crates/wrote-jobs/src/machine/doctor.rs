@@ -1,9 +1,9 @@
 //! Read-only checks that explain why a disk is slow or unsafe.
 //!
-//! [`examine`] reads `/proc` and `/sys` about a path, its disks, this process and the machine, and
-//! opens no file for writing. Each question is a separate check; `docs/doctor.md` explains them
-//! all. A check reports its state with the evidence, the known cost, and the command that changes
-//! it. No check changes a setting.
+//! [`examine`] reads `/proc` and `/sys` for facts about a path, its disks, this process and the
+//! machine, and opens no file for writing. Each question is a separate check; `docs/doctor.md`
+//! explains all of them. A check reports its state with the evidence, the known cost, and the
+//! command that changes it. No check changes a setting.
 
 mod disk;
 #[cfg(test)]
@@ -28,22 +28,22 @@ use world::World;
 use wrote_result::Error;
 use wrote_result::doctor::{Check, Examination, SCHEMA};
 
-/// A check, by the subject that it examines.
+/// A check, by what it examines.
 #[derive(Clone, Copy)]
 enum Subject {
     /// The path, this process or the machine.
     Whole(fn(&World) -> Option<Check>),
-    /// The file system, where the path has one.
+    /// The file system, if the path is on one.
     Mount(fn(&World) -> Option<Check>),
     /// Each whole disk below the path.
     EachDisk(fn(&World, &Disk) -> Option<Check>),
-    /// Each whole disk and each layer, by its name.
+    /// Each whole disk and each layer, identified by name.
     EachDevice(fn(&World, &str) -> Option<Check>),
     /// Each partition below the path.
     EachPartition(fn(&World, &Partition) -> Option<Check>),
 }
 
-/// Every check with its stable id, in the order of `docs/doctor.md`.
+/// All checks with their stable ids, in the order of `docs/doctor.md`.
 const CHECKS: [(&str, Subject); 35] = [
     ("scheduler", EachDisk(disk::scheduler)),
     ("write-cache", EachDisk(disk::write_cache)),
@@ -105,12 +105,12 @@ impl Subject {
 
 /// Examines `path` (a folder, a file or a block device) without writing.
 ///
-/// A fact that cannot be read, without privileges or in a container, becomes a check in
-/// [`State::Unknown`](wrote_result::doctor::State::Unknown), never an error.
+/// If a fact cannot be read, for lack of privileges or in a container, its check is in
+/// [`State::Unknown`](wrote_result::doctor::State::Unknown); this is never an error.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where the path cannot be examined.
+/// [`Error::Failed`] if the path cannot be examined.
 pub fn examine(path: &Path) -> Result<Examination, Error> {
     let world = World::of(path)?;
     Ok(Examination {
@@ -122,7 +122,7 @@ pub fn examine(path: &Path) -> Result<Examination, Error> {
     })
 }
 
-/// Returns all checks, the worst first, otherwise in the order of the table.
+/// Returns all checks, worst first, and otherwise in the order of the table.
 fn checks(world: &World) -> Vec<Check> {
     let named = |(id, subject): &(&str, Subject)| {
         let checks = subject.checks(world).into_iter();

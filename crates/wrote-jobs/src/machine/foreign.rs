@@ -1,7 +1,7 @@
-//! Other programs' I/O and CPU time, sampled between runs: while this program does nothing, every
-//! request in the disk's queue is another's. This holds for rows that flush, too, whose journal and
-//! metadata can't be told from other programs' bytes within a run. Where tasks wait for a CPU, the
-//! kernel's own threads that complete a flush wait as well.
+//! The I/O and CPU time of other programs, sampled between runs. While this program does nothing,
+//! every request in the disk's queue belongs to another. Samples also work for rows that flush,
+//! whose journal and metadata cannot be distinguished from other programs' bytes within a run. When
+//! tasks wait for a CPU, so do the kernel threads that complete a flush.
 
 use super::counters::Counters;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use std::{fs, thread};
 use wrote::device::BlockDevice;
 use wrote_result::document::{Row, Run};
 
-/// The time of a sample.
+/// The duration of a sample.
 pub const SAMPLE: Duration = Duration::from_millis(50);
 
-/// Samples take at most this part of the time.
+/// The divisor of the elapsed time that gives the maximum time for samples.
 pub const SAMPLES_PART: u32 = 20;
 
-/// The maximum number of bytes of journal and metadata that the device writes for one write that is
-/// flushed. A flush also writes the pages that others left in the page cache, and the disk is idle
-/// afterwards.
+/// The maximum bytes of journal and metadata that the device writes for each flushed write. A flush
+/// may also write pages that other programs left in the page cache, after which a sample finds the
+/// disk idle.
 const FLUSH_BYTES_MAX: u64 = 128 << 10;
 
-/// How often a sample counts the tasks that can run.
+/// The number of times that a sample counts the runnable tasks.
 const LOOKS: u32 = 10;
 
 /// The samples between runs.
@@ -36,16 +36,17 @@ impl Between {
         Between { last: Foreign::sample(device), ended: Instant::now() }
     }
 
-    /// Marks a run that just ended, in its rows, with other programs' part by the samples before
-    /// and after it. The one after is left out if the one before was just taken, unless each run
-    /// `is_sampled`.
+    /// Marks the run that has just ended, in its rows, with the share of other programs, according
+    /// to the samples before and after it. If the last sample is recent, it serves as both, unless
+    /// each run `is_sampled`.
     pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
         let before = self.last;
         if is_sampled || self.ended.elapsed() > SAMPLE * SAMPLES_PART {
             *self = Between::new(device);
         }
         for row in rows {
-            // The number of others' writes means nothing if there are few long writes.
+            // If there are only a few long writes, the number of other programs' writes means
+            // nothing.
             let is_seldom = row.settings.effective.sync.is_seldom();
             for run in &mut row.runs {
                 let writes_per_s = run.device_writes.unwrap_or(0) as f64 / run.elapsed_s;
@@ -58,25 +59,26 @@ impl Between {
     }
 }
 
-/// Returns the part of a run's bytes on the device that are more than its own flushed writes take.
+/// Returns the share of the bytes on the device that exceeds what the run's own flushed writes can
+/// account for.
 fn share_of_bytes(run: &Run) -> f64 {
     let device_bytes = run.device_written_bytes.unwrap_or(0) as f64;
     let own_bytes = 2.0 * run.bytes as f64 + run.iops * run.elapsed_s * FLUSH_BYTES_MAX as f64;
     ((device_bytes - own_bytes) / device_bytes.max(1.0)).max(0.0)
 }
 
-/// Other programs' I/O in a sample.
+/// The I/O of other programs during a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Foreign {
-    /// The part of the time in which requests were in the device's queue, or a task waited for a
-    /// CPU, from 0 to 1.
+    /// The share of the time during which requests were in the device's queue, or a task waited for
+    /// a CPU, from 0 to 1.
     busy_share: f64,
-    /// Writes and flushes.
+    /// The writes and flushes per second.
     writes_per_s: f64,
 }
 
 impl Foreign {
-    /// Samples the machine and the device, which may have no counters, for [`SAMPLE`].
+    /// Samples the machine and the device for [`SAMPLE`]. The device need not have counters.
     fn sample(device: Option<&BlockDevice>) -> Foreign {
         let (before, began) = (device.and_then(Counters::of), Instant::now());
         let crowded = (0..LOOKS).filter(|_| {
@@ -90,8 +92,9 @@ impl Foreign {
         Foreign { busy_share: foreign.busy_share.max(crowded_share), ..foreign }
     }
 
-    /// The kernel counts the time of a request when it is complete: one that is still in flight
-    /// after the whole sample took all of it.
+    /// Returns the sample that these counters describe. The kernel counts the time of a request
+    /// only when it completes, so a request that is in flight for the whole sample counts as all of
+    /// the time.
     fn of(counted: &Counters, elapsed: Duration) -> Foreign {
         let queued = Duration::from_millis(counted.queued_ms);
         let of_time = queued.div_duration_f64(elapsed).min(1.0);
@@ -100,21 +103,22 @@ impl Foreign {
         Foreign { busy_share, writes_per_s }
     }
 
-    /// Returns its part of a run's time, or of the writes and flushes that the device completed a
-    /// second of it, if that is more: short requests of others delay a flush, too.
+    /// Returns the share of a run's time that other programs took, or their share of the writes and
+    /// flushes that the device completed per second of the run, whichever is larger. Short requests
+    /// of other programs delay a flush, too.
     fn share(self, all_per_s: f64) -> f64 {
         self.busy_share.max(self.writes_per_s / all_per_s).min(1.0)
     }
 }
 
-/// Returns whether more tasks can run than there are CPUs, this one among them: the fourth field of
-/// `/proc/loadavg` is `runnable/all`.
+/// Returns whether there are more runnable tasks than CPUs, including this task. The fourth field
+/// of `/proc/loadavg` is `runnable/all`.
 fn is_crowded(loadavg: &str, cpus: u64) -> bool {
     let runnable = loadavg.split(' ').nth(3).and_then(|of| of.split('/').next()?.parse().ok());
     runnable.is_some_and(|runnable: u64| runnable > cpus)
 }
 
-/// Returns the CPUs of the machine; this process may use fewer.
+/// Returns the number of online CPUs of the machine. This process may be restricted to fewer.
 fn online_cpus() -> u64 {
     // SAFETY: the call touches no memory.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -136,13 +140,13 @@ mod tests {
     fn requests_in_the_queue_are_a_part_of_the_time_and_one_that_lasts_is_all_of_it() {
         let share = |queued_ms, in_flight| foreign(queued_ms, in_flight, 0).share(1000.0);
         assert_eq!([share(0, 0), share(10, 0), share(400, 0)], [0.0, 0.2, 1.0]);
-        // A slow disk completes none of its requests within a sample.
+        // A slow disk may complete no request within a sample.
         assert_eq!(share(0, 1), 1.0);
     }
 
     #[test]
     fn short_requests_of_others_are_a_part_of_all_writes() {
-        // 1,400 a second, of 1,600 with our own, in 8 % of the time.
+        // 1,400 writes per second, of 1,600 including ours, in 8 % of the time.
         assert_eq!(foreign(4, 0, 70).share(1600.0), 0.875);
         assert_eq!(foreign(4, 0, 70).share(140_000.0), 0.08);
         assert_eq!(foreign(0, 0, 0).share(0.0), 0.0, "nobody wrote");
@@ -159,7 +163,7 @@ mod tests {
             Between { last, ended: Instant::now() }.mark(&mut rows, None, false);
             rows[0].runs[0].foreign_share.unwrap()
         };
-        // 200 a second, of 1,000 with our own, in 4 % of the time.
+        // 200 writes per second, of 1,000 including ours, in 4 % of the time.
         let shares = [Flush::FdatasyncEach, Flush::FdatasyncAtEnd].map(marked);
         assert_eq!(shares, [0.2, 0.04]);
     }
@@ -167,7 +171,7 @@ mod tests {
     #[test]
     fn pages_of_others_that_a_flush_writes_mark_a_run_though_the_disk_is_idle_between_runs() {
         let share = |device_bytes: u64| {
-            // 300 appends of 2 KiB.
+            // 300 appends of 2 KiB each.
             let run = Run { bytes: 600 << 10, iops: 300.0, elapsed_s: 1.0, ..Run::default() };
             share_of_bytes(&Run { device_written_bytes: Some(device_bytes), ..run })
         };

@@ -1,13 +1,13 @@
-//! Memory that a hypervisor cannot take back between runs.
+//! Memory that is held between runs, so that a hypervisor cannot take it back.
 //!
-//! A guest's free memory may return to its host within seconds (free page reporting, Linux 5.7),
-//! and each page is fetched again at its next use. Writes through the page cache took ten times as
-//! long in such memory as in memory in recent use. The rows before a run would decide which memory
-//! it gets, so every run gets memory in use.
+//! The free memory of a virtual machine may return to its host within seconds (free page reporting,
+//! Linux 5.7). Each page must then be fetched again when it is next used. Writes through the page
+//! cache took ten times as long in such memory as in recently used memory. Without held memory, the
+//! rows before a run would decide which kind it gets, so every run gets recently used memory.
 //!
-//! The held memory consists of the dirty pages of a file in the run's folder: the page cache reuses
-//! these, rather than a program's memory or pages of reads. The file is truncated before the kernel
-//! writes it back.
+//! The held memory consists of the dirty pages of a file in the run's folder. The page cache reuses
+//! these pages, rather than a program's memory or pages that were read. The file is truncated
+//! before the kernel writes it back.
 
 use crate::machine::host;
 use std::fs::File;
@@ -16,28 +16,29 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// Bytes of one write: large writes get large pieces of memory, as in the runs.
+/// The bytes of each write. Large writes receive large pieces of memory, as in the runs.
 const PIECE_BYTES: usize = 512 << 10;
-/// The kernel begins to write back at 10 % of its memory (`vm.dirty_background_ratio`); at most
-/// half of that is held.
+/// The divisor of the machine's memory that gives the maximum to hold. The kernel begins to write
+/// back at 10 % of its memory (`vm.dirty_background_ratio`), and at most half of that is held.
 const MEMORY_SHARE_MAX: u64 = 20;
 
-/// The kernel writes back pages that are dirty for 30 s (`vm.dirty_expire_centisecs`). Older held
-/// pages are released and taken again, so that this happens in no run.
+/// The maximum age of held pages. The kernel writes back pages that have been dirty for 30 s
+/// (`vm.dirty_expire_centisecs`). Older held pages are released and taken again, so that no run
+/// coincides with this.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Returns the memory to hold for runs that write `bytes` through the page cache: 0 without a
+/// Returns how much memory to hold for runs that write `bytes` through the page cache; 0 without a
 /// hypervisor.
 pub fn most_bytes(bytes: u64) -> u64 {
     if host::is_virtual() { bytes.min(host::memory_bytes() / MEMORY_SHARE_MAX) } else { 0 }
 }
 
-/// Memory that is held between runs, and released right before each.
+/// Memory that is held between runs, and released right before each run.
 #[derive(Debug)]
 pub struct HeldMemory {
     path: PathBuf,
     bytes: u64,
-    /// The file, and the time since which its pages are dirty.
+    /// The file, and when its pages became dirty.
     file: Option<(File, Instant)>,
 }
 
@@ -47,7 +48,7 @@ impl HeldMemory {
         HeldMemory { path, bytes, file: None }
     }
 
-    /// Takes the memory, unless it is held already.
+    /// Takes the memory, unless recently taken memory is still held.
     pub fn take(&mut self, stop: &Stop) -> Result<(), Error> {
         let is_young = |(_, since): &(File, Instant)| since.elapsed() < AGE_MAX;
         if self.bytes == 0 || self.file.as_ref().is_some_and(is_young) {
@@ -57,7 +58,7 @@ impl HeldMemory {
         let since = Instant::now();
         let failed = Error::at(&self.path, "hold memory");
         let file = File::create_new(&self.path).map_err(failed)?;
-        // Kept first, so that a partial file is released as well.
+        // The file is stored before it is written, so that a partial file is released as well.
         let (file, _) = self.file.insert((file, since));
         let piece = vec![0; PIECE_BYTES];
         for _ in 0..self.bytes.div_ceil(PIECE_BYTES as u64) {
@@ -67,7 +68,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Releases the memory for the next request.
+    /// Releases the memory, so that the next request gets it.
     pub fn give_back(&mut self) -> Result<(), Error> {
         let Some((file, _)) = self.file.take() else { return Ok(()) };
         let failed = Error::at(&self.path, "give memory back");

@@ -1,4 +1,4 @@
-//! The machine: facts from `/proc`, `/sys` and the kernel.
+//! The machine, according to `/proc`, `/sys` and the kernel.
 
 use std::fs;
 use std::hint::black_box;
@@ -7,20 +7,20 @@ use std::time::Instant;
 use wrote::engine::Engine;
 use wrote_result::document::Host;
 
-/// Clocks outside the processor, and clocks that count ticks. The kernel uses them if it does not
-/// trust the processor's own.
+/// The clock sources that are outside the processor or count ticks. The kernel uses them if it does
+/// not trust the processor's clock.
 pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
 /// The memory that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Its bytes.
+    /// The memory in bytes.
     pub bytes: u64,
-    /// The owner of the limit, in words.
+    /// A description of who sets this limit.
     pub whose: &'static str,
 }
 
-/// Returns the machine's memory, or what a control group leaves of it.
+/// Returns the machine's memory, or the limit of a control group if that is lower.
 pub fn memory() -> Memory {
     let bytes = memory_bytes();
     match super::watch::memory_bytes(Path::new("/")) {
@@ -38,7 +38,7 @@ pub fn memory_bytes() -> u64 {
     bytes
 }
 
-/// Describes the machine of this process. A figure that cannot be read is `unknown`, or 0.
+/// Returns a description of the machine. A figure that cannot be read is `unknown` or 0.
 pub fn host() -> Host {
     let root = Path::new("/");
     let uname = rustix::system::uname();
@@ -60,7 +60,8 @@ pub(crate) fn is_virtual() -> bool {
     virtualization(Path::new("/")) != "none"
 }
 
-/// Measures one reading of the clock: the median of batches, since each may be interrupted.
+/// Measures the time to read the clock once: the median over batches, because any batch may be
+/// interrupted.
 fn clock_read_ns() -> f64 {
     const BATCHES: usize = 21;
     const LOOKS: u32 = 200;
@@ -74,7 +75,8 @@ fn clock_read_ns() -> f64 {
     wrote_result::stats::median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
 }
 
-/// Returns the first processor's name: `/proc/cpuinfo` on x86, the device tree's model elsewhere.
+/// Returns the name of the first processor, from `/proc/cpuinfo` or else from the device tree's
+/// model.
 fn cpu_model(root: &Path) -> String {
     let cpuinfo = read(root, "proc/cpuinfo");
     let named = ["model name", "cpu model", "cpu"];
@@ -86,13 +88,14 @@ fn cpu_model(root: &Path) -> String {
         .unwrap_or_else(|| "unknown".into())
 }
 
-/// Returns the value of a line `key : value` of `/proc/cpuinfo`.
+/// Returns the value of a line `key : value` in `/proc/cpuinfo`.
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     (found.trim() == key && !value.trim().is_empty()).then(|| value.trim())
 }
 
-/// Describes the known hypervisor, then the container; `none` without either.
+/// Returns the hypervisor, followed by the container, as far as they are known; `none` if there is
+/// neither.
 fn virtualization(root: &Path) -> String {
     match (hypervisor(root), container(root)) {
         (Some(hypervisor), Some(container)) => format!("{hypervisor}, {container}"),
@@ -101,14 +104,15 @@ fn virtualization(root: &Path) -> String {
     }
 }
 
-/// Describes the hypervisor, with its product in brackets: `kvm (Firecracker)`.
+/// Returns the hypervisor, with its product in parentheses: `kvm (Firecracker)`.
 fn hypervisor(root: &Path) -> Option<String> {
     let product = product(root);
     let kind = kind(root).or_else(|| virtual_product(root).then_some("hypervisor"))?;
     Some(product.map_or_else(|| kind.into(), |product| format!("{kind} ({product})")))
 }
 
-/// Returns the hypervisor's kind, from its offers to the guest's kernel.
+/// Returns the kind of hypervisor, according to the interfaces that it offers to the guest's
+/// kernel.
 fn kind(root: &Path) -> Option<&'static str> {
     if let Some(kind) = text(root, "sys/hypervisor/type") {
         return Some(if kind == "xen" { "xen" } else { "hypervisor" });
@@ -132,10 +136,10 @@ fn kind(root: &Path) -> Option<&'static str> {
     flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("hypervisor")
 }
 
-/// Returns the product in the firmware's tables, if it is a virtual machine's.
+/// Returns the product that the firmware's tables name, if it is a virtual machine.
 fn product(root: &Path) -> Option<String> {
-    // Firecracker has no DMI; its ACPI tables, which only root may read, name it as their maker: at
-    // byte 10 of each table's header.
+    // Firecracker has no DMI. Its ACPI tables, which only root may read, name it as the
+    // manufacturer at byte 10 of each header.
     let table = fs::read(root.join("sys/firmware/acpi/tables/FACP")).unwrap_or_default();
     if table.get(10..16) == Some(b"FIRECK") {
         return Some("Firecracker".into());
@@ -149,8 +153,8 @@ fn product(root: &Path) -> Option<String> {
     }
 }
 
-/// Returns whether the firmware names a product that is always virtual. Needed where the processor
-/// does not report it, as on ARM.
+/// Returns whether the firmware names a product that is always virtual. This is necessary on
+/// processors that do not report it, such as ARM.
 fn virtual_product(root: &Path) -> bool {
     let virtual_vendors =
         ["QEMU", "VMware", "innotek", "Xen", "Parallels", "BHYVE", "OpenStack", "Bochs"];
@@ -163,7 +167,8 @@ fn virtual_product(root: &Path) -> bool {
 }
 
 fn container(root: &Path) -> Option<String> {
-    // systemd's container interface: the manager sets it for the container's first process.
+    // In systemd's container interface, the manager sets this variable for the first process of the
+    // container.
     let environ = fs::read(root.join("proc/1/environ")).unwrap_or_default();
     let told = environ
         .split(|byte| *byte == 0)
@@ -177,17 +182,17 @@ fn container(root: &Path) -> Option<String> {
     if root.join("run/.containerenv").exists() {
         return Some("podman".into());
     }
-    // A disk image made from a container also has this file, but only in a container is the root an
-    // overlay.
+    // A disk image built from a container has this file, too, but only a container has an overlay
+    // as its root.
     (root.join(".dockerenv").exists() && root_filesystem(root).as_deref() == Some("overlay"))
         .then(|| "docker".into())
 }
 
-/// Returns the file system of `/`, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+/// Returns the type of the root file system, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 fn root_filesystem(root: &Path) -> Option<String> {
     let mounts = read(root, "proc/self/mountinfo");
     let of_root = |line: &&str| line.split(' ').nth(4) == Some("/");
-    // The last mount on a point hides the others.
+    // The last mount on a mount point hides the others.
     let line = mounts.lines().rfind(of_root)?;
     let (_, after) = line.split_once(" - ")?;
     after.split(' ').next().map(str::to_owned)

@@ -1,5 +1,5 @@
-//! The target of a run: whether files can be made there, its room, and its description for the
-//! result.
+//! The target of a run: whether files can be created there, how much space there is, and its
+//! description for the result.
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ pub fn device_of(target: &Target) -> Option<&BlockDevice> {
     target.device.as_ref().ok()
 }
 
-/// Describes a target for the result, with the alignments of `file`, which lies there.
+/// Describes a target for the result, with the alignment that `file` on this target requires.
 pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
     let alignment = file.and_then(|file| wrote::device::alignment(file, target));
     let atomic = file.and_then(|file| wrote::device::atomic_writes(file, target).ok());
@@ -55,7 +55,7 @@ fn shown(device: &BlockDevice) -> result::Device {
     }
 }
 
-/// File systems where only the kernel creates files. Their folders look writable to root.
+/// The file systems on which only the kernel creates files. To root, their folders look writable.
 const OF_THE_KERNEL: [&str; 10] = [
     "binfmt_misc",
     "bpf",
@@ -69,16 +69,16 @@ const OF_THE_KERNEL: [&str; 10] = [
     "tracefs",
 ];
 
-/// Returns the metadata of a path that a user named, links followed.
+/// Returns the metadata of a path that a user named, following links.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if it does not exist, else [`Error::Failed`]; both in one line.
+/// [`Error::Usage`] if the path does not exist, and otherwise [`Error::Failed`]; both on one line.
 pub fn examined(path: &Path) -> Result<Metadata, Error> {
     std::fs::metadata(path).map_err(|error| unexamined(path, &error))
 }
 
-/// Returns the line for a path that a user named and the kernel could not examine or read.
+/// Returns the error for a path that a user named and that the kernel could not examine or read.
 pub fn unexamined(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
@@ -88,18 +88,19 @@ pub fn unexamined(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Fails if no file can be created in an existing folder, as far as that is known beforehand.
+/// Fails if no file can be created in an existing folder, as far as this is known beforehand.
 pub fn check_new(folder: &Path) -> io::Result<()> {
     check_file_system(folder)?;
     match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
         Err(errno @ (Errno::ACCESS | Errno::ROFS)) => Err(errno.into()),
-        // Old containers answer EPERM to every newer system call.
+        // Older container runtimes answer EPERM to every newer system call.
         _ => Ok(()),
     }
 }
 
-/// Fails if the kernel makes all files of the folder, or of its file system. In `/dev` root could
-/// make one by a mistyped device, which would take memory until the next start.
+/// Fails if only the kernel creates files in the folder, or on its file system. In `/dev`, root
+/// could create a file by mistyping the name of a device. The file would occupy memory until the
+/// next boot.
 pub fn check_file_system(folder: &Path) -> io::Result<()> {
     let is_dev = std::fs::canonicalize(folder).is_ok_and(|folder| folder == Path::new("/dev"));
     let name = match wrote::device::examine(folder).map(|target| target.filesystem) {
@@ -110,25 +111,25 @@ pub fn check_file_system(folder: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("only the kernel makes files in {name}")))
 }
 
-/// A file system is nearly full above this used share.
+/// The used share above which a file system is nearly full.
 pub const USED_SHARE_MAX: f64 = 0.85;
 
-/// The maximum space to keep free on any file system.
+/// The maximum space to keep free on a file system.
 const KEPT_BYTES_MAX: u64 = 5 << 30;
 
-/// Returns the bytes that stay free: 10 % of the capacity or 5 GiB, whichever is smaller.
+/// Returns the bytes to keep free: 10 % of the capacity or 5 GiB, whichever is smaller.
 fn kept(capacity_bytes: u64) -> u64 {
     capacity_bytes.div_ceil(10).min(KEPT_BYTES_MAX)
 }
 
-/// Returns the bytes that a run's files may take on a file system of `capacity_bytes` with
-/// `free_bytes` free: 10 % of the capacity or 5 GiB, whichever is smaller, must stay free.
+/// Returns the bytes that a run's files may occupy on a file system of `capacity_bytes` with
+/// `free_bytes` free. 10 % of the capacity or 5 GiB, whichever is smaller, must stay free.
 pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
     free_bytes.saturating_sub(kept(capacity_bytes))
 }
 
-/// Returns the bytes that a run's files may take on the target; no bound where the capacity is
-/// unknown (some FUSE report 0).
+/// Returns the bytes that a run's files may occupy on the target. There is no limit if the capacity
+/// is unknown (some FUSE file systems report 0).
 pub fn room_bytes(target: &Target) -> u64 {
     if target.capacity_bytes == 0 {
         return u64::MAX;
@@ -136,11 +137,11 @@ pub fn room_bytes(target: &Target) -> u64 {
     budget(target.capacity_bytes, target.free_bytes)
 }
 
-/// Refuses a run whose files would together take `wanted_bytes` and leave too little free.
+/// Refuses a run whose files would together occupy `wanted_bytes` and leave too little free space.
 ///
-/// `size_bytes` is `--size` or its default: the line of [`Error::Failed`] suggests a size, as if
-/// `wanted_bytes` grew with it. A file system of unknown capacity (some FUSE report 0) is not
-/// refused.
+/// `size_bytes` is `--size` or its default. The message of [`Error::Failed`] suggests a smaller
+/// size, assuming that `wanted_bytes` grows in proportion to it. Does not refuse a file system of
+/// unknown capacity (some FUSE file systems report 0).
 pub fn check_room(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result<(), Error> {
     let (capacity, free) = (target.capacity_bytes, target.free_bytes);
     let budget = budget(capacity, free);
@@ -165,7 +166,8 @@ pub fn check_room(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result
     )))
 }
 
-/// Rounds down to at most two significant digits; 0 below 1 MB, which is too small to measure with.
+/// Rounds down to at most two significant digits. Returns 0 below 1 MB, which is too small for a
+/// measurement.
 pub fn rounded_down(size_bytes: u64) -> u64 {
     if size_bytes < 1_000_000 {
         return 0;
@@ -243,7 +245,7 @@ mod space_tests {
             "/data: 3.00 GB of files would leave 520 MB free of 10.0 GB; \
              at least 1.00 GB stays free. Use --size 2500M or less"
         );
-        // Each file takes half of the space.
+        // Each file occupies half of the space.
         let twice = refusal(3 * GB, 3 * GB / 2, &target(10 * GB, 2 * GB));
         assert!(
             twice.ends_with(

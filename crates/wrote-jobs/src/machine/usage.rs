@@ -1,47 +1,47 @@
-//! The consumption of a process: CPU time, memory and its peak; and the number of files that it may
-//! open.
+//! The resources that a process uses: CPU time, memory and its peak, and the number of files that
+//! it may open.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::{fs, io};
 
-/// The resources used by the process, with all its threads, since it began.
+/// The resources that the process has used since it began, with all its threads.
 ///
-/// From `getrusage(2)` with `RUSAGE_SELF`, which includes ended threads and the kernel's threads
-/// for the process's io_uring (workers and the SQPOLL thread). Times are in microseconds. Their sum
-/// is the scheduler's measurement; the kernel divides it between user and system by its clock
-/// ticks.
+/// They come from `getrusage(2)` with `RUSAGE_SELF`, which includes threads that have ended and the
+/// kernel's threads for the process's io_uring (its workers and the SQPOLL thread). The scheduler
+/// measures the total CPU time in microseconds. The kernel divides it between user and system time
+/// according to its clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// CPU seconds in user space.
+    /// The CPU seconds in user space.
     pub cpu_user_s: f64,
-    /// CPU seconds in the kernel for the process.
+    /// The CPU seconds that the kernel spent for the process.
     pub cpu_system_s: f64,
-    /// Voluntary and involuntary context switches.
+    /// The voluntary and involuntary context switches.
     pub context_switches: u64,
-    /// The peak of resident memory, in bytes.
+    /// The peak of the resident memory, in bytes.
     pub max_rss_bytes: u64,
-    /// Page faults that needed the disk.
+    /// The page faults that needed the disk.
     pub major_faults: u64,
-    /// Page faults that needed no disk.
+    /// The page faults that did not need the disk.
     pub minor_faults: u64,
 }
 
 impl Usage {
-    /// Returns the use until now; all 0 if the kernel does not report it.
+    /// Returns the use so far; all 0 if the kernel does not report it.
     pub fn now() -> Usage {
         Usage::of(UsageWho::RUSAGE_SELF)
     }
 
-    /// Returns the calling thread's use until now (`RUSAGE_THREAD`), without the kernel's threads
-    /// that work for it. The peak of memory is the process's.
+    /// Returns the calling thread's use so far (`RUSAGE_THREAD`), without the kernel's threads that
+    /// work for it. The peak memory is the whole process's.
     pub fn of_thread() -> Usage {
         Usage::of(UsageWho::RUSAGE_THREAD)
     }
 
-    /// Returns the use by ended children waited for (`RUSAGE_CHILDREN`). The peak of memory is the
-    /// largest process's, including its memory before its program began.
+    /// Returns the use of child processes that have been waited for (`RUSAGE_CHILDREN`). The peak
+    /// memory is the largest child's, including its memory before it executed its program.
     pub fn of_children() -> Usage {
         Usage::of(UsageWho::RUSAGE_CHILDREN)
     }
@@ -56,15 +56,15 @@ impl Usage {
             cpu_user_s: usage.user_time().num_microseconds() as f64 / 1e6,
             cpu_system_s: usage.system_time().num_microseconds() as f64 / 1e6,
             context_switches: u64::try_from(switches).unwrap_or(0),
-            // In units of 1024 bytes on Linux.
+            // Linux reports this in units of 1024 bytes.
             max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
             major_faults: u64::try_from(usage.major_page_faults()).unwrap_or(0),
             minor_faults: u64::try_from(usage.minor_page_faults()).unwrap_or(0),
         }
     }
 
-    /// Returns the use since `earlier`. The peak of memory covers the whole process until now,
-    /// since the kernel keeps no other.
+    /// Returns the use since `earlier`. The peak memory covers the whole process from its start,
+    /// because the kernel keeps no other.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             cpu_user_s: (self.cpu_user_s - earlier.cpu_user_s).max(0.0),
@@ -77,40 +77,40 @@ impl Usage {
     }
 }
 
-/// Lowers the process's mark of its peak to its current memory (`/proc/PID/clear_refs` given 5,
-/// proc(5), Linux 4.0), so that [`peak_memory_bytes`] then covers only later use.
+/// Resets the process's peak memory to its current memory, so that [`peak_memory_bytes`] covers
+/// only later use. Writes 5 to `/proc/PID/clear_refs` (proc(5), Linux 4.0).
 ///
 /// # Errors
 ///
-/// Where `/proc` is not writable, as in some containers.
+/// An error if `/proc` is not writable, as in some containers.
 pub fn reset_peak_memory() -> io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
-/// Returns the mark of this process.
+/// Returns the peak memory of this process, in bytes.
 pub fn peak_memory_bytes() -> Option<u64> {
     peak_memory_bytes_of(std::process::id())
 }
 
-/// Returns the mark of another process, counted from the start of its program; `None` after its
-/// end.
+/// Returns the peak memory of another process since it executed its program, in bytes; `None` if
+/// the process has ended.
 pub fn peak_memory_bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-/// Parses `VmHWM` of a `status` file (proc(5)) into bytes.
+/// Parses `VmHWM` in a `status` file (proc(5)) into bytes.
 fn high_water_mark(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
     kib.checked_mul(1024)
 }
 
-/// Raises the soft limit to the hard one, for this process and its children. The soft limit is 1024
-/// almost everywhere, for the sake of programs that use select(2).
+/// Raises the soft limit on open files to the hard limit, for this process and its children. The
+/// soft limit is 1024 almost everywhere, for the sake of programs that use select(2).
 ///
 /// # Errors
 ///
-/// As `setrlimit(2)`; the limit then stays as it is.
+/// The errors of `setrlimit(2)`, which leave the limit unchanged.
 pub fn raise_open_files() -> rustix::io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -148,7 +148,7 @@ mod usage_tests {
         let before = Usage::of_thread();
         std::thread::spawn(move || {
             let before = Usage::of_thread();
-            // A new mapping, because the allocator's other memory has its pages already.
+            // A new mapping, because the allocator's other memory may already have its pages.
             let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
             let used = Usage::of_thread().since(&before);
             assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);

@@ -1,5 +1,5 @@
-//! The machine during a measurement: its CPUs, its control groups' limits, and the temperature and
-//! links of its drives.
+//! The machine during a measurement: its CPUs, the limits of its control groups, and the
+//! temperature and links of its drives.
 
 pub mod cpu;
 mod drive;
@@ -15,22 +15,22 @@ use std::time::Instant;
 use wrote::device::BlockDevice;
 use wrote_result::document::Limit;
 
-/// The machine's effects on a measurement, from its start to its end.
+/// The machine's effects on a measurement, from start to end.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
-    /// The length of the measurement.
+    /// The duration of the measurement, in seconds.
     pub elapsed_s: f64,
-    /// Stops of this process by a control group's limit of CPU time; `None` where unknown.
+    /// How often a control group's limit on CPU time stopped this process; `None` if unknown.
     pub cpu_throttled: Option<Throttled>,
-    /// The drives before.
+    /// The drives before the measurement.
     pub before: Drives,
-    /// The drives after the run, while they are still warm.
+    /// The drives right after the measurement, while they are still warm.
     pub after: Drives,
-    /// Whether the kernel was still initialising a new ext4 when the measurement ended.
+    /// Whether the kernel was still initialising a new ext4 file system when the measurement ended.
     pub initialises_ext4: bool,
 }
 
-/// The machine's state when a run began.
+/// The machine's state when a measurement began.
 #[derive(Clone, Debug)]
 pub struct Watch {
     began: Instant,
@@ -39,8 +39,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads the state of the machine and of the drives below `device`, from a few files of `/proc`
-    /// and `/sys`.
+    /// Reads the state of the machine, and of the drives below `device`, from a few files in
+    /// `/proc` and `/sys`.
     pub fn begin(device: Option<&BlockDevice>) -> Watch {
         let root = Path::new("/");
         Watch {
@@ -50,7 +50,7 @@ impl Watch {
         }
     }
 
-    /// Reads the state of the same drives again.
+    /// Reads the state of the machine and the drives again, and returns it with the earlier state.
     pub fn end(&self, device: Option<&BlockDevice>) -> Watched {
         let root = Path::new("/");
         let throttled = limits::throttled(root).zip(self.throttled);
@@ -64,18 +64,19 @@ impl Watch {
     }
 }
 
-/// The kernel's thread that writes the tables of a new ext4 (ext4(5), `init_itable`).
+/// The kernel thread that writes the tables of a new ext4 file system (ext4(5), `init_itable`).
 const LAZY_INIT: &str = "ext4lazyinit";
 
 /// The kernel's `PF_KTHREAD`, in field 9 of `/proc/PID/stat` (proc_pid_stat(5)).
 const OF_THE_KERNEL: u64 = 0x0020_0000;
 
-/// Returns whether a thread of the kernel has this name. Any process can take one.
+/// Returns whether a kernel thread with this name is running. Names alone do not suffice, because
+/// any process can choose one.
 fn is_running(root: &Path, name: &str) -> bool {
     let threads = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
     let is_it = |of: DirEntry| {
         let stat = std::fs::read_to_string(of.path().join("stat")).ok()?;
-        // The name is in parentheses, and field 3 follows the last one.
+        // The name is in parentheses, and field 3 follows the last closing parenthesis.
         let (before, after) = stat.rsplit_once(") ")?;
         let flags: u64 = after.split(' ').nth(9 - 3)?.parse().ok()?;
         Some(before.split_once(" (")?.1 == name && flags & OF_THE_KERNEL > 0)
@@ -83,7 +84,7 @@ fn is_running(root: &Path, name: &str) -> bool {
     threads.filter_map(is_it).any(|is_it| is_it)
 }
 
-/// Returns the limits of this process's control groups on the device and on CPUs.
+/// Returns the limits that this process's control groups set on the device and on CPUs.
 pub fn limits(device: Option<&BlockDevice>) -> Vec<Limit> {
     let root = Path::new("/");
     let number = device.map(|device| (device.major, device.minor));

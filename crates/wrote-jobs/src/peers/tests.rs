@@ -1,4 +1,4 @@
-//! Ranks as threads: their answers, and ranks that fail, hang or come late.
+//! Tests of ranks that are threads: their answers, and ranks that fail, hang or arrive late.
 
 use super::*;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 type Letters = Mutex<VecDeque<(u32, Vec<u8>)>>;
 
-/// The post of a rank that is a thread; two of them are on a node.
+/// The post of a rank that is a thread. Each node has two ranks.
 struct ThreadPost {
     rank: u32,
     boxes: Arc<Vec<Letters>>,
@@ -59,7 +59,7 @@ pub(crate) fn ranks<T: Send>(
     })
 }
 
-/// A time that only a hang reaches.
+/// A time limit that only a hang reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(300);
 
 #[test]

@@ -15,35 +15,36 @@ use wrote::device::{self, Target};
 use wrote_result::document::Limit;
 use wrote_result::{Error, document as result};
 
-/// The disk under the jobs' files before they run.
+/// The disk under the jobs' files, before the jobs run.
 ///
-/// Examined beforehand, because the jobs change it: free space, and which blocks were written.
+/// It is examined beforehand, because the jobs change the free space and the blocks that are
+/// written.
 #[derive(Clone, Debug)]
 pub struct Before {
     /// The first file of the first job.
     first: PathBuf,
     /// The disk under the first file.
     pub(super) target: Target,
-    /// The disks under files that lie elsewhere.
+    /// The disks under the files that are not with the first one.
     others: HashMap<PathBuf, Target>,
-    /// Files whose used bytes were all written and flushed.
+    /// The files whose used bytes have all been written and flushed.
     pub(super) settled: HashSet<PathBuf>,
     /// Whether the first file's device counts its transfers.
     pub(super) device_counts: bool,
     /// The limits of this process's control groups.
     limits: Vec<Limit>,
-    /// The machine, where it was examined.
+    /// The state of the machine, if it was examined.
     watch: Option<Watch>,
 }
 
 impl Before {
-    /// Examines the disks under the files of all jobs, and flushes files that exist and may be
-    /// written over, so that their blocks are settled. Writes nothing.
+    /// Examines the disks under the files of all jobs. Flushes existing files that may be
+    /// overwritten, so that their blocks are settled. Writes no data.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] if there is no job or no file, [`Error::Failed`] in the kernel's words
-    /// where a path cannot be examined.
+    /// [`Error::Usage`] if there is no job or no file; [`Error::Failed`], with the kernel's
+    /// message, if a path cannot be examined.
     pub fn examine(jobs: &[JobSpec], permissions: Permissions) -> Result<Before, Error> {
         let no_file = || Error::Usage("there is no job with a file".into());
         let first = jobs.iter().find_map(|job| job.files.paths.first()).ok_or_else(no_file)?;
@@ -57,7 +58,7 @@ impl Before {
                 if target.mount_point != before.target.mount_point {
                     before.others.insert(file.clone(), target);
                 }
-                // Another job may have less strict requirements.
+                // Another job that uses the file may have less strict requirements.
                 if permissions.overwrite && job.order.rw.write && !unsettled.contains(file) {
                     let set = if is_settled(file, job) { &mut settled } else { &mut unsettled };
                     set.insert(file.clone());
@@ -70,8 +71,8 @@ impl Before {
         Ok(before)
     }
 
-    /// Returns a state that is known already: `target` is the disk of all files, and `settled` are
-    /// those whose blocks were written and flushed.
+    /// Returns a state that is already known. `target` is the disk of all files, and the blocks of
+    /// the files in `settled` have been written and flushed.
     pub fn new(
         first: PathBuf,
         target: Target,
@@ -82,7 +83,7 @@ impl Before {
         Before { first, target, others, settled, device_counts, limits, watch }
     }
 
-    /// Returns the kernel's name of the device below the first job's files, if there is one.
+    /// Returns the kernel's name for the device below the first job's files, if there is a device.
     pub fn device(&self) -> Option<&str> {
         device_of(&self.target).map(|device| device.name.as_str())
     }
@@ -91,20 +92,22 @@ impl Before {
         self.others.get(file).unwrap_or(&self.target)
     }
 
-    /// Returns the disk under the first file, with the file's alignments if it exists now.
+    /// Returns the disk under the first file, with the alignment that the file requires if it
+    /// exists now.
     pub(super) fn shown(&self) -> result::Target {
         let shown = shown_target(&self.target, open(&self.first).as_ref());
         result::Target { limits: self.limits.clone(), ..shown }
     }
 
-    /// Returns the machine's effects since it was first examined.
+    /// Returns the machine's effects since it was examined at the start.
     pub(super) fn watched(&self) -> Watched {
         let watch = self.watch.as_ref();
         watch.map_or_else(Watched::default, |watch| watch.end(device_of(&self.target)))
     }
 }
 
-/// Returns the disk under a file; for one that does not exist yet, under its future folder.
+/// Returns the disk under a file. For a file that does not exist yet, this is the disk under its
+/// future folder.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {
         return Ok(device::examine(file)?);
@@ -123,8 +126,8 @@ fn is_block_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Returns whether all bytes of the file that the job uses were written and flushed. Flushes the
-/// file, which changes only what the bytes survive.
+/// Returns whether all bytes of the file that the job uses have been written and flushed. Flushes
+/// the file, which changes nothing but what its data survives.
 fn is_settled(file: &Path, job: &JobSpec) -> bool {
     if is_block_device(file) {
         return true;
@@ -138,11 +141,11 @@ fn is_settled(file: &Path, job: &JobSpec) -> bool {
     end > job.files.offset_bytes
         && end <= length
         && opened.sync_all().is_ok()
-        // Blocks that are only allocated are holes too (lseek(2), on ext4, XFS and Btrfs).
+        // Blocks that are only allocated are holes, too (lseek(2), on ext4, XFS and Btrfs).
         && seek(&opened, SeekFrom::Hole(job.files.offset_bytes)).is_ok_and(|hole| hole >= end)
 }
 
-/// Opens an ordinary file for reading. Never waits, as the open of a pipe would.
+/// Opens a regular file for reading. Does not wait, as opening a pipe would.
 fn open(file: &Path) -> Option<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).ok()?;
@@ -152,21 +155,21 @@ fn open(file: &Path) -> Option<File> {
 /// The context of a group's rows: the disk before the run, and the earlier groups.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
-    /// The disk under the files before all groups.
+    /// The disk under the files, before the first group.
     pub before: &'a Before,
-    /// Whether blocks that were never written could be read.
+    /// Whether jobs may read blocks that were never written.
     pub read_unwritten: bool,
     pub names: Names,
-    /// Files of earlier groups.
+    /// The files that earlier groups used.
     files: HashSet<PathBuf>,
 }
 
-/// The names in use: each row has its own.
+/// The names in use. Each row has a different name.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the name, with a number if it is taken.
+    /// Returns the wanted name, with a number appended if it is already in use.
     pub(crate) fn take(&mut self, wanted: &str) -> String {
         let numbered = (2..).map(|number| format!("{wanted}#{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
@@ -179,9 +182,9 @@ impl<'a> Known<'a> {
         Known { before, read_unwritten, names: Names::default(), files: HashSet::new() }
     }
 
-    /// Returns whether all bytes of the file that a job uses were written and flushed when the
-    /// clock started: before the run, or because the job also reads, and the run prepares what is
-    /// read (M9).
+    /// Returns whether all bytes of the file that a job uses had been written and flushed when the
+    /// clock started. They had if this was so before the run, or if the run prepares the file, as
+    /// it does when the job also reads (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
         let overwrites = spec.files.overwrite && spec.order.rw.write;
         let made_ready = overwrites || spec.order.rw.read && !self.read_unwritten;
@@ -189,12 +192,12 @@ impl<'a> Known<'a> {
         self.before.settled.contains(file) || made_ready
     }
 
-    /// Returns whether an earlier group used the file.
+    /// Returns whether an earlier group has used the file.
     pub(super) fn is_changed(&self, file: &Path) -> bool {
         self.files.contains(file)
     }
 
-    /// Adds the files of a finished group.
+    /// Adds the files of a group that has finished.
     pub(super) fn is_over(&mut self, group: &GroupReport) {
         self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.paths.iter().cloned()));
     }

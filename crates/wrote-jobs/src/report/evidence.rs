@@ -1,4 +1,5 @@
-//! The evidence of findings on jobs: rows, and the bytes that a device moved for all jobs at once.
+//! The evidence for findings on jobs: their rows, and the bytes that a device moved for all
+//! concurrent jobs together.
 
 use super::before::Before;
 use crate::findings::{self, Evidence};
@@ -7,16 +8,17 @@ use crate::machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Row, Target};
 use wrote_result::stats;
 
-/// Findings from the device's counters, which cover all concurrent jobs.
+/// The findings that use the device's counters, which cover all concurrent jobs.
 const FROM_COUNTERS: [&str; 5] =
     ["ram-not-disk", "direct-not-honoured", "busy-neighbour", "write-amplification", "throttled"];
 
-/// The rows of all groups, twice: as they are, and as the device saw them.
+/// The rows of all groups in two versions: as measured, and as the device saw them.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Where several rows ran at once, one row for all reads and one for all writes of the group:
-    /// the device's counters do not distinguish jobs.
+    /// The rows as the device saw them. For rows that ran at the same time, there is one row for
+    /// all reads of the group and one for all writes, because the device's counters do not
+    /// distinguish jobs.
     seen_by_device: Vec<Row>,
     written_bytes: u64,
     overlaps: Vec<Overlap>,
@@ -38,7 +40,7 @@ impl Rows {
         }
     }
 
-    /// `target` is the disk that the result shows.
+    /// Returns the findings on the rows. `target` is the disk that the result shows.
     pub(super) fn findings(
         &self,
         target: &Target,
@@ -74,8 +76,8 @@ fn without_counters(row: &Row) -> Row {
     row
 }
 
-/// Combines the rows of one direction. For the other direction it has the device bytes that no row
-/// accounts for.
+/// Returns one row for all rows of a direction; `None` if there are none. For the other direction,
+/// the row has only those bytes of the device that no other row accounts for.
 fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<Row> {
     let (own, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.direction == direction);
@@ -84,7 +86,7 @@ fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<R
     let mut row = (*first).clone();
     row.name = own.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
     row.settings.effective.direct = rows.iter().all(|row| row.settings.effective.direct);
-    // One row that flushes often makes the whole move more than its own bytes.
+    // A single row that flushes often makes the device write more than the bytes of all rows.
     let mut flushes = own.iter().map(|row| row.settings.effective.sync);
     if let Some(often) = flushes.find(|sync| !sync.is_seldom()) {
         row.settings.effective.sync = often;

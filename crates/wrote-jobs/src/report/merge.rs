@@ -1,4 +1,5 @@
-//! Merges one run of all ranks: the bytes of all, from the first start to the last end.
+//! A merger of one run of all ranks: the bytes of all of them, from the first start to the last
+//! end.
 
 use super::{Repeated, join, sum_up};
 use crate::peers::{Part, Peers};
@@ -6,16 +7,15 @@ use std::collections::BTreeMap;
 use wrote_result::document::{Latency, RankRun, Row, Run, Sample, Spread, Sustained};
 use wrote_result::{Error, stats};
 
-/// A run from the view of one rank: its rows, its timed parts, which all ranks begin together, and
-/// the name of the block device whose counters the rows have. The name is empty if there is no
-/// device.
+/// A run as one rank sees it: its rows, its timed parts, which all ranks begin together, and the
+/// name of the block device whose counters its rows have. The name is empty if there is no device.
 type Facts = (Repeated, Vec<Part>, String);
 
-/// Returns the rows of one run of all ranks on rank 0, and this rank's own elsewhere.
+/// Returns the rows of one run of all ranks on rank 0, and this rank's rows on any other.
 ///
 /// # Errors
 ///
-/// As [`Peers::agree`], also where the ranks measured different rows.
+/// The errors of [`Peers::agree`]; also an error if the ranks measured different rows.
 pub fn of_all_ranks(run: Repeated, device: Option<&str>, peers: Peers) -> Result<Repeated, Error> {
     if !peers.are_many() {
         return Ok(run);
@@ -38,7 +38,8 @@ pub fn of_all_ranks(run: Repeated, device: Option<&str>, peers: Peers) -> Result
     Ok(together)
 }
 
-/// Returns the time of all parts, each from the first rank's start to the last one's end.
+/// Returns the total time of all parts. Each part lasts from the start of the first rank to the end
+/// of the last.
 fn elapsed_s(all: &[Facts]) -> f64 {
     let of_part = |part: usize| {
         let parts = || all.iter().map(|(_, parts, _)| parts[part]);
@@ -48,7 +49,7 @@ fn elapsed_s(all: &[Facts]) -> f64 {
     (0..all[0].1.len()).map(of_part).sum::<f64>().max(1e-9)
 }
 
-/// Merges the rows of this number into rank 0's.
+/// Merges row `number` of all ranks into rank 0's row.
 fn merge(together: &mut Row, number: usize, all: &[Facts], peers: Peers) {
     let rows: Vec<&Row> = all.iter().map(|(run, ..)| &run.rows[number]).collect();
     for row in &rows[1..] {
@@ -67,13 +68,13 @@ fn merge(together: &mut Row, number: usize, all: &[Facts], peers: Peers) {
     sum_up(together);
 }
 
-/// Returns the run of these runs, one of each rank.
+/// Returns the run that combines these runs, one from each rank.
 fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
     let elapsed_s = elapsed_s(all);
     let bytes = runs.iter().map(|run| run.bytes).sum::<u64>();
     let sum = |figure: fn(&Run) -> f64| runs.iter().map(figure).sum::<f64>();
     let some = |figure: fn(&Run) -> Option<u64>| runs.iter().map(figure).sum::<Option<u64>>();
-    // Each rank reads the counters of its device, which count for all ranks that use it.
+    // Each rank reads its device's counters, which include all ranks that use the device.
     let device = |figure: fn(&Run) -> Option<u64>| {
         let mut devices: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for ((rank, (.., device)), run) in (0..).zip(all).zip(runs) {
@@ -84,7 +85,8 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
     };
     let latency = |figure: fn(&Run) -> Option<Latency>| {
         let all: Vec<Latency> = runs.iter().map(figure).collect::<Option<_>>()?;
-        // Replaced where there are histograms; else a percentile is the worst of the ranks' own.
+        // These are replaced if there are histograms. Otherwise, each percentile is the worst among
+        // the ranks.
         Some(Latency::combined(&all, |own| own.into_iter().max().unwrap_or(0)))
     };
     let busiest = runs.iter().filter_map(|run| run.cpu_busiest);
@@ -116,7 +118,7 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
     }
 }
 
-/// Returns the bytes of all ranks over time, at rank 0's samples and at the last end.
+/// Returns the bytes of all ranks over time, at the times of rank 0's samples and at the last end.
 fn sustained(rows: &[&Row]) -> Option<Sustained> {
     let all: Vec<&Sustained> = rows.iter().filter_map(|row| row.sustained.as_ref()).collect();
     let first = *all.first()?;
@@ -155,7 +157,8 @@ fn spread(all: &[Facts], runs: &[Run], peers: Peers) -> Option<Spread> {
         fastest: ranks.last()?.clone(),
         median_iops: stats::median(&rates),
         started_within_s: starts_s().fold(f64::MIN, f64::max) - starts_s().fold(f64::MAX, f64::min),
-        // All begin together, and until the first one is done each writes at its own rate.
+        // All ranks begin together, and until the first one has finished, each writes at its own
+        // rate.
         stonewalled_bytes_per_s: ranks.iter().map(|of| of.bytes as f64 / of.elapsed_s).sum(),
     })
 }
@@ -166,7 +169,8 @@ mod tests {
     use crate::peers::tests::{LONG, ranks};
     use crate::sample;
 
-    /// Returns a run of rank 0 to 3: two parts, the second as many seconds long as its number.
+    /// Returns a run of rank 0 to 3. It has two parts, and the duration of the second grows with
+    /// the rank.
     fn measured(peers: Peers) -> Repeated {
         let rank = f64::from(peers.rank());
         let mut row = sample::row("stream/direct-psync", "power-loss", &[1.0]);
@@ -185,7 +189,7 @@ mod tests {
         row.latency_ns = Some(stats::latency(&latencies));
         row.runs[0].latency_ns = row.latency_ns;
         let parts = [(100.0 + rank / 10.0, 101.0 + rank / 10.0), (200.0, 201.0 + rank)];
-        // By this rank's clock.
+        // These times are by this rank's clock.
         let ahead_s = peers.node(peers.rank()).map_or(0.0, |node| node.clock_offset_s);
         parts.into_iter().for_each(|(from, to)| peers.is_over((from + ahead_s, to + ahead_s)));
         Repeated::one(row, latencies)
@@ -204,7 +208,8 @@ mod tests {
         assert!(near(run.elapsed_s, 1.3 + 4.0), "{run:?}");
         assert!(near(run.throughput_bytes_per_s, 10_000.0 / 5.3), "{run:?}");
         assert!(near(run.iops, 40.0 / 5.3), "{run:?}");
-        // Two nodes of two ranks, each with a device, whose largest reading counts.
+        // There are two nodes, each with two ranks and one device. The higher reading of each
+        // device is used.
         assert_eq!(run.device_written_bytes, Some(2 * 5001));
         assert_eq!((row.latency_ns.unwrap().count, row.latency_ns.unwrap().max), (4, 4));
         let own = measured(Peers::ALONE).rows.remove(0);

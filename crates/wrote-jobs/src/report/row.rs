@@ -1,4 +1,4 @@
-//! The rows of a group: one for each job and direction, its `numjobs` together.
+//! The rows of a group: one for each direction of a job, with its clones together.
 
 use super::before::Before;
 use super::before::Known;
@@ -29,8 +29,8 @@ pub(super) fn jobs_of_rows(group: &GroupReport) -> Vec<(&[JobReport], Direction)
     all
 }
 
-/// Returns the group's rows, in the order of its jobs, with the jobs of each. Groups come in the
-/// order of their runs.
+/// Returns the group's rows in the order of its jobs, each with its jobs. Call this for the groups
+/// in the order in which they ran.
 pub(super) fn rows<'a>(
     group: &'a GroupReport,
     known: &mut Known,
@@ -55,8 +55,9 @@ pub(super) fn rows<'a>(
     rows
 }
 
-/// The times of each operation alone, of each flush alone, and of each write until it was durable
-/// (M11). The last is empty if nothing flushes except at the end. Another rank gets them as texts.
+/// The histograms of the times of operations alone, of flushes alone, and of writes until they are
+/// durable (M11). The last one is empty if nothing is flushed before the end. Ranks send the
+/// histograms to each other as text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Texts", into = "Texts")]
 struct Timed([Histogram<u64>; 3]);
@@ -95,7 +96,7 @@ impl Timed {
         }
     }
 
-    /// Describes the row, and its only run.
+    /// Sets the latencies of the row, and of its only run.
     fn describe_one(&self, row: &mut Row) {
         row.latency_ns = Some(stats::latency(&self.0[0]));
         self.describe(row);
@@ -105,7 +106,7 @@ impl Timed {
             (row.flush_latency_ns, row.durable_latency_ns);
     }
 
-    /// Describes a row that has latencies, from all of its runs.
+    /// Sets the latencies of a row that has any, from all of its runs.
     fn describe(&self, row: &mut Row) {
         let Timed([operations, flushes, durable]) = self;
         let some = |of: &Histogram<u64>| (!of.is_empty()).then(|| stats::latency(of));
@@ -121,9 +122,9 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
     let bytes = sum(&|job| job.direction(direction).bytes);
     let operations = sum(&|job| job.direction(direction).operations);
     let operations_both = sum(&|job| job.read.operations + job.write.operations);
-    // The cost of a job that reads and writes is divided between its rows.
+    // The cost of a job that reads and writes is divided between its two rows.
     let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
-    // The process's use includes the engines' own threads, unlike a job's.
+    // Unlike a job's use, the process's use includes the threads of the engines.
     let process = group.process.filter(|_| jobs.len() == group.jobs.len());
     let used = |figure: fn(&Usage) -> f64| {
         let of_jobs = || jobs.iter().map(|job| figure(&job.usage)).sum::<f64>();
@@ -143,7 +144,7 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
         cpu_busiest: group.cpu_busiest,
-        // The kernel does not distinguish the threads: each job gets an equal part.
+        // The kernel does not distinguish the jobs' threads, so each job gets an equal share.
         cpu_waited_s: group
             .cpu_waited_s
             .map(|s| part * s * jobs.len() as f64 / group.jobs.len() as f64),
@@ -160,8 +161,8 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
     }
 }
 
-/// Returns the cached bytes of the jobs' files that the cache did not hold before. A direct write
-/// drops its bytes from the cache; a direct read may leave them there.
+/// Returns the bytes of the jobs' files that are in the page cache now but were not before. A
+/// direct write drops its bytes from the cache; a direct read may leave them there.
 fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         let files = &job.spec.files;
@@ -172,7 +173,7 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     }
     let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
     let each = of_row.map(|held| {
-        // Another job filled the cache with this file.
+        // Another job, which is not direct, filled the cache with this file.
         let others =
             group.jobs.iter().any(|job| !job.direct && job.spec.files.paths.contains(&held.file));
         let users = group.jobs.iter().filter(|job| uses(job, held));
@@ -183,13 +184,14 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     each.reduce(|sum, next| Some(sum? + next?)).flatten()
 }
 
-/// Returns the issue delay of the jobs' threads; `None` for jobs without a rate.
+/// Returns by how much the jobs' threads issued operations late; `None` for jobs without a rate.
 fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
     let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
     (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
-/// Returns the way in words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
+/// Returns a description of the method: `random read, direct io_uring x 64`, `write, mmap, fsync
+/// each`.
 fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.order.rw.random { "random ".to_owned() } else { String::new() };
@@ -211,21 +213,21 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
     sync.into_iter().chain(thinks).fold(words, |words, more| format!("{words}, {more}"))
 }
 
-/// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no
-/// report, so that its memory does not grow with the runs' histograms.
+/// The rows of one job and its clones, or of a method of writing, with the runs so far. It keeps no
+/// report, so that its memory does not grow with the histograms of the runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeated {
-    /// The rows. Their figures over all runs are the first run's until [`Repeated::rows()`].
+    /// The rows. Their figures describe only the first run until [`Repeated::rows()`] is called.
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
-    /// The times of all runs, of each row.
+    /// The times of all runs, for each row.
     timed: Vec<Timed>,
 }
 
 impl Repeated {
-    /// Returns the rows of one run of jobs. `base` composes each from its direction and settings.
-    /// `before` is the state of the files before the run.
+    /// Returns the rows of one run of jobs. `base` creates each row from its direction and
+    /// settings. `before` is the state of the files before the run.
     pub fn of(
         group: &GroupReport,
         before: &Before,
@@ -242,8 +244,8 @@ impl Repeated {
         all
     }
 
-    /// Returns a row of one run. `base` composes it from its settings, and the jobs add what they
-    /// measured and survive.
+    /// Returns a row of one run. `base` creates the row from its settings; what the jobs measured,
+    /// and what their writes survive, is added to it.
     fn of_row(
         group: &GroupReport,
         (jobs, direction): (&[JobReport], Direction),
@@ -261,14 +263,15 @@ impl Repeated {
         Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
 
-    /// Returns a row of one run that wrote, with the latencies of its operations.
+    /// Returns the row of a single run of writes, with the latencies of its operations.
     pub fn one(row: Row, latencies_ns: Histogram<u64>) -> Repeated {
         let written_bytes = row.bytes_per_run;
         let timed = Timed([latencies_ns, crate::histogram(), crate::histogram()]);
         Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
 
-    /// Returns a row of one run of transactions, each timed until it was durable, with its flushes.
+    /// Returns the row of a single run of transactions, with the times until each was durable and
+    /// the times of their flushes.
     pub fn of_transactions(
         mut row: Row,
         durable_ns: Histogram<u64>,
@@ -276,14 +279,14 @@ impl Repeated {
     ) -> Repeated {
         let written_bytes = row.bytes_per_run;
         let operations = durable_ns.clone();
-        // Where nothing flushes, no operation is durable.
+        // If nothing is flushed, no operation is durable.
         let durable = if flushes_ns.is_empty() { crate::histogram() } else { durable_ns };
         let timed = Timed([operations, flushes_ns, durable]);
         timed.describe_one(&mut row);
         Repeated { rows: vec![row], written_bytes, timed: vec![timed] }
     }
 
-    /// Adds the same rows of later runs.
+    /// Adds a later run of the same rows.
     pub fn add(&mut self, later: Repeated) {
         if self.rows.is_empty() {
             *self = later;
@@ -295,13 +298,13 @@ impl Repeated {
         }
     }
 
-    /// Adds the bytes and the times of another rank's same run.
+    /// Adds the bytes and times that another rank measured in the same run.
     pub(super) fn add_times(&mut self, other: &Repeated) {
         self.written_bytes += other.written_bytes;
         self.timed.iter_mut().zip(&other.timed).for_each(|(all, one)| all.add(one));
     }
 
-    /// Gives the only run of each row the times of all its operations.
+    /// Sets the latencies of each row's only run, from the times of all its operations.
     pub(super) fn describe_ones(&mut self) {
         for (row, timed) in self.rows.iter_mut().zip(&self.timed) {
             let is_timed = row.runs[0].latency_ns.is_some() && row.latency_ns.is_some();
@@ -322,9 +325,9 @@ impl Repeated {
     }
 }
 
-/// Adds a later run to a row, with the weaker of the settings in effect.
+/// Adds a later run to a row. If the settings in effect differ, the row has the weaker ones.
 pub fn join(row: &mut Row, later: Row) {
-    // A write survives only what it survives in the weakest run (M3).
+    // What a row's writes survive is what they survive in its weakest run (M3).
     row.survives = row.survives.min(later.survives);
     row.runs.extend(later.runs);
     let fallbacks = &mut row.settings.fallbacks;
@@ -334,7 +337,7 @@ pub fn join(row: &mut Row, later: Row) {
     row.settings.effective.weaken(&later.settings.effective);
 }
 
-/// Sets a row's bytes and throughput to the figures of all its runs.
+/// Computes a row's bytes and throughput from all of its runs.
 pub fn sum_up(row: &mut Row) {
     let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
     row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;

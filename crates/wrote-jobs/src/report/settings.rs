@@ -1,4 +1,4 @@
-//! Settings of a row, as asked and in effect, in the words of the result.
+//! The settings of a row, as requested and in effect, in the terms of the result.
 
 use super::before::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
@@ -6,7 +6,8 @@ use crate::spec::{BlockShare, BlockSizes, Fallocate, JobSpec, SyncEach};
 use wrote::{Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
-/// Returns the settings of the jobs of one row: they differ in files and shares of a rate.
+/// Returns the settings of the jobs of one row, which differ only in their files and in their
+/// shares of a rate.
 pub(super) fn pair(jobs: &[JobReport], direction: Direction, known: &Known) -> SettingsPair {
     let asked = asked(jobs, direction, known);
     let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(steps).collect();
@@ -20,7 +21,7 @@ fn steps(job: &JobReport) -> impl Iterator<Item = Fallback> {
     job.effective.fallbacks.iter().map(fallback).chain(job.fallbacks.iter().cloned())
 }
 
-/// Returns a fallback of the engine in the words of the result.
+/// Converts a fallback of the engine into the form that the result has.
 pub fn fallback(step: &wrote::engine::Fallback) -> Fallback {
     Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }
@@ -94,7 +95,7 @@ pub fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
     }
 }
 
-/// Returns the mean of the jobs' rates, which may differ by one operation or byte.
+/// Returns the mean of the jobs' rates, which may differ by one operation or byte per second.
 fn mean(all: &[Settings], rate: fn(&Settings) -> Option<f64>) -> Option<f64> {
     let rates = all.iter().map(rate).collect::<Option<Vec<f64>>>()?;
     Some(rates.iter().sum::<f64>() / rates.len() as f64)
@@ -126,14 +127,14 @@ fn effective(jobs: &[JobReport], asked: &Settings) -> Settings {
     }
 }
 
-/// Returns the maximum number of operations of one job that were in flight at once.
+/// Returns the maximum number of operations that a single job had in flight.
 pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
     jobs.iter().map(|job| job.effective.iodepth_reached).max().unwrap_or_default()
 }
 
 /// Returns what an acknowledged write of these jobs survives with the settings in effect (M3).
 ///
-/// A flush after every few writes does not cover the last ones, so it does not count.
+/// A flush after every few writes does not cover the last writes, so it is ignored.
 pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     let of_job = |job: &JobReport| {
         let spec = &job.spec;
@@ -145,7 +146,7 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
             || each(spec.writes.fdatasync);
         let of_file = |file: &std::path::PathBuf| {
             let target = known.before.target(file);
-            // A block device has no file system that could put a block elsewhere.
+            // A block device has no file system that could move a block.
             let in_place = target.writes_in_place() || target.filesystem == "none";
             let in_place = in_place && job.direct && known.is_settled(file, spec);
             target.survives(Survives::of_write(flushed, in_place))
@@ -155,7 +156,8 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
 }
 
-/// Returns the file bytes that one job transfers as asked; for whole files, their lengths.
+/// Returns the bytes of its files that one job is to transfer; the length of its files if it uses
+/// them whole.
 fn size_bytes(spec: &JobSpec) -> u64 {
     let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
     if let Some(bytes) = spec.pace.io_bytes {
@@ -169,7 +171,7 @@ fn size_bytes(spec: &JobSpec) -> u64 {
     spec.files.paths.iter().map(of_file).sum::<u64>().min(most)
 }
 
-/// Returns the job's flush; if it has several kinds, the strongest.
+/// Returns how the job flushes. If it flushes in several ways, returns the strongest.
 fn flush(spec: &JobSpec) -> Flush {
     match (spec.writes.sync, spec.writes.fsync, spec.writes.fdatasync) {
         (SyncEach::Sync, _, _) => Flush::OSyncEach,
@@ -184,7 +186,7 @@ fn flush(spec: &JobSpec) -> Flush {
     }
 }
 
-/// Returns the state of the blocks asked for.
+/// Returns the state in which the jobs request their blocks.
 fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files.paths);
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {

@@ -1,55 +1,55 @@
-//! The operations of a job, and the values that describe them.
+//! The operations of a job: their kinds, offsets and sizes.
 
 pub use wrote_result::document::BlockShare;
 
 /// The operations of a job: their directions, offsets and sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
-    /// Reads, writes or both, in order or not.
+    /// Whether the job reads, writes or does both, and whether its offsets are random.
     pub rw: Rw,
-    /// Reads of 100 operations of a mix.
+    /// The percentage of reads in a mix.
     pub rwmixread_percent: u32,
-    /// Bytes of reads.
+    /// The sizes of reads.
     pub read_bs: BlockSizes,
-    /// Bytes of writes.
+    /// The sizes of writes.
     pub write_bs: BlockSizes,
-    /// Random offsets may repeat before each was used once.
+    /// Whether random offsets may repeat before each one has been used once.
     pub norandommap: bool,
-    /// As fio itself does, operations of several sizes end where a block was used before, so that
-    /// each block of the smallest size is used once.
+    /// Whether an operation ends where a block has been used before, as in fio itself, if there are
+    /// several sizes. Each block of the smallest size is then used once.
     pub as_fio: bool,
-    /// The blocks that a random job uses more than others.
+    /// The distribution of random offsets, which may prefer some blocks.
     pub random_distribution: Distribution,
-    /// The percentages of a random job's reads and writes that are at a random offset; the others
-    /// follow the previous one. `None` means all of them.
+    /// The percentages of a random job's reads and of its writes that are at a random offset. The
+    /// others continue where the previous one ended. `None` means that all are random.
     pub percentage_random: Option<[u32; 2]>,
 }
 
 impl Order {
-    /// Returns the sizes of a direction.
+    /// Returns the block sizes of a direction.
     pub(crate) fn sizes(&self, write: bool) -> &BlockSizes {
         if write { &self.write_bs } else { &self.read_bs }
     }
 }
 
-/// The operations and their order.
+/// The kinds of operations, and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rw {
-    /// There are reads.
+    /// Whether there are reads.
     pub read: bool,
-    /// There are writes.
+    /// Whether there are writes.
     pub write: bool,
-    /// The offsets are in no order.
+    /// Whether the offsets are random.
     pub random: bool,
 }
 
-/// Reads in order.
+/// Sequential reads.
 pub const READ: Rw = Rw { read: true, write: false, random: false };
-/// Writes in order.
+/// Sequential writes.
 pub const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Rw {
-    /// Returns fio's name: `read`, `write`, `rw`, `randread`, `randwrite`, `randrw`.
+    /// Returns fio's name for it: `read`, `write`, `rw`, `randread`, `randwrite` or `randrw`.
     pub fn as_str(self) -> &'static str {
         match (self.random, self.read, self.write) {
             (false, true, false) => "read",
@@ -62,25 +62,25 @@ impl Rw {
     }
 }
 
-/// The distribution of random offsets over the blocks of a file. All but [`Distribution::Uniform`]
-/// draw a block again before each was used.
+/// The distribution of random offsets over the blocks of a file. Except with
+/// [`Distribution::Uniform`], a block may be drawn again before all others have been used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
-    /// Each block is as likely as another.
+    /// All blocks are equally likely.
     #[default]
     Uniform,
     /// The block of rank k has a probability proportional to 1 / k^theta. The ranks are scattered
     /// over the file.
     Zipf {
-        /// 0 or more; with 0 all blocks are equally likely.
+        /// The exponent, at least 0. With 0, all blocks are equally likely.
         theta: f64,
     },
-    /// A share `h` of the blocks gets the share 1 - `h` of the operations.
+    /// A share `h` of the blocks receives the share 1 - `h` of the operations.
     Pareto {
-        /// Between 0 and 1.
+        /// The share of the blocks, between 0 and 1.
         h: f64,
     },
-    /// Zones from the start of the file on; within each, blocks are equally likely.
+    /// Zones, from the start of the file. Within a zone, all blocks are equally likely.
     Zoned(Vec<Zone>),
 }
 
@@ -94,7 +94,7 @@ pub struct Zone {
 }
 
 impl Distribution {
-    /// Returns fio's words for the distribution; `None` if it is uniform.
+    /// Returns the distribution in fio's notation; `None` if it is uniform.
     pub fn words(&self) -> Option<String> {
         match self {
             Distribution::Uniform => None,
@@ -111,13 +111,13 @@ impl Distribution {
 /// The sizes of operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSizes {
-    /// Each with its percentage of the operations; the percentages add up to 100.
+    /// Several sizes, each with its percentage of the operations. The percentages add up to 100.
     Split(Vec<BlockShare>),
-    /// The multiples of the smallest size up to the largest, equally likely (`bsrange`).
+    /// The multiples of the smallest size up to the largest, all equally likely (`bsrange`).
     Range {
-        /// The smallest size, and the distance between two.
+        /// The smallest size, which is also the step between sizes.
         least_bytes: u64,
-        /// The largest size, a multiple of the smallest.
+        /// The largest size, which is a multiple of the smallest.
         most_bytes: u64,
     },
 }
@@ -129,18 +129,18 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
-    /// Returns one size for all operations.
+    /// Returns sizes that consist of a single one.
     pub fn one(bytes: u64) -> BlockSizes {
         BlockSizes::Split(vec![BlockShare { bytes, percent: 100 }])
     }
 
-    /// Returns the one size of all operations, where they have one.
+    /// Returns the size that all operations have; `None` if there are several.
     pub fn only(&self) -> Option<u64> {
         let most = self.most_bytes();
         (most > 0 && self.least_bytes() == most).then_some(most)
     }
 
-    /// Returns the smallest size: offsets are multiples of it.
+    /// Returns the smallest size. All offsets are multiples of it.
     pub fn least_bytes(&self) -> u64 {
         match self {
             BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).min().unwrap_or(0),
@@ -166,7 +166,7 @@ impl BlockSizes {
         }
     }
 
-    /// Returns the largest size of at most `most`.
+    /// Returns the largest size that does not exceed `most`; `None` if there is none.
     pub fn at_most(&self, most: u64) -> Option<u64> {
         match self {
             BlockSizes::Split(shares) => {

@@ -1,4 +1,4 @@
-//! How a job reaches the disk: its engine, files, flushes, and pace.
+//! How a job reaches the disk: its engine, files, flushes and pace.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,65 +8,68 @@ use wrote_result::document::Process;
 /// How operations reach the kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Io {
-    /// The system calls that carry the operations.
+    /// The engine, which determines the system calls.
     pub ioengine: Ioengine,
-    /// Operations in flight at once.
+    /// The maximum number of operations in flight.
     pub iodepth: u32,
-    /// Operations handed to the kernel together; 0 and 1 mean at most 4, so that the device has
-    /// work while the next are prepared.
+    /// The number of operations submitted to the kernel together. 0 and 1 mean at most 4, so that
+    /// the device has work while the next operations are prepared.
     pub iodepth_batch: u32,
-    /// Completions that one call waits for, at least; 0 means 1.
+    /// The minimum number of completions that a call waits for; 0 means 1.
     pub iodepth_batch_complete_min: u32,
-    /// Bypasses the page cache.
+    /// Whether I/O bypasses the page cache.
     pub direct: bool,
-    /// Drops written and read bytes from the page cache again (`RWF_DONTCACHE`).
+    /// Whether written and read bytes are dropped from the page cache afterwards (`RWF_DONTCACHE`).
     pub dontcache: bool,
-    /// Writes each block whole or not at all, also at a power loss (`RWF_ATOMIC`).
+    /// Whether each block is written whole or not at all, even at a power loss (`RWF_ATOMIC`).
     pub atomic: bool,
-    /// Polls the device for completions.
+    /// Whether the device is polled for completions.
     pub hipri: bool,
-    /// Registers the buffers with the ring.
+    /// Whether the buffers are registered with the ring.
     pub fixedbufs: bool,
-    /// Registers the files with the ring.
+    /// Whether the files are registered with the ring.
     pub registerfiles: bool,
-    /// Lets a kernel thread take operations from the ring.
+    /// Whether a kernel thread takes operations from the ring.
     pub sqthread_poll: bool,
     /// The CPU of that kernel thread.
     pub sqthread_poll_cpu: Option<u32>,
 }
 
-/// The files that a job uses, and their state before the clock starts.
+/// The files that a job uses, and their state when the clock starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Files {
     /// The files, which the operations use in turn.
     pub paths: Vec<PathBuf>,
-    /// First byte of each file that the job uses.
+    /// The offset of the first byte that the job uses in each file.
     pub offset_bytes: u64,
-    /// Percents of each file's length added to `offset_bytes`
-    /// ([`jobs::resolve`](crate::jobs::resolve)).
+    /// The percentage of each file's length that is added to `offset_bytes` (by
+    /// [`jobs::resolve`](crate::jobs::resolve)).
     pub offset_percent: u32,
-    /// Bytes of each file that the job uses, from `offset_bytes` on; `None` for all bytes of an
-    /// existing file.
+    /// The number of bytes that the job uses in each file, from `offset_bytes` on; `None` for all
+    /// bytes of an existing file.
     pub file_bytes: Option<u64>,
-    /// Percents of each file's length that the job uses at most, in place of `file_bytes`.
+    /// The maximum percentage of each file's length that the job uses. It takes the place of
+    /// `file_bytes`.
     pub size_percent: Option<u32>,
-    /// The existing folder below which folders in the files' names are created; empty for any. With
-    /// `None` no folder is created.
+    /// The existing folder below which the folders in the files' names are created; empty if it may
+    /// be any folder. With `None`, no folder is created.
     pub makes_folders_in: Option<PathBuf>,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
-    /// Before the clock starts, writes all unwritten blocks that the job will overwrite.
+    /// Whether all unwritten blocks that the job will overwrite are written before the clock
+    /// starts.
     pub overwrite: bool,
-    /// Removes the files, which the run made, after the job's group.
+    /// Whether the files that the run created are removed after the job's group.
     pub unlink: bool,
-    /// Drops the files' pages from the page cache first.
+    /// Whether the files' pages are dropped from the page cache before the clock starts.
     pub invalidate: bool,
-    /// Makes the files, and runs no operation.
+    /// Whether the files are only created, without any operation.
     pub create_only: bool,
 }
 
 impl Files {
-    /// Returns the end of the bytes that the job uses of each file; `None` for the file's own.
+    /// Returns the end of the bytes that the job uses in each file; `None` if it uses each file to
+    /// its end.
     pub fn end_bytes(&self) -> Option<u64> {
         Some(self.offset_bytes.saturating_add(self.file_bytes?))
     }
@@ -75,74 +78,75 @@ impl Files {
 /// The allocation of a new file's blocks before the clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Fallocate {
-    /// No blocks: the file grows.
+    /// No blocks are allocated: the file grows as it is written.
     None,
     /// `fallocate(2)` with mode 0 (`native`), as fio does by default.
     #[default]
     Native,
-    /// `fallocate(2)` that leaves the file's size (`keep`).
+    /// `fallocate(2)` that leaves the file's size unchanged (`keep`).
     Keep,
-    /// The size without blocks (`truncate`).
+    /// The size is set, without any blocks (`truncate`).
     Truncate,
 }
 
-/// The flushes of a job, and the bytes of its writes.
+/// The flushes of a job, and the data that it writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writes {
-    /// The flush of each write (`sync`).
+    /// How each write is flushed (`sync`).
     pub sync: SyncEach,
-    /// Writes between two calls of `fsync(2)`.
+    /// The number of writes between calls of `fsync(2)`.
     pub fsync: Option<u32>,
-    /// Writes between two calls of `fdatasync(2)`.
+    /// The number of writes between calls of `fdatasync(2)`.
     pub fdatasync: Option<u32>,
-    /// The latency of a write ends with the `fsync` or `fdatasync` that follows it.
+    /// Whether the latency of a write includes the `fsync` or `fdatasync` that follows it.
     pub latency_with_flush: bool,
-    /// `fsync(2)` after the last write, inside the clock (M1).
+    /// Whether there is an `fsync(2)` after the last write, before the clock stops (M1).
     pub end_fsync: bool,
-    /// `fdatasync(2)` after the last write, inside the clock (M1).
+    /// Whether there is an `fdatasync(2)` after the last write, before the clock stops (M1).
     pub end_fdatasync: bool,
-    /// Blocks carry a checksum, which reads and `do_verify` check.
+    /// The checksums of blocks, which reads and `do_verify` check; `None` without them.
     pub verify: Option<Verify>,
-    /// The bytes that the job writes.
+    /// The data that the job writes.
     pub data: Data,
 }
 
-/// The flush of each write, before the write is complete.
+/// The flush that is part of each write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SyncEach {
-    /// None.
+    /// Writes are not flushed.
     #[default]
     No,
-    /// As a file opened with `O_DSYNC`.
+    /// Writes are flushed as with `O_DSYNC`.
     Dsync,
-    /// As a file opened with `O_SYNC`.
+    /// Writes are flushed as with `O_SYNC`.
     Sync,
 }
 
-/// The checksum of `verify=crc32c`.
+/// The checksum that `verify=crc32c` requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verify {
-    /// Reads and checks all written blocks after the writes (`do_verify`).
+    /// Whether all written blocks are read and checked after the writes (`do_verify`).
     pub after_writes: bool,
 }
 
-/// The bytes that a job writes.
+/// The data that a job writes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Data {
-    /// Random bytes; no two sectors are equal (M2).
+    /// Random bytes. No two sectors are equal (M2).
     #[default]
     Random,
-    /// Zeros (`zero_buffers`): named in the result.
+    /// Zeros (`zero_buffers`). The result mentions them.
     Zeros,
-    /// Random bytes with this percentage of each block zeros, so that the block compresses by about
-    /// that percentage (`buffer_compress_percentage`): named in the result.
+    /// Random bytes, except that this percentage of each block is zeros, so that the block
+    /// compresses by about that percentage (`buffer_compress_percentage`). The result mentions it.
     Compressible(u32),
-    /// These bytes repeated, from the start of each block (`buffer_pattern`): named in the result.
+    /// These bytes, repeated from the start of each block (`buffer_pattern`). The result mentions
+    /// them.
     Pattern(Vec<u8>),
 }
 
 impl Data {
-    /// Returns its words in a result; `None` for random bytes.
+    /// Returns a description of the data for the result; `None` for random bytes.
     pub fn words(&self) -> Option<String> {
         match self {
             Data::Random => None,
@@ -156,65 +160,67 @@ impl Data {
 /// The start of a job, its rates and pauses, and its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pacing {
-    /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
+    /// The number of bytes to transfer over all files; `None` for the `file_bytes` of each file
+    /// once.
     pub io_bytes: Option<u64>,
-    /// The maximum number of operations of each repetition, which ends early with them.
+    /// The maximum number of operations in each repetition, which ends when it is reached.
     pub number_ios: Option<u64>,
-    /// Times that the job repeats its transfers.
+    /// The number of times that the job repeats its transfers.
     pub loops: u32,
-    /// The latest end of the job, from the end of its ramp; a last flush is not counted.
+    /// The maximum duration of the job after its ramp, not counting a last flush.
     pub runtime: Option<Duration>,
-    /// The job repeats until `runtime` is over.
+    /// Whether the job repeats until `runtime` has elapsed.
     pub time_based: bool,
-    /// Time at the start that the report leaves out.
+    /// The time at the start that the report leaves out.
     pub ramp_time: Duration,
-    /// A job that ends before its ramp does counts as a whole, as fio's.
+    /// Whether a job that ends during its ramp is reported as a whole, as in fio.
     pub counts_short_ramp: bool,
-    /// Delay of the job's start after the group's.
+    /// The delay between the start of the group and the start of the job.
     pub startdelay: Duration,
-    /// Limit of reads, in bytes per second.
+    /// The maximum rate of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
-    /// Limit of writes, in bytes per second.
+    /// The maximum rate of writes, in bytes per second.
     pub write_rate_bytes_per_s: Option<u64>,
-    /// Limit of reads per second.
+    /// The maximum number of reads per second.
     pub read_rate_iops: Option<u32>,
-    /// Limit of writes per second.
+    /// The maximum number of writes per second.
     pub write_rate_iops: Option<u32>,
-    /// When the operations of a job with a rate are due.
+    /// The distribution of the times at which the operations of a job with a rate are due.
     pub rate_process: Process,
-    /// Pauses between operations.
+    /// The pauses between operations.
     pub think: Option<Think>,
-    /// The other jobs of the group end with this one.
+    /// Whether the end of this job ends the other jobs of the group.
     pub exitall: bool,
-    /// The job ends when its rate is steady.
+    /// The condition under which the job ends because its rate is steady.
     pub steady: Option<Steady>,
 }
 
-/// When a rate counts as steady (`steadystate`).
+/// The condition under which a rate is steady (`steadystate`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// The rate counts operations; otherwise it counts bytes.
+    /// Whether the rate counts operations, rather than bytes.
     pub iops: bool,
-    /// The criterion is the slope of the line of least squares, otherwise the largest deviation
-    /// from the mean.
+    /// Whether the criterion is the slope of the least-squares line, rather than the maximum
+    /// deviation from the mean.
     pub slope: bool,
-    /// The limit, in percent of the mean or in the rate's unit.
+    /// The limit, as a percentage of the mean or in the unit of the rate.
     pub limit: f64,
-    /// The limit is in percent.
+    /// Whether the limit is a percentage.
     pub percent: bool,
-    /// The length of the period that decides.
+    /// The length of the period that is examined.
     pub over: Duration,
-    /// The time before this period.
+    /// The time before the period begins.
     pub ramp: Duration,
 }
 
-/// Pauses of a job, which count as its time (`thinktime`).
+/// The pauses of a job, which are part of its time (`thinktime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// The length of a pause, which begins when all operations in flight have completed.
+    /// The length of a pause. A pause begins when all operations in flight have completed.
     pub time: Duration,
-    /// The first part of a pause, spent without sleep (`thinktime_spin`).
+    /// The first part of a pause, during which the thread spins instead of sleeping
+    /// (`thinktime_spin`).
     pub spin: Duration,
-    /// Operations between two pauses (`thinktime_blocks`).
+    /// The number of operations between pauses (`thinktime_blocks`).
     pub blocks: u32,
 }

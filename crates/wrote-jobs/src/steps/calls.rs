@@ -1,4 +1,4 @@
-//! The system calls of steps, on the files of one job.
+//! The system calls of steps on the files of a job.
 
 use super::{FileSpec, Start, Step, Steps};
 use crate::data::Data;
@@ -16,21 +16,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wrote_result::Error;
 
-/// The alignment of memory for direct I/O.
+/// The memory alignment for direct I/O.
 const ALIGN_BYTES: usize = 4096;
-/// The maximum number of bytes of one write; a longer one is several calls, with the same bytes.
+/// The maximum number of bytes per write. A longer write becomes several calls, which write the
+/// same bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The number of calls of a run, by kind.
+/// The number of calls in a run, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// `write(2)` and `pwrite(2)`.
+    /// Calls of `write(2)` and `pwrite(2)`.
     pub writes: u64,
-    /// Bytes of these writes.
+    /// The bytes that these calls wrote.
     pub written_bytes: u64,
-    /// `fdatasync(2)` and `fsync(2)` of files and folders.
+    /// Calls of `fdatasync(2)` and `fsync(2)` on files and folders.
     pub flushes: u64,
-    /// Calls that make, rename or remove a name.
+    /// Calls that create, rename or remove a name.
     pub names: u64,
 }
 
@@ -44,7 +45,7 @@ impl Counts {
     }
 }
 
-/// One thread's handles on the files, with the bytes that it writes.
+/// One thread's handles of the files, and the data that it writes.
 pub struct Calls {
     files: Vec<Handle>,
     folder: File,
@@ -52,7 +53,7 @@ pub struct Calls {
     buffer: Vec<u8>,
     random: Xoshiro256PlusPlus,
     pub counts: Counts,
-    /// The time of each flush of a file.
+    /// The times of the flushes of files.
     pub flushes_ns: Histogram<u64>,
 }
 
@@ -60,12 +61,13 @@ struct Handle {
     spec: FileSpec,
     path: PathBuf,
     open: Option<File>,
-    /// The place of the next write.
+    /// The offset of the next write.
     end: u64,
 }
 
 impl Calls {
-    /// Opens the files, made ready by [`Calls::lay_out`]. Each file's path is `path` of its name.
+    /// Opens the files, which [`Calls::lay_out`] then prepares. `path` returns the path of a file,
+    /// given its name.
     pub fn new(steps: &Steps, path: &dyn Fn(&str) -> PathBuf, seed: u64) -> Result<Calls, Error> {
         let files = steps.files.iter().map(|spec| {
             let path = path(&spec.name);
@@ -79,7 +81,7 @@ impl Calls {
         let parent = files[0].path.parent().expect("a file lies in a folder");
         let folder = File::open(parent).map_err(Error::at(parent, "open"))?;
         let mut data = Data::new(0, seed);
-        // The extra bytes are for the alignment.
+        // The additional bytes leave room for the alignment.
         let mut buffer = vec![0; BUFFER_BYTES + ALIGN_BYTES];
         data.fill(&mut buffer);
         Ok(Calls {
@@ -93,12 +95,12 @@ impl Calls {
         })
     }
 
-    /// Brings the files into the state in which a run begins, and flushes it.
+    /// Brings the files into the state in which a run begins, and flushes them.
     pub fn lay_out(&mut self) -> Result<(), Error> {
         for number in 0..self.files.len() {
             let spec = self.files[number].spec.clone();
             let is_there = |of: &File| of.metadata().is_ok_and(|of| of.len() == spec.bytes);
-            // The content is written by longer writes than may be atomic.
+            // The content is written in longer pieces than an atomic write may have.
             self.files[number].spec.atomic = false;
             match spec.start {
                 Start::Empty | Start::Absent => {}
@@ -117,8 +119,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Makes the calls of `list` for a group of `transactions`. `full` has the steps for a file
-    /// without room.
+    /// Makes the calls of `list` for a group of `transactions`. `steps` contains the steps for a
+    /// full file.
     pub fn make(&mut self, list: &[Step], steps: &Steps, transactions: u64) -> Result<(), Error> {
         list.iter().try_for_each(|step| self.step(step, steps, transactions))
     }
@@ -189,7 +191,7 @@ impl Calls {
             return (0..repeat)
                 .try_for_each(|turn| self.put(number, at + turn * bytes, *bytes, split));
         }
-        // Each of several writes is one call; so are all bytes of a group.
+        // With `times`, each write is a call. Otherwise, all bytes of the group are a single call.
         let (calls, bytes) = match times {
             Some(_) => (repeat, *bytes),
             None => (1, bytes * transactions),
@@ -211,7 +213,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes all bytes, by one call for each `split` bytes.
+    /// Writes `bytes` bytes, with one call for each `split` bytes.
     fn put(&mut self, number: usize, at: u64, bytes: u64, split: u64) -> Result<(), Error> {
         let (end, most) = (at + bytes, split.min(BUFFER_BYTES as u64));
         let mut at = at;
@@ -264,7 +266,7 @@ impl Calls {
         let (old, new) = (self.files[from].path.clone(), self.files[to].path.clone());
         std::fs::rename(&old, &new).map_err(Error::at(&old, "rename"))?;
         self.counts.names += 1;
-        // The handle follows its file.
+        // The handle moves with its file.
         self.files[to].open = self.files[from].open.take();
         (self.files[to].end, self.files[from].end) = (self.files[from].end, 0);
         Ok(())
@@ -274,14 +276,14 @@ impl Calls {
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let open = self.file(number)?;
         match fallocate(open, flags, 0, self.files[number].spec.bytes) {
-            // As programs do if the file system lacks this call.
+            // Programs ignore it, too, if the file system lacks this call.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             done => done.map_err(self.failed(number, "fallocate")),
         }
     }
 
-    /// Fills a file's room with zeros from a separate buffer, since zeros in the other one would
-    /// remain between the stamps of later writes (M2).
+    /// Fills a file with zeros up to its maximum length. Uses a separate buffer, because zeros in
+    /// the usual buffer would remain between the stamps of later writes (M2).
     fn zeros(&mut self, number: usize, split: Option<u64>) -> Result<(), Error> {
         let bytes = self.files[number].spec.bytes;
         let most = split.unwrap_or(BUFFER_BYTES as u64);
@@ -323,7 +325,7 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
     options.custom_flags(flags.bits() as i32).open(path).map_err(Error::at(path, "open"))
 }
 
-/// Writes all bytes by one call, which a power loss leaves whole or not done.
+/// Writes all bytes with a single call. A power loss leaves the write either complete or not done.
 fn write_whole(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     let flags = ReadWriteFlags::from_bits_retain(libc::RWF_ATOMIC as _);
     match pwritev2(file, &[IoSlice::new(bytes)], at, flags)? {
@@ -332,7 +334,7 @@ fn write_whole(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     }
 }
 
-/// Writes all bytes, and drops their pages once they are written.
+/// Writes all bytes, and drops their pages from the page cache once they have been written.
 fn write_dropping(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     let flags = ReadWriteFlags::from_bits_retain(libc::RWF_DONTCACHE as _);
     let mut written = 0;

@@ -1,4 +1,5 @@
-//! The clients of a job of steps: each waits for its transaction, and one leads a group's commit.
+//! The clients of a job of steps. Each waits for its transaction, and one of them leads the commit
+//! of a group.
 
 use super::Steps;
 use super::calls::{Calls, Counts};
@@ -10,43 +11,43 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The longest wait before a thread checks whether it is to stop.
+/// The maximum wait before a thread checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Clients with a rate sleep at least this long.
+/// The minimum time that clients with a rate sleep.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
-/// A job with its files prepared.
+/// A job whose files have been prepared.
 pub struct Running<'a> {
     steps: &'a Steps,
-    /// The handles on each set of files.
+    /// The handles of each set of files.
     calls: Vec<Calls>,
     /// The handles of the concurrent thread, if the job has one.
     beside: Option<Calls>,
 }
 
-/// The outcome of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Done {
-    /// The time of each transaction, from its start until its steps are done. Where they flush, it
-    /// is durable then (M11).
+    /// The time of each transaction, from its start until its steps are done. If the steps flush,
+    /// the transaction is then durable (M11).
     pub latencies_ns: Histogram<u64>,
-    /// The time of each flush of a file. If transactions flush no file, these are the flushes of
-    /// the concurrent thread.
+    /// The time of each flush of a file. If the transactions flush no file, these are the flushes
+    /// of the concurrent thread.
     pub flushes_ns: Histogram<u64>,
-    /// Transactions.
+    /// The number of transactions.
     pub transactions: u64,
-    /// The calls of all threads within the clock.
+    /// The calls of all threads while the clock ran.
     pub counts: Counts,
 }
 
 impl<'a> Running<'a> {
-    /// Prepares the files, and makes the steps that precede the clock. `path` returns the path of a
-    /// file by its name, in one of the job's sets of files.
+    /// Prepares the files, and performs the steps before the clock starts. `path` returns the path
+    /// of a file, given its name and the number of its set of files.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] names the call and the file.
+    /// [`Error::Failed`], which names the call and the file.
     pub fn new(
         steps: &'a Steps,
         path: &dyn Fn(&str, u32) -> PathBuf,
@@ -68,7 +69,8 @@ impl<'a> Running<'a> {
         Ok(Running { steps, calls, beside })
     }
 
-    /// Runs transactions until a time, or a number of them on each set of files, is reached.
+    /// Runs transactions until `time` has elapsed, or until each set of files has had `most`
+    /// transactions.
     ///
     /// # Errors
     ///
@@ -124,7 +126,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The clients' common state, and the handles that a leader uses.
+/// The state that the clients share, and the handles that a leader uses.
 struct Group<'a> {
     steps: &'a Steps,
     queue: Mutex<Queue>,
@@ -135,7 +137,7 @@ struct Group<'a> {
 
 #[derive(Default)]
 struct Queue {
-    /// Submitted and completed transactions.
+    /// The number of submitted transactions.
     submitted: u64,
     done: u64,
     has_leader: bool,
@@ -152,7 +154,8 @@ impl<'a> Group<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One client: submits a transaction, waits until it is done, and submits the next.
+    /// The loop of a client: submits a transaction, waits until it is done, and submits the next
+    /// one. Returns the latencies.
     fn work(&self, deadline: Instant, stop: &Stop) -> Histogram<u64> {
         let mut latencies = crate::histogram();
         let clients = f64::from(self.steps.clients);
@@ -166,7 +169,7 @@ impl<'a> Group<'a> {
             }
             if let Some(pace) = pace {
                 let due = start + pace.mul_f64(latencies.len() as f64);
-                // Sleeping takes longer than many intervals, so some steps start early.
+                // A sleep is longer than many intervals, so some steps start early.
                 if due > began + SLEEP_MIN {
                     thread::sleep(due - began);
                 }
@@ -175,7 +178,7 @@ impl<'a> Group<'a> {
             if !self.commit() {
                 break;
             }
-            // The end of one is the start of the next (M10).
+            // The end of a transaction is the start of the next (M10).
             let now = Instant::now();
             latencies.saturating_record((now - began).as_nanos() as u64);
             began = now;
@@ -183,7 +186,7 @@ impl<'a> Group<'a> {
         latencies
     }
 
-    /// Returns whether the transaction was made.
+    /// Commits a transaction, and returns whether it was done.
     fn commit(&self) -> bool {
         let mut queue = self.queue();
         if queue.submitted >= self.most {
@@ -216,7 +219,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Makes the steps of the transactions `from` to `until`, and those due after them.
+    /// Performs the steps of transactions `from` to `until`, and then the steps that repeat and are
+    /// due.
     fn make(&self, from: u64, until: u64) -> Result<(), Error> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.make(&self.steps.each, self.steps, until - from)?;
@@ -235,19 +239,19 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Uses so much CPU time, as the program's own work does.
+/// Consumes this much CPU time, as the program's own work does.
 fn think(time: Duration) {
     let until = cpu_time() + time;
     while cpu_time() < until {}
 }
 
-/// Returns the CPU time of this thread. `getrusage(2)` has it only to a tick of the scheduler.
+/// Returns the CPU time of this thread. `getrusage(2)` is only accurate to a tick of the scheduler.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Makes the concurrent steps, each when it is due, until the clients have ended.
+/// Performs the concurrent steps when they are due, until the clients have ended.
 fn work_beside(
     steps: &Steps,
     calls: &mut Calls,
@@ -255,7 +259,7 @@ fn work_beside(
     over: &Stop,
 ) -> Result<(), Error> {
     let begin = Instant::now();
-    // When each was last made: a time and a number of transactions.
+    // When each of them was last performed: a time, and a number of transactions.
     let mut last: Vec<(f64, u64)> = vec![(0.0, 0); steps.beside.len()];
     loop {
         let mut next = LOOK;

@@ -1,4 +1,4 @@
-//! Jobs of steps, on files of a temporary folder.
+//! Tests of jobs of steps, on files in a temporary folder.
 
 use super::{Done, Running, Step, Steps};
 use std::path::Path;
@@ -61,7 +61,7 @@ fn own_work_takes_cpu_time_before_each_transaction_and_no_part_of_its_latency() 
     let (elapsed_ns, own_ns) = (began.elapsed().as_nanos() as f64, 3.0 * 50e6);
     let latencies_ns = done.latencies_ns.mean() * done.latencies_ns.len() as f64;
     assert_eq!(done.transactions, 3);
-    // A thread's CPU time is at most the time that passes. The histogram rounds.
+    // A thread's CPU time is at most the elapsed time, apart from the rounding of the histogram.
     assert!(latencies_ns + own_ns <= elapsed_ns * 1.01, "{latencies_ns} of {elapsed_ns}");
 }
 
@@ -82,7 +82,7 @@ fn a_full_file_makes_room_by_its_steps_and_without_them_begins_again() {
         ] }]
     "#;
     let done = run(&steps(cut), folder.path(), 4).unwrap();
-    // The fourth is the first of a new file.
+    // The fourth write is the first in a new file.
     let length = || folder.path().join("job-wal-0.data").metadata().unwrap().len();
     assert_eq!(length(), 300);
     assert_eq!((done.counts.names, done.counts.flushes), (2, 1));
@@ -116,7 +116,7 @@ fn clients_that_wait_are_committed_by_one_leader() {
     "#;
     let done = run(&steps(group), folder.path(), 400).unwrap();
     assert_eq!((done.transactions, done.latencies_ns.len()), (400, 400));
-    // All bytes are there, in one write per group.
+    // All bytes have been written, with one write per group.
     assert_eq!(done.counts.written_bytes, 40_000);
     assert_eq!(done.counts.writes, done.counts.flushes);
     assert!(done.counts.flushes <= 400);
@@ -185,7 +185,7 @@ fn a_rate_holds_clients_back_and_flushes_beside_are_timed_where_transactions_hav
     let steps = steps(paced);
     let began = std::time::Instant::now();
     let done = run(&steps, folder.path(), 41).unwrap();
-    // The 41st is due after 0.2 s.
+    // The 41st transaction is due after 0.2 s.
     assert!(began.elapsed().as_secs_f64() >= 0.19);
     assert!(steps.has_flushes() && !steps.is_durable());
     assert_eq!(done.counts.flushes, done.flushes_ns.len());

@@ -1,4 +1,5 @@
-//! Reads of a job with `verify`, checked by the headers that an earlier job left (see `header`).
+//! Reads of a job with `verify`, which are checked against the headers that an earlier job wrote
+//! (see `header`).
 
 use super::header::{HEADER_BYTES, Header, NO_HEADER};
 use crate::written::first_unwritten;
@@ -8,28 +9,28 @@ use std::iter;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Blocks begin at multiples of this, the smallest block of a disk.
+/// The unit of the offsets of blocks: the smallest block of a disk.
 const SECTOR_BYTES: u64 = 512;
-/// A block that reaches into a read begins at most this far before it.
+/// The maximum distance from the start of a block to a read that the block overlaps.
 const BACK_BYTES_MAX: u64 = 4 << 20;
 
-/// The first bytes of a read that differ from what a job wrote, and the reason.
+/// The first bytes of a read that differ from what a job wrote, and how they differ.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {
     pub offset: u64,
     pub what: String,
 }
 
-/// Checks the blocks that overlap a read from `offset` on, by the lengths in their headers, and
-/// returns the number of its bytes that were checked.
+/// Checks the blocks that overlap a read starting at `offset`, using the lengths in their headers.
+/// Returns the number of bytes of the read that were checked.
 ///
-/// Unwritten bytes hold no block. A block that was partly overwritten later is left out.
+/// Unwritten bytes contain no block. A block that was partly overwritten later is skipped.
 pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
     let end = offset + read.len() as u64;
     let (mut from, mut checked) = (offset, 0);
     while from < end {
         let block = &read[(from - offset) as usize..];
-        // Most reads are of one or several whole blocks.
+        // Most reads consist of one or more whole blocks.
         let whole = Header::of(block).and_then(|header| block.get(..header.len as usize));
         let found = match whole {
             Some(whole) if Header::found(whole, from).is_ok() => {
@@ -50,13 +51,13 @@ pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
     Ok(checked)
 }
 
-/// Bytes up to `end` that belong to a good block, or to none.
+/// The bytes up to `end`, which belong to an intact block or to none.
 struct Found {
     end: u64,
     is_checked: bool,
 }
 
-/// Finds the block of the byte at `from`, from the file itself.
+/// Finds the block that contains the byte at `from`, in the file itself.
 fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     if let Some(header) = header_at(file, from)? {
         return whole_or_not(file, from, from, header);
@@ -79,8 +80,8 @@ fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     Ok(Err(NO_HEADER.into()))
 }
 
-/// Checks the block at `start`, which holds the byte at `from`. A bad block may have been partly
-/// overwritten.
+/// Checks the block at `start`, which contains the byte at `from`. A damaged block may be one that
+/// was partly overwritten.
 fn whole_or_not(
     file: &File,
     start: u64,
@@ -100,7 +101,8 @@ fn whole_or_not(
     let mut others = sectors.filter_map(|place| {
         Header::of(&block[(place - start) as usize..]).map(|header| (place, header))
     });
-    // A later block of the same job is torn if it contains an earlier one.
+    // A later block is torn, rather than overwritten, if it contains an earlier block of the same
+    // job.
     let is_written_over = |&(place, ref other): &(u64, Header)| {
         let is_earlier = other.seed == header.seed && other.sequence < header.sequence;
         other.offset == place && !is_earlier
@@ -113,7 +115,7 @@ fn whole_or_not(
     Ok(Ok(Found { end, is_checked: false }))
 }
 
-/// Returns the header at `start`, if there is one of that place.
+/// Returns the header at `start`, if there is one that belongs to this offset.
 fn header_at(file: &File, start: u64) -> io::Result<Option<Header>> {
     let mut bytes = [0; HEADER_BYTES];
     match file.read_exact_at(&mut bytes, start) {
@@ -130,7 +132,7 @@ mod tests {
 
     const UNIT: u64 = 4096;
 
-    /// Writes a block as a job does.
+    /// Writes a block in the form in which a job writes it.
     fn write(file: &File, seed: u64, sequence: u64, offset: u64, len: u64) {
         let mut block = vec![sequence as u8 + 1; len as usize];
         let header = Header { offset, seed, sequence, len: len as u32 };
@@ -180,7 +182,7 @@ mod tests {
     fn a_block_that_was_written_over_in_part_is_left_out_and_a_torn_one_is_found() {
         let file = fixtures::file();
         write(file.as_file(), 1, 7, 0, 4 * UNIT);
-        // Another job's, or a later one.
+        // A block of another job, and a later block of the same job.
         for (seed, sequence) in [(2, 0), (1, 8)] {
             write(file.as_file(), seed, sequence, 2 * UNIT, 2 * UNIT);
             assert_eq!(checked(&file, 0, 4 * UNIT), Ok(2 * UNIT));

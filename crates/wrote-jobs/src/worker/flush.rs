@@ -1,4 +1,4 @@
-//! Flushes of a worker, and the writes that no flush covers yet, with their start times (M11).
+//! A worker's flushes, and the start times of the writes that no flush covers yet (M11).
 
 use super::Worker;
 use crate::spec::{JobSpec, SyncEach};
@@ -8,18 +8,18 @@ use std::time::Instant;
 use wrote::engine::{Engine, FileId, Op};
 use wrote_result::Error;
 
-/// The number of a flush among completions; operations are numbered by their places.
+/// The completion number of a flush. Operations have the numbers of their slots.
 const FLUSH: u64 = u64::MAX;
 
 /// The writes that no flush covers yet.
 #[derive(Debug)]
 pub(super) struct Flushes {
-    /// Files written since their last flush, by their numbers.
+    /// Whether each file has been written since its last flush.
     dirty: Vec<bool>,
-    /// Files written at all.
+    /// Whether each file has ever been written.
     written: Vec<bool>,
     since_fsync: u32,
-    /// Writes since the last `fsync(2)` or `fdatasync(2)`.
+    /// The number of writes since the last `fsync(2)` or `fdatasync(2)`.
     since_fdatasync: u32,
 }
 
@@ -45,12 +45,13 @@ impl Flushes {
         self.since_fsync > 0 && spec.writes.fsync == Some(self.since_fsync)
     }
 
-    /// Lets the next flush be of every file that was written at all.
+    /// Makes the next flush cover every file that has ever been written.
     pub(super) fn begin_again(&mut self) {
         self.dirty.clone_from(&self.written);
     }
 
-    /// Flushes every file written since its last flush, and records the time of each.
+    /// Flushes every file that has been written since its last flush, and records the time of each
+    /// flush.
     pub(super) fn flush(
         &mut self,
         engine: &mut Engine,
@@ -75,29 +76,30 @@ impl Flushes {
         if with_metadata {
             self.since_fsync = 0;
         }
-        // An fsync covers everything that an fdatasync does.
+        // An `fsync` covers everything that an `fdatasync` covers.
         self.since_fdatasync = 0;
         Ok(())
     }
 }
 
-/// Returns the most writes between two flushes of a job whose write latencies end before them.
+/// Returns the maximum number of writes between two flushes, for a job whose write latencies do not
+/// include the flushes.
 pub(super) fn flushed_together(spec: &JobSpec) -> Option<u32> {
     let times = spec.latencies && spec.order.rw.write && !spec.writes.latency_with_flush;
     let flushes = spec.writes.fsync.into_iter().chain(spec.writes.fdatasync).min();
     flushes.filter(|_| times && spec.writes.sync == SyncEach::No)
 }
 
-/// The most writes whose start times are kept.
+/// The maximum number of writes whose start times are kept.
 const KEPT_MAX: usize = 1 << 16;
 
-/// The start times of the writes since the last flush. With very many it keeps only every second,
-/// fourth .. one (W8), which stands for all of them.
+/// The start times of the writes since the last flush. If there are too many, only every second,
+/// fourth, or eighth time, and so on, is kept (W8), and represents the others.
 #[derive(Clone, Debug)]
 pub struct Unflushed {
     began_ns: Vec<u64>,
     seen: u64,
-    /// Every `stride`-th write is kept.
+    /// Only one out of this number of writes is kept.
     stride: u64,
 }
 
@@ -107,7 +109,7 @@ impl Unflushed {
         Unflushed { began_ns: Vec::with_capacity(writes.min(KEPT_MAX)), seen: 0, stride: 1 }
     }
 
-    /// Records a write that began at this time.
+    /// Records a write that began at `began_ns`.
     pub fn add(&mut self, began_ns: u64) {
         if self.seen.is_multiple_of(self.stride) {
             if self.began_ns.len() == KEPT_MAX {
@@ -120,7 +122,7 @@ impl Unflushed {
         self.seen += 1;
     }
 
-    /// Keeps every second one.
+    /// Drops every second start time.
     fn thin_out(&mut self) {
         let mut number = 0_usize;
         self.began_ns.retain(|_| {
@@ -130,7 +132,7 @@ impl Unflushed {
         self.stride *= 2;
     }
 
-    /// Records the time of each write until it was flushed.
+    /// Records, for each write, the time until it was flushed.
     pub fn flushed(&mut self, now_ns: u64, durable_ns: &mut Histogram<u64>) {
         for began_ns in self.began_ns.drain(..) {
             durable_ns.saturating_record_n(now_ns.saturating_sub(began_ns), self.stride);
@@ -138,7 +140,7 @@ impl Unflushed {
         (self.seen, self.stride) = (0, 1);
     }
 
-    /// Forgets the writes before this time.
+    /// Discards the writes so far.
     pub fn forget(&mut self) {
         self.began_ns.clear();
         (self.seen, self.stride) = (0, 1);
@@ -146,7 +148,8 @@ impl Unflushed {
 }
 
 impl Worker<'_> {
-    /// Waits for the operations in flight, and flushes every file written since its last flush.
+    /// Waits for the operations in flight, and flushes every file that has been written since its
+    /// last flush.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.collect(usize::MAX)?;
         if !self.spec.writes.latency_with_flush {
@@ -163,7 +166,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Flushes every file that the task wrote, by the flush that the task asks for at its end (M1).
+    /// Flushes every file that the job has written, with the kind of flush that it requests for its
+    /// end (M1).
     pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
         if self.spec.writes.end_fsync || self.spec.writes.end_fdatasync {
             self.flushes.begin_again();

@@ -1,33 +1,33 @@
-//! The header of a block of a job with `verify=crc32c`. A reader recognizes by it what was written
-//! here.
+//! The header of a block of a job with `verify=crc32c`. A reader uses it to recognise what was
+//! written to a file.
 //!
-//! A block of a job with several sizes has a header for each part: see [`unit_bytes`]. A header has
-//! 40 bytes, little-endian:
+//! A block of a job with several block sizes has a header for each part: see [`unit_bytes`]. A
+//! header has 40 bytes, in little-endian order:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `wroteblk` |
-//! | 8..16 | the block's first byte in its file |
-//! | 16..24 | the seed of the job that wrote it |
-//! | 24..32 | the number of that job's operation that wrote it, from 0 |
-//! | 32..36 | the block's length |
-//! | 36..40 | CRC32C of the block without these four bytes |
+//! | 8..16 | the offset of the block in its file |
+//! | 16..24 | the seed of the job that wrote the block |
+//! | 24..32 | the number of the operation that wrote it within the job, from 0 |
+//! | 32..36 | the length of the block |
+//! | 36..40 | the CRC32C of the block without these four bytes |
 
 use crate::spec::BlockSizes;
 use std::ops::Range;
 
-/// The error of a block without a header.
+/// The error for a block without a header.
 pub const NO_HEADER: &str = "there is no header: it was not written by a job with verify";
 
 const MAGIC: &[u8; 8] = b"wroteblk";
 
 pub const HEADER_BYTES: usize = 40;
-/// The last field, the checksum.
+/// The position of the last field, the checksum.
 const SUM: Range<usize> = 36..HEADER_BYTES;
 
-/// Returns the distance of headers: the greatest common divisor of a job's block sizes, so that a
-/// block finds its headers wherever a block of another size begins, as fio's do. A job whose
-/// divisor is too small for a header has one for each block.
+/// Returns the distance between headers: the greatest common divisor of a job's block sizes. With
+/// it, a block finds its headers even if blocks of other sizes begin within it, as in fio. `None`
+/// if the divisor is too small for a header; each block then has a single header.
 pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
     Some(sizes.unit_bytes() as usize).filter(|unit| *unit >= HEADER_BYTES)
 }
@@ -42,7 +42,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Stamps each part of a block; its length is a multiple of the part's.
+    /// Writes a header into each part of a block, whose length is a multiple of the length of a
+    /// part.
     pub fn stamp_parts(self, unit_bytes: Option<usize>, block: &mut [u8]) {
         for (header, part) in self.parts(unit_bytes) {
             header.stamp(&mut block[part]);
@@ -55,7 +56,7 @@ impl Header {
             .try_for_each(|(header, part)| header.check(block.get(part).unwrap_or_default()))
     }
 
-    /// Returns the parts of a block with this header, and the header of each.
+    /// Returns the parts of a block with this header, each with its own header.
     fn parts(self, unit_bytes: Option<usize>) -> impl Iterator<Item = (Header, Range<usize>)> {
         let (len, unit) = (self.len as usize, unit_bytes.unwrap_or(self.len as usize));
         (0..len).step_by(unit.max(1)).map(move |start| {
@@ -64,7 +65,7 @@ impl Header {
         })
     }
 
-    /// Returns the header at the start of a block, if there is one.
+    /// Returns the header at the start of a block; `None` if there is none.
     pub fn of(block: &[u8]) -> Option<Header> {
         if block.len() < HEADER_BYTES || &block[..8] != MAGIC {
             return None;
@@ -75,7 +76,7 @@ impl Header {
         Some(Header { offset: number(8), seed: number(16), sequence: number(24), len })
     }
 
-    /// Puts the header at the start of a block, which has room for it.
+    /// Writes the header to the start of a block that has room for it.
     fn stamp(&self, block: &mut [u8]) {
         block[..8].copy_from_slice(MAGIC);
         block[8..16].copy_from_slice(&self.offset.to_le_bytes());
@@ -101,7 +102,7 @@ impl Header {
         Ok(())
     }
 
-    /// Checks a block when only its place is known, and returns its header.
+    /// Checks a block when only its offset is known, and returns its header.
     pub fn found(block: &[u8], offset: u64) -> Result<Header, String> {
         let Some(header) = Header::of(block) else { return Err(NO_HEADER.into()) };
         if header.len as usize != block.len() {
@@ -120,7 +121,7 @@ impl Header {
     }
 }
 
-/// CRC32C (RFC 3720, B.4) of the block without the checksum's own field.
+/// Returns the CRC32C (RFC 3720, B.4) of the block, without the field of the checksum.
 fn sum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..SUM.start]), &block[SUM.end..])
 }

@@ -1,46 +1,48 @@
-//! A job's records besides its counts: the entries of fio's log files, and the rate of each second.
-//! A job with `steadystate` ends when that rate is steady.
+//! A job's records apart from its counts: the entries of fio's log files, and the rate of each
+//! second. A job with `steadystate` ends when that rate is steady.
 
 use super::sequence::Next;
 use super::tally::Tally;
 use crate::spec::Steady;
 use std::time::Duration;
 
-/// An entry of fio's log files.
+/// An entry of fio's log files, about one operation or about all operations of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logged {
-    /// Milliseconds since the job's clock began.
+    /// The milliseconds since the job's clock started.
     pub at_ms: u64,
-    /// The operation was a write.
+    /// Whether the operations were writes.
     pub write: bool,
-    /// The latency, or the mean of several, in nanoseconds.
+    /// The latency in nanoseconds, or the mean of several latencies.
     pub latency_ns: u64,
-    /// Bytes of the operation, or of all operations of the entry.
+    /// The bytes of all operations of the entry.
     pub bytes: u64,
-    /// Where an entry of one operation began in its file.
+    /// The file offset of an entry with one operation.
     pub offset: u64,
-    /// Operations of the entry.
+    /// The number of operations of the entry.
     pub operations: u64,
-    /// Milliseconds of the entry's time; 0 for an entry of one operation.
+    /// The length of the period in milliseconds; 0 for an entry with one operation.
     pub span_ms: u64,
 }
 
-/// Keeps entries, of each operation or of the operations of a time.
+/// A recorder of entries, each about one operation or about all operations of a period.
 #[derive(Debug)]
 pub(super) struct Keeper {
     mean_over_ms: u64,
     entries: Vec<Logged>,
-    /// The sums of reads and of writes since the last entries; latencies are added up.
+    /// The sums of reads and of writes since the last entries, with added latencies.
     sums: [Logged; 2],
     next_ms: u64,
 }
 
 impl Keeper {
-    /// Keeps entries of this time; zero for one of each operation.
+    /// Returns a recorder of entries that cover this period; with zero, of an entry for each
+    /// operation.
     pub(super) fn new(mean_over: Duration) -> Keeper {
         let mean_over_ms = mean_over.as_millis() as u64;
         let sums = [false, true].map(|write| Logged { write, ..Logged::default() });
-        // An entry of each operation needs room (M10): what a first second of a fast disk does.
+        // With an entry for each operation, memory is allocated for the first second of a fast disk
+        // (M10).
         let room = if mean_over_ms == 0 { 1 << 20 } else { 1 << 12 };
         Keeper { mean_over_ms, entries: Vec::with_capacity(room), sums, next_ms: mean_over_ms }
     }
@@ -66,7 +68,7 @@ impl Keeper {
         sum.operations += 1;
     }
 
-    /// Makes entries of the times that are over.
+    /// Creates the entries of the periods that have ended.
     fn pass(&mut self, at_ms: u64) {
         while at_ms >= self.next_ms {
             self.close(self.next_ms);
@@ -96,19 +98,19 @@ impl Keeper {
 /// The rates of a job that ends when they are steady.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// The rate was steady at the job's end.
+    /// Whether the rate was steady when the job ended.
     pub attained: bool,
-    /// The figure that is compared with the limit, in its unit.
+    /// The figure that is compared with the limit, in the unit of the limit.
     pub criterion: f64,
-    /// Operations in each of the last seconds.
+    /// The operations in each of the last seconds.
     pub iops: Vec<f64>,
-    /// Bytes in each of them.
+    /// The bytes in each of the last seconds.
     pub bytes: Vec<f64>,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Looks at the rate once in a second.
+/// A watch that examines the rate once per second.
 #[derive(Debug)]
 pub(super) struct Watch {
     steady: Steady,
@@ -123,7 +125,7 @@ impl Watch {
         Watch { steady, so_far, next_ns, seen: (0, 0) }
     }
 
-    /// Returns whether the rate is steady.
+    /// Records the rate if a second has passed, and returns whether the rate is steady.
     pub(super) fn look(&mut self, now_ns: u64, tally: &Tally) -> bool {
         if now_ns < self.next_ns {
             return false;
@@ -159,7 +161,7 @@ impl Watch {
     }
 }
 
-/// Returns the slope of the line of least squares, for each second.
+/// Returns the slope of the least-squares line, per second.
 fn slope(rates: &[f64]) -> f64 {
     let middle = (rates.len() - 1) as f64 / 2.0;
     let offsets = || (0..rates.len()).map(|at| at as f64 - middle);

@@ -1,4 +1,4 @@
-//! The due times of a worker's operations, and its waits for them.
+//! The due times of a worker's operations, and how the worker waits for them.
 
 use super::{Arrival, Worker};
 use crate::rate::{Amount, Rate};
@@ -12,32 +12,33 @@ use wrote_result::Error;
 use wrote_result::document::Process;
 
 const NS_PER_S: f64 = 1e9;
-/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
+/// The last part of a wait, during which the worker spins, because the kernel wakes threads about
+/// 10 us late.
 const AWAKE_NS: u64 = 50_000;
 
 /// The rate of one direction, and the operations so far.
 ///
-/// An operation is due when the rate allows all operations before it. Its due time follows from
-/// their sizes and the seed, never from their completions. So a job that fell behind catches up,
-/// and its latencies count from the due times.
+/// An operation is due when the rate allows for all operations before it. Its due time follows from
+/// their sizes and the seed, never from when they complete. A job that has fallen behind therefore
+/// catches up, and its latencies are counted from the due times.
 ///
-/// In a Poisson process each distance is the mean times a random number of the exponential
-/// distribution with mean 1. With a rate in bytes, the pause after an operation is proportional to
-/// its bytes. Several such processes, each with its own seed, add up to one with the sum of their
-/// rates (Kingman, *Poisson Processes*, 1993, 2.2).
+/// In a Poisson process, each interval is the mean multiplied by a random number from the
+/// exponential distribution with mean 1. With a rate in bytes, the interval after an operation is
+/// proportional to its bytes. Several such processes with different seeds add up to one with the
+/// sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
     operations_per_s: Option<u64>,
-    /// Bytes and operations so far; in a Poisson process each has a random weight.
+    /// The bytes so far. In a Poisson process, each operation has a random weight.
     bytes: f64,
     operations: f64,
-    /// Draws the weights; `None` at even intervals.
+    /// The source of the weights; `None` for even intervals.
     chance: Option<Xoshiro256PlusPlus>,
 }
 
 impl Pace {
-    /// Returns a pace at these rates; a rate of 0 means none.
+    /// Returns a pace with these rates. A rate of 0 means that there is none.
     pub fn new(bytes_per_s: Option<u64>, operations_per_s: Option<u32>) -> Pace {
         let some = |rate: Option<u64>| rate.filter(|rate| *rate > 0);
         Pace {
@@ -47,7 +48,7 @@ impl Pace {
         }
     }
 
-    /// Returns the share of `rate` of worker `number` among `workers`.
+    /// Returns the pace of worker `number` out of `workers`, which share `rate`.
     pub fn share(rate: Rate, number: u32, workers: u32, seed: u64) -> Pace {
         let pace = match rate.share(number, workers).amount {
             Amount::OperationsPerS(operations) => Pace::new(None, Some(operations)),
@@ -56,7 +57,7 @@ impl Pace {
         pace.process(rate.process, seed)
     }
 
-    /// Returns this pace with the distances of `process`.
+    /// Returns this pace with the intervals of `process`.
     pub fn process(self, process: Process, seed: u64) -> Pace {
         let chance = match process {
             Process::Linear => None,
@@ -70,14 +71,14 @@ impl Pace {
         self.bytes_per_s.is_some() || self.operations_per_s.is_some()
     }
 
-    /// Returns the due time of the next operation, in nanoseconds from the start: the later one of
-    /// both rates. The first operation is due at once.
+    /// Returns when the next operation is due, in nanoseconds since the start. With both rates,
+    /// this is the later of the two times. The first operation is due immediately.
     pub fn due_ns(&self) -> u64 {
         let due =
             |done: f64, rate: Option<u64>| rate.map_or(0.0, |rate| done * NS_PER_S / rate as f64);
         let due =
             due(self.bytes, self.bytes_per_s).max(due(self.operations, self.operations_per_s));
-        // A time beyond the range becomes the latest one.
+        // The conversion saturates, so a time beyond the range becomes the maximum.
         due.ceil() as u64
     }
 
@@ -89,24 +90,25 @@ impl Pace {
     }
 }
 
-/// Returns a random number of the exponential distribution with the mean 1, by inversion.
+/// Returns a random number from the exponential distribution with mean 1, by inversion.
 fn exponential(chance: &mut Xoshiro256PlusPlus) -> f64 {
-    // From 0 to just below 1.
+    // The number is at least 0 and less than 1.
     let uniform: f64 = chance.random();
     -(-uniform).ln_1p()
 }
 
-/// Returns the time to sleep before a due time, short enough to notice a request to stop.
+/// Returns how long to sleep before a due time. The sleep is short enough to notice a request to
+/// stop.
 pub fn nap(until_due: Duration) -> Duration {
     until_due.min(Duration::from_millis(50))
 }
 
-/// The paces of a worker's reads and writes, which are independent arrivals.
+/// The paces of a worker's reads and writes, which arrive independently.
 pub(super) struct Paces {
     of: [Pace; 2],
-    /// Whether one of them has a rate.
+    /// Whether reads or writes have a rate.
     pub hold: bool,
-    /// The end of the task's last pause. No operation of a job with a rate is due before.
+    /// When the job's last pause ended. No operation of a job with a rate is due before.
     pub thought_until_ns: u64,
 }
 
@@ -122,24 +124,26 @@ impl Paces {
         Paces { hold: of.iter().any(Pace::holds), of, thought_until_ns: 0 }
     }
 
-    /// Sets the thread's timer slack, which is 50 us by default (prctl(2), `PR_SET_TIMERSLACK`).
+    /// Sets the thread's timer slack to its minimum. The default is 50 us (prctl(2),
+    /// `PR_SET_TIMERSLACK`).
     pub(super) fn prepare(&self) {
         if self.hold {
-            // After an error timers stay late, which the issue delay shows.
+            // If this fails, timers are late, which the issue delay shows.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
     }
 
-    /// Returns the due time of the next operation of a direction, if that has a rate.
+    /// Returns when the next operation of a direction is due; `None` if the direction has no rate.
     fn due_ns(&self, write: bool) -> Option<u64> {
         let pace = &self.of[usize::from(write)];
         pace.holds().then(|| pace.due_ns().max(self.thought_until_ns))
     }
 
-    /// Returns the next direction and its due time, where a rate decides them.
+    /// Returns the direction of the next operation, and when it is due, as far as a rate determines
+    /// them.
     ///
-    /// With two rates, the direction due first is next. If only one direction has a rate, the other
-    /// one fills the time between.
+    /// With two rates, the direction that is due first comes next. If only one direction has a
+    /// rate, the other one fills the time in between.
     #[inline]
     pub(super) fn next(&self, rw: Rw, now_ns: u64) -> (Option<bool>, Option<u64>) {
         if !self.hold {
@@ -157,7 +161,7 @@ impl Paces {
         }
     }
 
-    /// Counts a queued operation, and returns its due time, if it has one.
+    /// Counts a queued operation, and returns when it is due; `None` without a rate.
     #[inline]
     pub(super) fn count(&mut self, write: bool, bytes: usize) -> Option<u64> {
         if !self.hold {
@@ -170,7 +174,7 @@ impl Paces {
 }
 
 impl Worker<'_> {
-    /// Waits for the task's start within its group.
+    /// Waits until the job starts, which may be later than its group.
     pub fn delay(&mut self) {
         let begin = Instant::now();
         while let Some(left) = self.spec.pace.startdelay.checked_sub(begin.elapsed())
@@ -186,7 +190,7 @@ impl Worker<'_> {
         self.reap(0)?;
         let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
         if self.over || left_ns <= AWAKE_NS {
-            // The caller calls again at once, unless the operation is due.
+            // The caller tries again immediately if the operation is not due yet.
             std::hint::spin_loop();
             return Ok(());
         }
@@ -202,7 +206,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Pauses once the operations in flight have completed; ends early with the task's time.
+    /// Pauses once the operations in flight have completed. The pause ends early if the job's time
+    /// is up.
     pub(super) fn think(&mut self) -> Result<(), Error> {
         self.reap(usize::MAX)?;
         let Some(think) = self.spec.pace.think else { return Ok(()) };
@@ -216,10 +221,10 @@ impl Worker<'_> {
             && !self.over
         {
             std::thread::sleep(nap(left));
-            // Progress is published and samples are taken during the pause.
+            // During the pause, progress is published and samples are taken.
             self.acknowledge()?;
         }
-        // A pause belongs to the job: no latency counts it.
+        // The pause was intended by the job, so no latency includes it.
         self.read_clock();
         self.paces.thought_until_ns = self.now_ns;
         Ok(())
@@ -231,7 +236,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the due times of `operations`, of these sizes in turn.
+    /// Returns the due times of `operations` operations, which have these sizes in turn.
     fn all_due_ns(mut pace: Pace, operations: usize, sizes: &[usize]) -> Vec<u64> {
         let mut next = |number: usize| {
             let due_ns = pace.due_ns();
@@ -278,13 +283,13 @@ mod tests {
 
     #[test]
     fn a_poisson_process_has_the_asked_mean_and_the_distances_of_an_exponential_distribution() {
-        // Mean and standard deviation of an exponential distribution are equal, and e^-1 of its
-        // numbers are above the mean. With 100,000 numbers the errors are about 0.3 %; the seeds
-        // are fixed.
+        // For an exponential distribution, the mean equals the standard deviation, and a share of
+        // e^-1 lies above the mean. With 100,000 numbers, the errors are about 0.3 %. The seeds are
+        // fixed.
         let operations = 100_000;
         for (pace, mean_ns) in [
             (Pace::new(None, Some(1000)), 1_000_000.0),
-            // Half of the bytes are in operations of 1000 and half in operations of 3000.
+            // Half of the operations have 1000 bytes, and half have 3000.
             (Pace::new(Some(2_000_000), None), 1_000_000.0),
         ] {
             let due_ns = all_due_ns(pace.process(Process::Poisson, 42), operations, &[1000, 3000]);
@@ -329,7 +334,7 @@ mod tests {
             elapsed_ns in 0..100_000_000_000_u64,
         ) {
             let allowed = u128::from(elapsed_ns) * u128::from(rate) / 1_000_000_000;
-            // The operation after the allowed ones, and the one that is due at once.
+            // The operation after the allowed ones, and the first one, which is due immediately.
             let pace = Pace { operations: (allowed + 1) as f64, ..Pace::new(None, Some(rate)) };
             prop_assert!(pace.due_ns() >= elapsed_ns);
         }

@@ -1,4 +1,4 @@
-//! Generates a job's operations from its seed: file, offset and length of each.
+//! A generator of a job's operations from its seed: the file, offset and length of each.
 
 mod permutation;
 mod spread;
@@ -19,7 +19,7 @@ pub struct Next {
     pub len: usize,
 }
 
-/// A job, and the bytes of each of its files that it uses.
+/// A job, and the range of bytes that it uses in each of its files.
 #[derive(Clone, Debug)]
 pub struct Outline {
     pub spec: JobSpec,
@@ -27,20 +27,20 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Returns the number of loops; `None` for as many as the caller asks for.
+    /// Returns the number of loops; `None` if the job repeats until the caller ends it.
     fn loops(&self) -> Option<u32> {
         (!self.spec.pace.time_based).then_some(self.spec.pace.loops)
     }
 
-    /// Returns the directions of the job, writes as `true`.
+    /// Returns the directions of the job; `true` means writes.
     fn directions(&self) -> impl Iterator<Item = bool> {
         [(false, self.spec.order.rw.read), (true, self.spec.order.rw.write)]
             .into_iter()
             .filter_map(|(write, is)| is.then_some(write))
     }
 
-    /// Returns whether each block comes once before any repeats. Blocks of several sizes have no
-    /// numbers to check that by, unless they are cut.
+    /// Returns whether each block is used once before any block is used again. If there are several
+    /// sizes, this can only be checked if operations are cut at used blocks.
     pub fn maps(&self) -> bool {
         self.spec.order.rw.random
             && !self.spec.order.norandommap
@@ -49,20 +49,21 @@ impl Outline {
             && self.spec.order.random_distribution == Distribution::Uniform
     }
 
-    /// Returns the block of a map of used ones, where operations of several sizes are cut.
+    /// Returns the size of a block in the map of used blocks; `None` unless operations of several
+    /// sizes are cut at used blocks.
     fn cut_unit(&self) -> Option<u64> {
         let least = self.spec.used_sizes().map(BlockSizes::least_bytes).min();
         least.filter(|_| self.maps() && self.spec.one_size().is_none())
     }
 
-    /// Returns whether an operation may overlap another one shortly before it.
+    /// Returns whether an operation may overlap one shortly before it.
     pub fn comes_again(&self) -> bool {
         self.spec.order.rw.random && !self.maps()
             || self.spec.pace.io_bytes.is_some()
             || self.loops() != Some(1)
     }
 
-    /// Returns the bytes of one loop: each region once, unless the job has another rule.
+    /// Returns the bytes of one loop. By default, each region is used once.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
         let bytes: u64 = self.spec.pace.io_bytes.unwrap_or_else(pass);
@@ -73,43 +74,46 @@ impl Outline {
         self.spec.pace.number_ios.unwrap_or(u64::MAX)
     }
 
-    /// Returns about how many bytes the job transfers; `None` where only time ends it.
+    /// Returns approximately how many bytes the job transfers; `None` if only its time limit ends
+    /// it.
     pub fn total_bytes(&self) -> Option<u64> {
         self.loops().map(|loops| self.loop_bytes().saturating_mul(loops.into()))
     }
 }
 
-/// The way through each file, chosen before the clock starts.
+/// The order in which offsets follow each other, chosen before the clock starts.
 #[derive(Clone, Copy, Debug)]
 enum Walk {
     /// Each operation begins where the previous one of its direction ended.
     InOrder,
     Random,
-    /// These percentages of reads and writes are at a random offset, the others follow the previous
-    /// one.
+    /// These percentages of the reads and of the writes are at a random offset. The others follow
+    /// the previous operation.
     Mixed([u32; 2]),
 }
 
-/// One file, and how much of it was used.
+/// One file, and how much of it has been used.
 #[derive(Clone, Debug)]
 struct Place {
     start: u64,
     len_bytes: u64,
-    /// Where the next read and the next write of a sequential job begin: each direction continues
-    /// from its own last operation, as in fio.
+    /// The positions at which the next read and the next write of a sequential job begin. As in
+    /// fio, each direction continues where its last operation ended.
     positions: [u64; 2],
-    /// The order of the blocks of a random job that uses each once, and how many were taken.
+    /// The order of the blocks of a random job that uses each block once.
     order: Option<Permutation>,
     taken: u64,
-    /// Where operations are cut at used blocks: for each block itself, or one on the way to the
-    /// next unused one, which is the number of blocks behind the last.
+    /// The map of used blocks, if operations are cut at these. The entry of an unused block is its
+    /// own number. The entry of a used block is a later block, which leads to the next unused one.
+    /// The number of blocks stands for the end.
     unused: Vec<u32>,
-    /// The blocks of a random job without such an order, of reads and of writes.
+    /// The distributions over the blocks of a random job without such an order, for reads and for
+    /// writes.
     spreads: [Spread; 2],
 }
 
 impl Place {
-    /// Returns the first unused block from here on.
+    /// Returns the first unused block at or after `block`.
     fn unused_from(&mut self, mut block: usize) -> usize {
         while self.unused[block] as usize != block {
             self.unused[block] = self.unused[self.unused[block] as usize];
@@ -119,21 +123,22 @@ impl Place {
     }
 }
 
-/// A job's operations, in order. Equal outlines give equal operations, so a clone taken at the
-/// start repeats later what was done.
+/// A job's operations, in order. Equal outlines give equal operations, so a clone made at the start
+/// can repeat them later.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
     walk: Walk,
-    /// The only size of a direction, and the smallest one.
+    /// The only size of each direction, if it has only one.
     one: [Option<u64>; 2],
     least: [u64; 2],
     chance: Xoshiro256PlusPlus,
-    /// The index of the next file: one operation goes to each in turn.
+    /// The index of the next file. The files are used in turn.
     turn: usize,
     loop_left_bytes: u64,
-    /// Operations left in the loop, where sizes are drawn; otherwise the bytes above decide.
+    /// The operations left in the loop. This matters only if sizes are drawn; otherwise, the bytes
+    /// above determine the end.
     loop_left_ios: u64,
     loops_left: Option<u32>,
     passes: u64,
@@ -143,8 +148,8 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Returns `None` where a direction finds no room for its smallest block in any file: it would
-    /// never end.
+    /// Returns the sequence of operations. `None` if, in some direction, no file has room for the
+    /// smallest block, because the sequence would never end.
     pub fn new(outline: Outline) -> Option<Sequence> {
         let order = &outline.spec.order;
         let least = [false, true].map(|write| order.sizes(write).least_bytes());
@@ -156,7 +161,7 @@ impl Sequence {
             return None;
         }
         let one = [false, true].map(|write| order.sizes(write).only());
-        // Operations of several sizes are counted where their sizes are drawn.
+        // With several sizes, operations are counted where their sizes are drawn.
         let counted = outline.spec.pace.number_ios.is_some() && outline.spec.one_size().is_none();
         let one = if counted { [None; 2] } else { one };
         let spreads = |number: usize, region: &Range<u64>| {
@@ -210,7 +215,8 @@ impl Sequence {
         }
     }
 
-    /// Draws a size by the shares; the largest up to `most`, which is at least the smallest.
+    /// Draws a size according to the shares. If it exceeds `most`, returns the largest size that
+    /// does not. `most` is at least the smallest size.
     fn size(&mut self, write: bool, most: u64) -> u64 {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
@@ -238,7 +244,7 @@ impl Sequence {
         size
     }
 
-    /// Returns to the start of each file; another pass has another order.
+    /// Returns to the start of each file. Each pass has a different order.
     fn begin_pass(&mut self) {
         let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
@@ -255,7 +261,7 @@ impl Sequence {
         self.passes += 1;
     }
 
-    /// Begins the next loop; `false` where there is none.
+    /// Begins the next loop. Returns `false` if there are no more loops.
     fn begin_loop(&mut self) -> bool {
         match &mut self.loops_left {
             Some(0) => return false,
@@ -268,8 +274,8 @@ impl Sequence {
         true
     }
 
-    /// Returns the next operation of this direction in the pass; `None` where no file has room for
-    /// it.
+    /// Returns the next operation in this direction during the pass; `None` if no file has room for
+    /// one.
     #[inline]
     fn place(&mut self, write: bool) -> Option<Next> {
         for _ in 0..self.places.len() {
@@ -292,7 +298,8 @@ impl Sequence {
         None
     }
 
-    /// Returns the operation at this byte of a file's region; `None` where there is no room for it.
+    /// Returns the operation at this position in a file's region; `None` if there is no room for
+    /// it.
     #[inline]
     fn along(&mut self, write: bool, file: usize, position: u64) -> Option<Next> {
         let place = &self.places[file];
@@ -306,9 +313,9 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// Returns an operation at a random offset; `None` where each was used, or there is no room for
-    /// it.
-    // Inlining saves the caller of every random operation 35 instructions.
+    /// Returns an operation at a random offset; `None` if every block has been used, or if there is
+    /// no room.
+    // Inlining this saves the caller 35 instructions for each random operation.
     #[inline(always)]
     fn anywhere(&mut self, write: bool, file: usize) -> Option<Next> {
         if let Some(unit) = self.cut_unit {
@@ -336,8 +343,8 @@ impl Sequence {
         Some(Next { write, file, offset, len: len as usize })
     }
 
-    /// Returns an operation of a drawn size from an unused block on, up to a used one. As in fio
-    /// that is the first one behind a random place.
+    /// Returns an operation of a drawn size that begins at an unused block and ends at the latest
+    /// before a used one. As in fio, it begins at the first unused block after a random position.
     fn cut(&mut self, write: bool, file: usize, unit: u64) -> Option<Next> {
         let place = &mut self.places[file];
         let count = place.unused.len() - 1;
@@ -360,7 +367,8 @@ impl Sequence {
         Some(Next { write, file, offset, len })
     }
 
-    /// Returns an operation at a random offset or, if there is room, after the previous one.
+    /// Returns an operation at a random offset or, if there is room, one that follows the previous
+    /// operation.
     fn here_or_anywhere(&mut self, write: bool, file: usize, percent: u32) -> Option<Next> {
         let is_random = below(&mut self.chance, 100) < u64::from(percent);
         let position = self.places[file].positions[usize::from(write)];
@@ -371,7 +379,7 @@ impl Sequence {
         Some(next)
     }
 
-    /// Returns the next operation of a direction; `None` when none is left.
+    /// Returns the next operation in a direction; `None` if none is left.
     #[inline]
     pub fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];
@@ -386,7 +394,7 @@ impl Sequence {
             } else if !self.begin_loop() {
                 return None;
             }
-            // Less than its smallest block is left for this direction.
+            // What is left of the loop is less than the smallest block of this direction.
             if self.loop_left_bytes < least {
                 return None;
             }

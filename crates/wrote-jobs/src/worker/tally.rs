@@ -1,18 +1,19 @@
-//! Counts a thread's operations while the clock runs, cheaply enough for each operation (M10).
+//! A thread's counts of its operations while the clock runs, which are cheap enough to update with
+//! each operation (M10).
 
 use super::flush::Unflushed;
 use super::trail::Trail;
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The longest latency of the histogram: 10 minutes.
+/// The maximum latency in a histogram: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
 const SAMPLE_NS: u64 = 500_000_000;
 
 const SAMPLE_NS_MIN: u64 = SAMPLE_NS / 2;
 
-/// Returns an empty histogram of latencies: three significant digits up to 10 minutes.
+/// Returns an empty histogram for latencies, with three significant digits up to 10 minutes.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are sound")
 }
@@ -20,16 +21,16 @@ pub fn histogram() -> Histogram<u64> {
 /// The report of one direction of a job.
 #[derive(Clone, Debug)]
 pub struct DirectionReport {
-    /// Bytes transferred.
+    /// The number of bytes transferred.
     pub bytes: u64,
-    /// Operations.
+    /// The number of operations.
     pub operations: u64,
-    /// Nanoseconds from when the job queued an operation to when it saw the completion. Under a
-    /// rate they count from when the operation was due (M5).
+    /// The nanoseconds from when the job queued an operation until it saw the completion. With a
+    /// rate, they are counted from when the operation was due (M5).
     pub latency_ns: Histogram<u64>,
-    /// Bytes per second, a sample for each half second.
+    /// The bytes per second, with a sample every half second.
     pub bandwidth_samples_bytes_per_s: Vec<f64>,
-    /// Operations per second, a sample for each half second.
+    /// The operations per second, with a sample every half second.
     pub iops_samples: Vec<f64>,
 }
 
@@ -55,33 +56,34 @@ impl DirectionReport {
 /// All counts of a thread.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Reads, then writes.
+    /// The reports on reads and on writes.
     pub directions: [DirectionReport; 2],
     pub flush_ns: Histogram<u64>,
-    /// The time of each write until the flush that covers it has ended (M11), where flushes come
-    /// between writes whose own time ends before.
+    /// The time from each write to the end of the flush that covers it (M11), if there are flushes
+    /// between writes whose own latencies do not include them.
     pub durable_ns: Histogram<u64>,
-    /// The writes that such a flush will cover; `None` where none comes.
+    /// The writes that the next such flush will cover; `None` if there are no such flushes.
     unflushed: Option<Unflushed>,
-    /// With a rate: the time from when an operation was due and had room to its submission.
+    /// With a rate, the time from when an operation was due and there was room for it until its
+    /// submission.
     pub issue_delay_ns: Histogram<u64>,
     pub trail: Trail,
-    /// The frequency of each depth, by the depth; likewise for the next two.
+    /// The number of operations queued at each depth.
     depths: Vec<u64>,
     submitted: Vec<u64>,
     completed: Vec<u64>,
-    /// Operations of the same direction and time that are not recorded yet, as most of one batch
-    /// are.
+    /// Operations of the same direction and latency that have not been recorded yet. Most
+    /// operations of a batch are recorded together in this way.
     same: (bool, u64, u64),
     before_bytes: [u64; 2],
     sampled_ns: u64,
-    /// Bytes and operations of each direction when the last sample was taken.
+    /// The bytes and operations of each direction at the last sample.
     sampled: [(u64, u64); 2],
 }
 
 impl Tally {
-    /// Makes the counts of a thread. `flushed_together` is the number of writes between two
-    /// flushes, if each is timed until its flush.
+    /// Returns the counts of a thread, all zero. `flushed_together` is the number of writes between
+    /// two flushes, if each write is timed until its flush.
     pub fn new(iodepth: usize, flushed_together: Option<u32>) -> Tally {
         Tally {
             directions: [DirectionReport::new(), DirectionReport::new()],
@@ -100,7 +102,8 @@ impl Tally {
         }
     }
 
-    /// Counts operations queued together while `before` were in flight.
+    /// Counts `count` operations that were queued together while `before` operations were in
+    /// flight.
     pub(super) fn submitted(&mut self, before: usize, count: usize) {
         self.depths[before + 1..=before + count].iter_mut().for_each(|seen| *seen += 1);
         self.submitted[count] += 1;
@@ -135,24 +138,24 @@ impl Tally {
         }
     }
 
-    /// Records the delay of an operation submitted late.
+    /// Records how late an operation was submitted.
     pub(super) fn issued(&mut self, delay_ns: u64) {
         self.issue_delay_ns.saturating_record(delay_ns);
     }
 
-    /// Returns whether writes are timed until their flush.
+    /// Returns whether writes are timed until the flush that covers them.
     pub(super) fn waits_for_flush(&self) -> bool {
         self.unflushed.is_some()
     }
 
-    /// Records that a write was acknowledged and is not flushed yet.
+    /// Records a write that has been acknowledged but not flushed.
     pub(super) fn unflushed(&mut self, began_ns: u64) {
         if let Some(unflushed) = &mut self.unflushed {
             unflushed.add(began_ns);
         }
     }
 
-    /// Records that all writes acknowledged until now are flushed.
+    /// Records that all writes acknowledged so far have been flushed.
     pub(super) fn durable(&mut self, now_ns: u64) {
         if let Some(unflushed) = &mut self.unflushed {
             unflushed.flushed(now_ns, &mut self.durable_ns);
@@ -178,7 +181,7 @@ impl Tally {
         self.sampled_ns = now_ns;
     }
 
-    /// Forgets the counts of the ramp.
+    /// Discards the counts of the ramp.
     pub(super) fn begin_again(&mut self, now_ns: u64) {
         self.before_bytes = self.moved_bytes();
         self.same.2 = 0;
@@ -194,7 +197,8 @@ impl Tally {
         (self.sampled_ns, self.sampled) = (now_ns, [(0, 0); 2]);
     }
 
-    /// Ends the counts. The rest becomes a last sample, if it is long enough or the only one.
+    /// Completes the counts. The rest becomes a last sample if it is long enough, or if it is the
+    /// only one.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -214,18 +218,18 @@ impl Tally {
         counts(&self.depths)
     }
 
-    /// Returns the frequency of each number of operations submitted together.
+    /// Returns the distribution of the number of operations submitted together.
     pub fn submitted_together(&self) -> Histogram<u64> {
         counts(&self.submitted)
     }
 
-    /// Returns the frequency of each number of operations that completed together.
+    /// Returns the distribution of the number of operations that completed together.
     pub fn completed_together(&self) -> Histogram<u64> {
         counts(&self.completed)
     }
 }
 
-/// The progress of a thread: bytes read and written.
+/// The progress of a thread: the bytes read and written so far.
 #[derive(Debug, Default)]
 pub struct Progress([AtomicU64; 2]);
 
@@ -242,7 +246,8 @@ impl Progress {
     }
 }
 
-/// Returns a histogram with equal bounds for all jobs, so that they add up.
+/// Returns the counts as a histogram. Its bounds are the same for all jobs, so that histograms can
+/// be added up.
 fn counts(counts: &[u64]) -> Histogram<u64> {
     let most = wrote::engine::Options::IODEPTH_MAX.into();
     let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");
@@ -285,7 +290,7 @@ mod tests {
         done(&mut tally, false, 1, 500);
         done(&mut tally, true, 1, 300);
         tally.sample(3 * SAMPLE_NS);
-        // Too short to be a sample.
+        // This is too short for a sample.
         done(&mut tally, false, 1, 9999);
         tally.finish(3 * SAMPLE_NS + SAMPLE_NS_MIN - 1);
         assert_eq!(tally.directions[0].bandwidth_samples_bytes_per_s, [2000.0, 500.0]);

@@ -1,4 +1,4 @@
-//! A sequential writer on a simulated disk.
+//! Tests with a sequential writer on a simulated disk.
 
 use crate::jobs::tests::{path, run, spec, writes};
 use crate::spec::{JobSpec, Think, WRITE};
@@ -17,7 +17,7 @@ fn job(iodepth: u32, direct: bool) -> JobSpec {
 
 #[test]
 fn a_pause_of_a_job_with_a_rate_is_in_no_latency() {
-    // M5: the operations after a pause were due in it.
+    // M5: the operations that follow a pause were due during it.
     let time = Duration::from_millis(300);
     let think = Some(Think { time, spin: Duration::ZERO, blocks: 1 });
     let mut job = job(1, false);

@@ -1,35 +1,37 @@
-//! Marks of bytes over time along a run, bounded in number.
+//! Marks of the bytes over time during a run. Their number is limited.
 
-/// The most marks; where one more would come, every second one is dropped first (W8).
+/// The maximum number of marks. Beyond it, every second mark is dropped first (W8).
 pub const MARKS_MAX: usize = 1000;
 
-/// The least distance of marks. Operations found by one poll of the queue completed over a while.
-/// Divided by the time since the previous poll, their bytes would give an impossible speed.
+/// The minimum interval between marks. Operations found by a single poll of the queue have
+/// completed over a longer time. Dividing their bytes by the time since the previous poll would
+/// give an impossible speed.
 const APART_NS_MIN: u64 = 5_000_000;
 
-/// The bytes done at a time.
+/// The number of bytes that were done at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Bytes since the clock began.
+    /// The bytes since the clock started.
     pub end_bytes: u64,
-    /// Nanoseconds since the clock began when the last of them was acknowledged.
+    /// When the last of these bytes was acknowledged, in nanoseconds since the clock started.
     pub end_ns: u64,
 }
 
 /// The marks of one direction of a run.
 ///
-/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. So
-/// a device that becomes a hundred times slower still has its marks. Their distance follows from
-/// the progress of the run, whose length need not be known. It is at least 5 ms.
+/// They are distributed about evenly over both the bytes and the time: the next mark is set as soon
+/// as either is due. A device that becomes a hundred times slower therefore still gets marks. The
+/// interval between marks follows from the progress of the run, whose length need not be known in
+/// advance. It is at least 5 ms.
 #[derive(Clone, Debug)]
 pub struct Trail {
     marks: Vec<Mark>,
-    /// Where the clock began.
+    /// When the clock started.
     from_ns: u64,
-    /// The state at the last poll, marked or not.
+    /// The state at the last poll, whether or not it was marked.
     last: Mark,
     every: Mark,
-    /// A mark comes when one of these is reached.
+    /// The bytes and the time at which the next mark is due; it is set when either is reached.
     next: Mark,
 }
 
@@ -44,7 +46,8 @@ impl Trail {
         }
     }
 
-    /// Records that `bytes` are done now. Between two marks this is a few comparisons (M10).
+    /// Records that `bytes` bytes have been done so far. Between marks, this takes only a few
+    /// comparisons (M10).
     pub(super) fn pass(&mut self, bytes: u64, now_ns: u64) {
         let now = Mark { end_bytes: bytes, end_ns: now_ns.saturating_sub(self.from_ns) };
         if now.end_bytes == self.last.end_bytes || now.end_ns <= self.last.end_ns {
@@ -57,7 +60,7 @@ impl Trail {
         }
     }
 
-    /// Returns the time since the last mark, as of the last poll.
+    /// Returns the time between the last mark and the last poll.
     fn since_mark_ns(&self) -> u64 {
         self.last.end_ns - self.marks.last().map_or(0, |mark| mark.end_ns)
     }
@@ -73,7 +76,7 @@ impl Trail {
         };
     }
 
-    /// Drops every second mark; later ones are as far apart as the remaining ones.
+    /// Drops every second mark, and spaces later marks like the remaining ones.
     fn thin(&mut self, now: Mark) {
         let mut number = 0;
         self.marks.retain(|_| {
@@ -84,13 +87,13 @@ impl Trail {
         self.every = Mark { end_bytes: now.end_bytes / left, end_ns: now.end_ns / left };
     }
 
-    /// Forgets all marks, and counts from now on.
+    /// Discards all marks, and restarts at `now_ns`.
     pub(super) fn begin_again(&mut self, now_ns: u64) {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// Returns the marks; the last one is the end. A rest that is too short is added to the piece
-    /// before.
+    /// Returns the marks, which end with the end of the run. If the interval before the end is too
+    /// short, it is merged with the previous one.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();
         let rest = match marks.last() {
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn operations_that_complete_together_have_no_speed_of_their_own() {
-        // Four at once every 20 ms, seen within a microsecond, and a last one likewise at the end.
+        // Four operations every 20 ms, seen within a microsecond, and a last one right after them.
         let burst = [(100, 20 * MS - 3), (100, 1), (100, 1), (100, 1)];
         let bursts = burst.into_iter().cycle().take(400).chain([(100, 1)]);
         let marks = passed(bursts).marks();
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_device_that_becomes_a_hundred_times_slower_has_marks_then_too() {
-        // The same time for a hundredth of the bytes.
+        // As much time for a hundredth of the bytes.
         let fast = (0..50_000).map(|_| (1000, MS / 10));
         let marks = passed(fast.chain((0..500).map(|_| (1000, 10 * MS)))).marks();
         let slow = marks.iter().filter(|mark| mark.end_bytes > 50_000_000).count();

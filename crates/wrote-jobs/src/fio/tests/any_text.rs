@@ -1,4 +1,5 @@
-//! Properties for any text: it neither breaks the parser nor causes a two-line error.
+//! Properties that hold for any text: it never breaks the parser, and never causes an error of two
+//! lines.
 
 use super::{ARTICLE, ParseError, Parsed, read};
 use crate::fio::keys;
@@ -35,7 +36,7 @@ filename=x\\:y:z
 fallocate=posix
 ";
 
-/// Checks that messages are printable, and that jobs can be run.
+/// Checks that messages are printable, and that jobs can run.
 fn is_sound(text: &str, result: Result<Parsed, Vec<ParseError>>) -> Result<(), TestCaseError> {
     match result {
         Err(errors) => {

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../../docs/fio.md");
 
-/// A line for every key, with an accepted value. fio accepts a key with its value too, except for
+/// A line for every key, with an accepted value. fio accepts each of these lines, too, except for
 /// engines that it was built without.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// fio's keys by name, after a comment on their source.
+/// The names of fio's keys, after a comment on their source.
 const OF_FIO: &str = include_str!("fio-3.33.txt");
 
-/// The keys in the first column of the page's tables.
+/// Returns the keys in the first column of the page's tables.
 fn listed() -> BTreeSet<&'static str> {
     let (keys, _) = PAGE.split_once("## What differs").expect("the last table is of other things");
     let rows = keys.lines().filter(|line| line.starts_with("| `"));

@@ -252,7 +252,7 @@ fn all_wrong_lines_are_told_at_once_in_their_order() {
 
 #[test]
 fn a_wrong_line_brings_no_error_that_only_follows_from_it() {
-    // With the engine as it was meant, the depth is right.
+    // With the engine that was meant, the depth would be right.
     let alone = "line 2: ioengien=io_uring: there is no such key; did you mean ioengine?";
     let of = |section: &str, second: &str| {
         format!("[{section}]\nioengien=io_uring\n[{second}]\niodepth=8\n[b]\n")

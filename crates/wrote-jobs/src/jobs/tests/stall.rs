@@ -1,4 +1,4 @@
-//! A device that stalls, in closed and open loops (M5), and jobs with a rate.
+//! A device that stalls in closed and open loops (M5), and jobs with a rate.
 
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
 use crate::jobs::check::sequence;
@@ -17,8 +17,8 @@ const READS: u64 = 100;
 const BEFORE_STALL: u64 = 5;
 const STALL: Duration = Duration::from_secs(1);
 
-/// Reads from a pipe, one read after the other. The pipe stays empty for a second after the first
-/// few reads. Returns `None` without io_uring: nothing else reads a pipe by an offset.
+/// Reads from a pipe, one read after another. The pipe stays empty for a second after the first few
+/// reads. Returns `None` without io_uring, because no other engine can read a pipe at an offset.
 fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
@@ -58,7 +58,7 @@ fn feed(path: &Path, progress: &Progress) {
     write(READS - BEFORE_STALL);
 }
 
-/// Seconds of all latencies together.
+/// Returns the sum of all latencies, in seconds.
 fn waited_s(done: &Done) -> f64 {
     let latency_ns = &done.tally.directions[0].latency_ns;
     assert_eq!(latency_ns.len(), READS);
@@ -67,8 +67,8 @@ fn waited_s(done: &Done) -> f64 {
 
 #[test]
 fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_a_closed_loop() {
-    // M5. All operations are due within half of the stall, so each one after it waited at least
-    // half a second, however busy the machine is.
+    // M5. All operations are due within half of the stall, so each one after the stall's start
+    // waited at least half a second, however busy the machine is.
     let Some(open) = read_from_stalling_pipe(Some(200)) else {
         return fixtures::skip("a stall in both loops", "there is no io_uring");
     };
@@ -76,7 +76,7 @@ fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_
     let half_second = 499_000_000;
     assert!(latency_ns.count_between(half_second, u64::MAX) >= READS - BEFORE_STALL);
     assert!(waited_s(&open) > 47.0, "{}", waited_s(&open));
-    // One at a time, no two wait at once, so all waits together are at most the elapsed time.
+    // In a closed loop of depth 1, waits do not overlap, so their sum is at most the elapsed time.
     let closed = read_from_stalling_pipe(None).unwrap();
     assert!(waited_s(&closed) <= 1.01 * (closed.ended - closed.began).as_secs_f64());
     assert!(closed.tally.directions[0].latency_ns.max() >= half_second, "the one that waited");
@@ -111,7 +111,7 @@ fn without_latencies_all_operations_are_counted_and_none_is_timed() {
         assert_eq!(writes(&done).operations, BLOCKS);
         assert_eq!(writes(&done).bytes, BLOCKS * BS_BYTES);
         assert_eq!((writes(&done).latency_ns.len(), done.tally.flush_ns.len()), (0, 0));
-        // The whole job is the only sample.
+        // The only sample covers the whole job.
         assert_eq!(writes(&done).bandwidth_samples_bytes_per_s.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Checks of each whole disk: its scheduler, throttle, requests and cache, and where its partitions
-//! begin.
+//! Checks of each whole disk: its scheduler, write throttling, requests and cache, and the
+//! alignment of its partitions.
 
 use super::stack::{Disk, DiskKind, Partition};
 use super::texts::{Values, say, set_queue};
@@ -7,12 +7,14 @@ use super::world::World;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::units;
 
-/// The kernel's default for a disk that accepts more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
+/// The kernel's default for a disk that accepts longer requests (`BLK_DEF_MAX_SECTORS_CAP` until
+/// Linux 6.15).
 const TRANSFER_KIB: i64 = 1280;
-/// The kernel's default for a disk that does not spin (`block/blk-wbt.c`).
+/// The kernel's default for a disk that does not rotate (`block/blk-wbt.c`).
 const THROTTLE_US: i64 = 2000;
 
-/// Reports where the queue is hidden; its other checks are then absent.
+/// Returns a check that the disk's queue is hidden; `None` if it is visible. The other checks of a
+/// hidden queue are absent.
 pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
     let check = || say(world, "queue.hidden", &[("disk", &disk.name)]);
     (!is_visible(world, disk)).then(check)
@@ -66,9 +68,9 @@ pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     let (set, hardware) = (found.number()?, most.number()?);
     let optimal = disk.queue_number(&world.root, "optimal_io_size").unwrap_or(0) / 1024;
     let wanted = hardware.min(TRANSFER_KIB);
-    // All pieces but the last have the greatest length.
+    // All pieces except the last have the maximum length.
     let pieces = 1024_u64.div_ceil(set.max(1).unsigned_abs());
-    // The driver of SCSI disks takes the disk's preferred size (`drivers/scsi/sd.c`).
+    // The driver for SCSI disks uses the disk's preferred size (`drivers/scsi/sd.c`).
     let is_fine = set >= wanted || set == optimal;
     let key = if is_fine { "transfer-size.fine" } else { "transfer-size.short" };
     let values: &Values = &[
@@ -91,8 +93,8 @@ pub(super) fn write_cache(world: &World, disk: &Disk) -> Option<Check> {
     Some(write_cache.found([found]).found(own))
 }
 
-/// Returns the disk's own report of its cache, as its driver read it: for SCSI and SATA disks
-/// `scsi_disk/*/cache_type`, for virtio disks `cache_type`.
+/// Returns what the disk itself reports about its cache, as its driver read it: from
+/// `scsi_disk/*/cache_type` for SCSI and SATA disks, and from `cache_type` for virtio disks.
 fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
     let folder = format!("sys/block/{}/device/scsi_disk", disk.name);
     let scsi = world.root.names(&folder).into_iter().next();
@@ -130,10 +132,10 @@ fn judge_cache(world: &World, disk: &Disk, found: &Evidence, own: Option<&Eviden
     }
 }
 
-/// `start` counts sectors of 512 bytes on every disk.
+/// The unit of `start`, which is 512 bytes on every disk.
 const SECTOR_BYTES: u64 = 512;
-/// The block of nearly every file system, the page of flash, and the sector of turning disks that
-/// report 512 for old programs.
+/// The block size of nearly every file system, the page size of flash, and the sector size of hard
+/// disks that report 512 bytes for old programs.
 const BLOCK_BYTES: u64 = 4096;
 
 pub(super) fn alignment(world: &World, partition: &Partition) -> Check {
@@ -151,7 +153,7 @@ pub(super) fn alignment(world: &World, partition: &Partition) -> Check {
     let optimal_bytes = bytes(&optimal);
     let key = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
         "alignment.block"
-    // Some USB bridges report 65535 sectors, which is not an alignment.
+    // Some USB bridges report 65,535 sectors, which is not an alignment.
     } else if optimal_bytes > 0
         && optimal_bytes.is_multiple_of(block_bytes)
         && !start_bytes.is_multiple_of(optimal_bytes)
@@ -176,7 +178,7 @@ mod queue_tests {
         checks_of(world, &["scheduler", "write-throttling", "transfer-size", "queue"])
     }
 
-    /// A disk as configured by a recent kernel.
+    /// The queue of a disk as a recent kernel configures it.
     const USUAL: [(&str, &str); 6] = [
         ("logical_block_size", "512"),
         ("scheduler", "[none] mq-deadline kyber"),

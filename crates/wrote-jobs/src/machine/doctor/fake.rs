@@ -1,4 +1,4 @@
-//! A folder that imitates the root of a machine, for tests.
+//! A folder that imitates a machine's root, for tests.
 
 use super::stack::Root;
 use super::stack::Stack;
@@ -20,7 +20,7 @@ impl Fake {
         self.0.file(path, &format!("{content}\n"));
     }
 
-    /// Adds a whole disk or a layer with these files in its queue.
+    /// Adds a whole disk, or a layer, whose queue has these files.
     pub fn disk(&self, name: &str, queue: &[(&str, &str)]) {
         self.file(&format!("sys/block/{name}/size"), "1000000");
         for (file, content) in queue {
@@ -29,7 +29,7 @@ impl Fake {
         self.0.link(&format!("sys/class/block/{name}"), &format!("sys/block/{name}"));
     }
 
-    /// Adds a partition that begins at this sector of 512 bytes.
+    /// Adds a partition that begins at sector `start`, in units of 512 bytes.
     pub fn partition(&self, disk: &str, name: &str, start: u64) {
         let folder = format!("sys/block/{disk}/{name}");
         self.file(&format!("{folder}/partition"), "1");
@@ -37,20 +37,20 @@ impl Fake {
         self.0.link(&format!("sys/class/block/{name}"), &folder);
     }
 
-    /// Lets `upper` lie on `lower`.
+    /// Stacks device `upper` on device `lower`.
     pub fn slave(&self, upper: &str, lower: &str) {
         let link = format!("sys/block/{upper}/slaves/{lower}");
         self.0.link(&link, &format!("sys/class/block/{lower}"));
     }
 
-    /// Returns the world seen from a folder of an ext4 on this device.
+    /// Returns the world as seen from a folder of an ext4 file system on this device.
     pub fn world(&self, device: &str) -> World {
         let mut world = self.world_on(Ok(block_device(device)));
         world.stack = Stack::of(&world.root, device);
         world
     }
 
-    /// Returns the world seen from a folder without a block device.
+    /// Returns the world as seen from a folder without a block device.
     pub fn world_without_device(&self) -> World {
         self.world_on(Err("strange has none".into()))
     }
@@ -73,7 +73,7 @@ impl Fake {
     }
 }
 
-/// Returns the world with these mount options, besides `rw`.
+/// Returns a world with these mount options, in addition to `rw`.
 pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
     let fake = Fake::new();
     fake.disk("sda", &[]);
@@ -91,7 +91,7 @@ pub(super) fn only<'a>(checks: &'a [Check], id: &str) -> &'a Check {
     of[0]
 }
 
-/// Returns the state of the one check of this id; `None` without one.
+/// Returns the state of the only check with this id; `None` if there is none.
 pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
     let mut of = checks.iter().filter(|check| check.id == id);
     let state = of.next().map(|check| check.state);
@@ -114,7 +114,7 @@ fn block_device(name: &str) -> BlockDevice {
     device
 }
 
-/// Returns only the checks with these names.
+/// Returns only the checks with these ids.
 pub(super) fn checks_of(world: &World, ids: &[&str]) -> Vec<Check> {
     let mut checks = super::checks(world);
     checks.retain(|check| ids.contains(&check.id.as_str()));

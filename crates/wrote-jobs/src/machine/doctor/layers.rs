@@ -1,5 +1,5 @@
-//! Checks of the layers between the file system and the disks: loop devices, RAID, encryption, and
-//! whether TRIM passes through them.
+//! Checks of the layers between the file system and the disks: loop devices, RAID and encryption,
+//! and whether TRIM reaches the disks.
 
 use super::stack::{Disk, DiskKind};
 use super::texts::{Values, say, set_queue};
@@ -48,14 +48,14 @@ pub(super) fn encryption(world: &World, layer: &str) -> Option<Check> {
     Some(say(world, "encryption.on", &[("name", &name), ("quoted", &quoted)]).found([uuid]))
 }
 
-/// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
+/// The timers of systemd and the jobs of cron that trim all file systems, usually once a week.
 const TIMERS: [&str; 3] = [
     "etc/systemd/system/timers.target.wants/fstrim.timer",
     "etc/cron.weekly/fstrim",
     "etc/cron.daily/fstrim",
 ];
 
-/// Checks the device that the file system uses.
+/// Checks whether TRIM works on the device that the file system uses.
 pub(super) fn trim(world: &World) -> Option<Check> {
     let top = world.stack.top.as_deref()?;
     let queue = |file: &str| world.root.see(&format!("sys/block/{top}/queue/{file}"));
@@ -86,19 +86,19 @@ pub(super) fn trim(world: &World) -> Option<Check> {
     Some(trim.of(top).found(seen).found([most]).found(granularity).found(hardware))
 }
 
-/// Returns the mechanism that trims, if it is visible.
+/// Returns evidence of the mechanism that trims the file system, if there is a visible one.
 fn used_by(world: &World) -> Option<Evidence> {
     let options = &world.target.mount_options;
     let mounted = options.iter().find(|option| is_discard(option));
     if let Some(option) = mounted {
         return Some(Evidence::new("/proc/self/mountinfo", option.clone()));
     }
-    // A link to a unit outside of this root still counts.
+    // The link counts even if the unit that it leads to is outside this root.
     let timer = TIMERS.iter().find(|timer| world.root.path(timer).symlink_metadata().is_ok())?;
     Some(Evidence::new(format!("/{timer}"), "is there"))
 }
 
-/// Returns whether it is `discard`, `discard=async` or `discard=sync`, but not `nodiscard`.
+/// Returns whether the option is `discard`, `discard=async` or `discard=sync`, but not `nodiscard`.
 pub(super) fn is_discard(option: &str) -> bool {
     option == "discard" || option.starts_with("discard=")
 }
@@ -108,7 +108,7 @@ fn nothing_seen() -> Evidence {
     Evidence::new(looked_at.join(", "), "not there")
 }
 
-/// Returns the evidence of a layer that encrypts.
+/// Returns the evidence that a layer encrypts; `None` if it does not.
 fn encrypted(world: &World, layer: &str) -> Option<Evidence> {
     let uuid = world.root.see(&format!("sys/block/{layer}/dm/uuid"))?;
     uuid.value.starts_with("CRYPT-").then_some(uuid)

@@ -6,13 +6,14 @@ use crate::machine::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::{quoted, units};
 
-/// Above this amount of dirty memory a flush can take long on any disk.
+/// The amount of dirty memory above which a flush can take a long time on any disk.
 const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
-/// Below this limit of dirty memory, writers are throttled all the time.
+/// The limit of dirty memory below which writers are throttled all the time.
 const DIRTY_BYTES_MIN: u64 = 64_000_000;
-/// The greatest age of dirty data that is fine. The kernel's default is 30 s; it checks every 5 s.
+/// The maximum age of dirty data that is acceptable. The kernel's default is 30 s, and it checks
+/// every 5 s.
 const EXPIRE_S_MAX: u64 = 120;
-/// Drivers whose `powersave` still raises the clock under load.
+/// The drivers whose `powersave` governor still raises the clock rate under load.
 const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 
 pub(super) fn dirty_pages(world: &World) -> Option<Check> {

@@ -1,4 +1,4 @@
-//! Checks of the file system and the path: mount options, room, and attributes of the file.
+//! Checks of the file system and of the path: mount options, space, and attributes of the file.
 
 use super::layers::is_discard;
 use super::texts::say;
@@ -9,12 +9,12 @@ use wrote::Survives;
 use wrote_result::doctor::{Check, Evidence};
 use wrote_result::{quoted, units};
 
-/// ext4's default, and ext3's (ext4(5)).
+/// The default of ext4, and of ext3 (ext4(5)).
 const COMMIT_S: u64 = 5;
-/// Btrfs's default (btrfs(5)), and the longest that is common.
+/// The default of Btrfs (btrfs(5)), and the longest interval in common use.
 const COMMIT_S_MAX: u64 = 30;
 
-/// Returns the options that `which` selects, as evidence.
+/// Returns the mount options that `which` selects, as evidence.
 fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
     let of = world.target.mount_options.iter().filter(|option| which(option));
     of.map(|option| Evidence::new("/proc/self/mountinfo", option.clone())).collect()
@@ -39,7 +39,7 @@ pub(super) fn no_device(world: &World) -> Option<Check> {
     (!world.target.in_memory).then_some(check)
 }
 
-/// Returns the name of the device in `/sys`, and its path for a shell.
+/// Returns the device's name in `/sys`, and its path, quoted for a shell.
 fn device(world: &World) -> Option<(String, String)> {
     let name = &device_of(&world.target)?.name;
     Some((name.replace('/', "!"), quoted(&[format!("/dev/{name}")])))
@@ -153,7 +153,7 @@ pub(super) fn copy_on_write(world: &World) -> Option<Check> {
     Some(say(world, key, &[]).found(found))
 }
 
-/// A power loss may tear the pages of a database, unless there are such writes.
+/// Checks for atomic writes. Without them, a power loss may tear the pages of a database.
 pub(super) fn atomic_writes(world: &World) -> Option<Check> {
     let Some(example) = &world.example else {
         return Some(say(world, "atomic-writes.unknown", &[]));
@@ -176,7 +176,8 @@ pub(super) fn atomic_writes(world: &World) -> Option<Check> {
     Some(check.found([found]))
 }
 
-/// A lack of inodes slows no write until the last one is used.
+/// The share of used inodes that is reported. A lack of inodes slows no write until the last one is
+/// used.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn space(world: &World) -> Option<Check> {
@@ -198,7 +199,7 @@ pub(super) fn space(world: &World) -> Option<Check> {
 
 pub(super) fn inodes(world: &World) -> Option<Check> {
     let (all, free) = world.inodes;
-    // Btrfs and others make inodes on demand, and report 0.
+    // Btrfs and others create inodes on demand, and report 0.
     if all == 0 || world.target.filesystem == "none" {
         return None;
     }
@@ -208,9 +209,9 @@ pub(super) fn inodes(world: &World) -> Option<Check> {
     Some(say(world, key, &[("free", &free), ("all", &all)]).found(found))
 }
 
-/// `FS_ENCRYPT_FL` of `linux/fs.h`, without a name in rustix.
+/// `FS_ENCRYPT_FL` from `linux/fs.h`, which rustix does not define.
 const ENCRYPTED: u32 = 0x800;
-/// The least unwritten space of a file that is reported.
+/// The minimum unwritten space in a file that is reported.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
 pub(super) fn attributes(world: &World) -> Option<Check> {
@@ -255,7 +256,7 @@ pub(super) fn extents(world: &World) -> Option<Check> {
         Evidence::new("stat(2), st_blocks", units::bytes(allocated_bytes)),
         Evidence::new("lseek(2), SEEK_DATA", units::bytes(written_bytes)),
     ];
-    // A file's last block, and its map of blocks, are allocated too.
+    // The last block of a file, and the map of its blocks, are allocated, too.
     let is_fine = unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100);
     let key = if is_fine { "file-extents.fine" } else { "file-extents.unwritten" };
     Some(say(world, key, &[("unwritten", &units::bytes(unwritten_bytes))]).found(found))

@@ -1,5 +1,5 @@
-//! Checks of this process: whether it may use io_uring and lock memory, and the limits of its
-//! control groups.
+//! Checks of this process: whether it may use io_uring and lock memory, and which limits its
+//! control groups set.
 
 use super::texts::{Values, say};
 use super::world::World;
@@ -9,17 +9,17 @@ use wrote_result::doctor::{Check, Evidence};
 use wrote_result::document::Limit;
 use wrote_result::{quoted, units};
 
-/// The buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak takes up to
-/// four times that, a `Log` and a `Writer` 8 MiB.
+/// The size of the buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak
+/// scenario takes up to four times as much, and a `Log` or a `Writer` 8 MiB.
 const REGISTERED_BYTES: u64 = 64 * (512 << 10);
-/// The advised limit: room for the largest of these.
+/// The recommended limit, with room for the largest of these.
 const LOCKED_KIB: u64 = 128 << 10;
-/// `CAP_IPC_LOCK` of capabilities(7), by its number.
+/// The number of `CAP_IPC_LOCK` in capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;
-/// The mode of seccomp(2) with a filter.
+/// The filter mode of seccomp(2).
 const SECCOMP_FILTER: i64 = 2;
 
-/// The kernel that introduced io_uring.
+/// The kernel version that introduced io_uring.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
 pub(super) fn io_uring(world: &World) -> Check {
@@ -77,7 +77,7 @@ pub(super) fn locked_memory(world: &World) -> Option<Check> {
     Some(check.found([found]).found(capabilities))
 }
 
-/// Checks the limits on a device; none if this process's groups are not visible.
+/// Checks the control groups' limits on a device; `None` if this process's groups are not visible.
 pub(super) fn disk_limit(world: &World, device: &str) -> Option<Check> {
     groups(world.root.folder(), "blkio", "io")?;
     let number = world.root.text(&format!("sys/block/{device}/dev"))?;

@@ -1,14 +1,14 @@
-//! The files of `/proc` and `/sys`, and the devices that they show below a file system, from its
-//! own down to the whole disks.
+//! The files in `/proc` and `/sys`, and the devices that they show below a file system, from the
+//! file system's own device down to the whole disks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 
-/// A deeper stack of devices must be a cycle.
+/// The maximum depth of stacked devices; anything deeper must be a cycle.
 const DEPTH_MAX: usize = 16;
 
-/// The folder of `proc`, `sys` and `etc`.
+/// The folder that contains `proc`, `sys` and `etc`.
 #[derive(Clone, Debug)]
 pub(super) struct Root(PathBuf);
 
@@ -25,12 +25,12 @@ impl Root {
         self.0.join(file)
     }
 
-    /// Returns a file's trimmed text; `None` if it is missing, empty or unreadable.
+    /// Returns the trimmed text of a file; `None` if it is missing, empty or unreadable.
     pub fn text(&self, file: &str) -> Option<String> {
         crate::machine::text(&self.path(file))
     }
 
-    /// Returns a file's text as evidence.
+    /// Returns the text of a file as evidence.
     pub fn see(&self, file: &str) -> Option<Evidence> {
         Some(Evidence::new(format!("/{file}"), self.text(file)?))
     }
@@ -39,7 +39,7 @@ impl Root {
         self.see(file)?.number()
     }
 
-    /// Returns the sorted names in a folder; none without such a folder.
+    /// Returns the sorted names in a folder; empty if there is no such folder.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -48,11 +48,11 @@ impl Root {
         names
     }
 
-    /// Returns the value of a line `name: value` or `name value` of a file in `/proc`.
+    /// Returns the value of a line `name: value` or `name value` in a file of `/proc`.
     pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
         let text = self.text(file)?;
         let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
-        // Columns are separated by one space.
+        // Runs of blanks between columns become single spaces.
         let value = text.lines().find_map(of_line)?;
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         Some(Evidence::new(format!("/{file}, {}", name.trim_end_matches(':')), value))
@@ -63,18 +63,18 @@ impl Root {
 pub(super) struct Stack {
     /// The device whose queue the file system uses: a whole disk or a layer.
     pub top: Option<String>,
-    /// The whole disks at the bottom, each once.
+    /// The whole disks at the bottom, each listed once.
     pub disks: Vec<Disk>,
-    /// Devices made of other devices (dm, md, bcache), from the top down, each once.
+    /// The devices built from other devices (dm, md, bcache), from the top down, each listed once.
     pub layers: Vec<String>,
-    /// Partitions at any depth.
+    /// The partitions at any depth.
     pub partitions: Vec<Partition>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
     pub name: String,
-    /// Its kind, as far as known.
+    /// The kind of the disk, as far as it is known.
     pub kind: DiskKind,
 }
 
@@ -86,31 +86,31 @@ pub(super) struct Partition {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskKind {
-    /// Behind an NVMe controller, real or a hypervisor's.
+    /// A drive with an NVMe controller, real or emulated by a hypervisor.
     Nvme,
-    /// A hypervisor's.
+    /// A virtual disk of a hypervisor.
     Virtual,
-    /// A file.
+    /// A loop device on a file.
     Loop,
-    /// Main memory.
+    /// A disk in main memory.
     Memory,
-    /// A hard disk, by the kernel's report.
+    /// A hard disk, according to the kernel.
     Turning,
-    /// Flash behind SATA, SAS, USB or MMC.
+    /// Flash on SATA, SAS, USB or MMC.
     Solid,
 }
 
 impl Stack {
-    /// Returns the devices below the device of this name.
+    /// Returns the devices below the device called `name`.
     pub fn of(root: &Root, name: &str) -> Stack {
         let mut stack = Stack::default();
-        // `/sys` replaces a slash in a name by an exclamation mark.
+        // In `/sys`, an exclamation mark replaces each slash in a name.
         let name = name.replace('/', "!");
         stack.top = Some(stack.go_down(root, &name, 0));
         stack
     }
 
-    /// Adds a device and all below it; returns the name of its whole device.
+    /// Adds a device and everything below it. Returns the name of the whole device.
     fn go_down(&mut self, root: &Root, name: &str, depth: usize) -> String {
         let disk = disk_of(root, name);
         if disk != name {
@@ -131,7 +131,7 @@ impl Stack {
 }
 
 impl Disk {
-    /// Returns a file of its queue; `None` if it is missing or unreadable.
+    /// Returns a file of the disk's queue; `None` if it is missing or unreadable.
     pub fn queue(&self, root: &Root, file: &str) -> Option<Evidence> {
         root.see(&format!("sys/block/{}/queue/{file}", self.name))
     }
@@ -154,7 +154,8 @@ impl DiskKind {
     }
 }
 
-/// Returns the whole device of `name`, or `name` itself: a partition's folder is in its disk's.
+/// Returns the whole device that `name` is a partition of, or else `name` itself. The folder of a
+/// partition is inside the folder of its disk.
 fn disk_of(root: &Root, name: &str) -> String {
     let link = root.path(&format!("sys/class/block/{name}"));
     let folder: PathBuf = link.canonicalize().unwrap_or(link);

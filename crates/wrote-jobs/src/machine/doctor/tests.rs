@@ -1,4 +1,4 @@
-//! Tests the whole examination: its order, its document, and this machine.
+//! Tests of the whole examination: its order, its document, and its result on this machine.
 
 use super::fake::mounted;
 use super::*;
@@ -29,7 +29,7 @@ fn a_path_that_is_not_there_is_wrong_usage() {
     assert!(matches!(error, Error::Usage(_)), "{error:?}");
 }
 
-/// The documentation agrees with the program.
+/// Tests that the documentation agrees with the program.
 mod document {
     use super::*;
     use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The texts of the checks: `texts.toml`, with the values of this machine, and commands that are
-//! ready to be pasted.
+//! The texts of the checks: `texts.toml`, filled with the values of this machine, and commands that
+//! are ready to be pasted.
 
 use super::world::World;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ struct Texts {
     outcomes: BTreeMap<String, Outcome>,
 }
 
-/// The texts of one outcome of a check. The head of `texts.toml` explains the keys.
+/// The texts of one outcome of a check. The comment at the start of `texts.toml` explains the keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Outcome {
@@ -46,10 +46,11 @@ struct Outcome {
     sources: Option<Vec<String>>,
 }
 
-/// Values by their names in a text.
+/// Values, with their names in a text.
 pub(super) type Values<'a> = [(&'a str, &'a dyn Display)];
 
-/// Returns the check with the texts of `key` ("id.outcome") and these values, without evidence.
+/// Returns the check with the texts of `key` ("id.outcome"), filled with these values, and without
+/// evidence.
 pub(super) fn say(world: &World, key: &str, values: &Values) -> Check {
     let known = key.split_once('.').and_then(|(id, outcome)| {
         let texts = TEXTS.get(id)?;
@@ -76,7 +77,8 @@ pub(super) fn say(world: &World, key: &str, values: &Values) -> Check {
     }
 }
 
-/// Suggests these scenarios of `wrote bench`, which measure the cost here.
+/// Returns the suggestion to run these scenarios of `wrote bench`, which measure the cost on this
+/// machine.
 fn measure(world: &World, scenarios: &str) -> String {
     let folder = match &world.target.path {
         path if world.file.is_folder => quoted(&[path.to_string_lossy()]),
@@ -91,7 +93,7 @@ fn measure(world: &World, scenarios: &str) -> String {
     )
 }
 impl Outcome {
-    /// Returns the change without its risk.
+    /// Returns the suggested change, without its risk.
     fn change(&self, world: &World, values: &Values) -> Option<Change> {
         let fill = |text: &String| filled(text, values);
         let setting = |text: &String| {
@@ -115,7 +117,7 @@ impl Outcome {
             (None, Some(format!("sysctl -w {name}={value}")), Some(lasting))
         } else if let Some((file, value)) = self.queue.as_ref().map(setting) {
             let disk = filled("{disk}", values);
-            // The rule of udev(7) sets it whenever the disk appears.
+            // The rule of udev(7) sets the value whenever the disk appears.
             let lasting = format!(
                 "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
                  ATTR{{queue/{file}}}=\"{value}\""
@@ -135,7 +137,7 @@ impl Outcome {
     }
 }
 
-/// Puts how to measure the cost in place of `{measure}`, or after the costs.
+/// Inserts how to measure the cost in place of `{measure}`, or else after the costs.
 fn with_measure(costs: Option<String>, measure: Option<String>) -> Option<String> {
     match (costs, measure) {
         (Some(costs), Some(measure)) if costs.contains("{measure}") => {
@@ -146,7 +148,8 @@ fn with_measure(costs: Option<String>, measure: Option<String>) -> Option<String
     }
 }
 
-/// Returns `text` with its words in braces replaced by their values; others stay.
+/// Returns `text` with each known word in braces replaced by its value. Unknown words are left as
+/// they are.
 fn filled(text: &str, values: &Values) -> String {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -171,7 +174,8 @@ mod texts_tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// Returns the keys of the sources of the checks: each string "id.outcome" of a known check.
+    /// Returns the keys used in the sources of the checks: every string "id.outcome" with a known
+    /// id.
     fn keys_in_sources() -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/machine/doctor");
         let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());

@@ -1,4 +1,5 @@
-//! The input of the checks: files below a root, facts about the path, and results of system calls.
+//! The input of the checks: files below a root, facts about the path, and the results of system
+//! calls.
 
 use super::stack::{Root, Stack};
 use crate::machine::target::device_of;
@@ -12,35 +13,36 @@ use std::sync::Arc;
 use wrote::device::Target;
 use wrote_result::Error;
 
-/// The input of the checks. Tests make their own root.
+/// The input of the checks. Tests create an artificial root.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub root: Root,
-    /// The file system and device under the path.
+    /// The file system under the path, and its device.
     pub target: Target,
-    /// The devices below; empty if none is visible.
+    /// The devices below the file system; empty if none is visible.
     pub stack: Stack,
-    /// Whether io_uring may be used, or the kernel's refusal.
+    /// Whether io_uring may be used; the error is the kernel's refusal.
     pub io_uring: Result<(), String>,
-    /// Inodes of the file system: all, and free ones. All is 0 if it makes them on demand.
+    /// The number of inodes of the file system, and of its free inodes. The former is 0 if the file
+    /// system creates inodes on demand.
     pub inodes: (u64, u64),
     pub swaps: Vec<Swap>,
     pub file: FileFacts,
-    /// The path, or a file in the folder, where one can be opened.
+    /// The file at the path, or one in the folder, if it can be opened.
     pub example: Option<Arc<File>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Swap {
-    /// Its name in `/proc/swaps`.
+    /// The name in `/proc/swaps`.
     pub path: String,
     pub used_kib: u64,
-    /// The whole disks below the device.
+    /// The whole disks below the swap device or file.
     pub disks: Vec<String>,
 }
 
 impl World {
-    /// Examines the world from `path`.
+    /// Examines the input of the checks for `path`.
     pub fn of(path: &Path) -> Result<World, Error> {
         crate::machine::target::examined(path)?;
         let target = wrote::device::examine(path)?;
@@ -70,7 +72,7 @@ impl World {
         options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Returns the kernel's version, major and minor; `None` where unknown.
+    /// Returns the kernel's major and minor version; `None` if it is unknown.
     pub fn kernel(&self) -> Option<(u32, u32)> {
         let release = self.root.text("proc/sys/kernel/osrelease")?;
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
@@ -82,7 +84,7 @@ fn swaps(root: &Root) -> Vec<Swap> {
     let text = root.text("proc/swaps").unwrap_or_default();
     let swap = |line: &str| {
         let mut fields = line.split_whitespace();
-        // The kernel escapes spaces, as in /proc/mounts.
+        // The kernel escapes spaces, as it does in `/proc/mounts`.
         let path = fields.next()?.replace("\\040", " ");
         let used_kib = fields.nth(2)?.parse().ok()?;
         let disks = disks_below(root, Path::new(&path));
@@ -103,16 +105,18 @@ const PIECES_MAX: usize = 65_536;
 pub(super) struct FileFacts {
     pub is_folder: bool,
     pub is_file: bool,
-    /// Its attributes (ioctl_iflags(2)), or why they are unknown; `None` if there are none.
+    /// The attributes (ioctl_iflags(2)), or why they are unknown; `None` if the file system has
+    /// none.
     pub attributes: Option<Result<IFlags, String>>,
-    /// A file's allocated and written bytes, or why they are unknown.
+    /// The allocated and the written bytes of a file, or why they are unknown.
     pub room: Option<Result<FileRoom, String>>,
 }
 
-/// The most entries of a folder among which a file is looked for.
+/// The maximum number of entries of a folder that are searched for a file.
 const ENTRIES_MAX: usize = 1000;
 
-/// Opens the path, or a file in the folder: the kernel describes transfers only for files.
+/// Opens the file at the path, or one in the folder, because the kernel describes transfers only
+/// for files.
 fn example_of(path: &Path) -> Option<File> {
     if !path.is_dir() {
         return path.is_file().then(|| File::open(path).ok())?;
@@ -129,7 +133,7 @@ pub(super) struct FileRoom {
 }
 
 impl FileFacts {
-    /// Examines the path. Opens it for reading, without reading from it.
+    /// Examines the path. Opens the file but does not read from it.
     pub fn of(path: &Path) -> FileFacts {
         let Ok(metadata) = path.metadata() else { return FileFacts::default() };
         let (is_folder, is_file) = (metadata.is_dir(), metadata.is_file());
@@ -157,7 +161,7 @@ impl FileFacts {
     }
 }
 
-/// Returns the attributes; `None` if the file system has none.
+/// Returns the attributes; `None` if the file system does not support any.
 fn attributes_of(file: impl AsFd) -> Option<Result<IFlags, String>> {
     match rustix::fs::ioctl_getflags(file) {
         Ok(flags) => Some(Ok(flags)),
@@ -166,14 +170,15 @@ fn attributes_of(file: impl AsFd) -> Option<Result<IFlags, String>> {
     }
 }
 
-/// Counts the bytes that `SEEK_DATA` finds (lseek(2)): ext4, XFS and Btrfs skip unwritten blocks.
+/// Counts the bytes in the ranges that `SEEK_DATA` finds (lseek(2)). On ext4, XFS and Btrfs, it
+/// skips unwritten blocks.
 fn written_bytes(file: impl AsFd) -> Result<u64, String> {
     let file = file.as_fd();
     let (mut at, mut written_bytes) = (0, 0);
     for _ in 0..PIECES_MAX {
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // No data follows.
+            // There is no more data.
             Err(Errno::NXIO) => return Ok(written_bytes),
             Err(errno) => return Err(format!("lseek, SEEK_DATA: {errno}")),
         };

@@ -1,11 +1,11 @@
-//! The load of each CPU by all processes, from `/proc/stat` (proc_stat(5)).
+//! The load of each CPU due to all processes, from `/proc/stat` (proc_stat(5)).
 
 use wrote_result::document::CpuBusy;
 
-/// With fewer ticks (of 10 ms) a CPU's load is unknown.
+/// The minimum number of ticks (of 10 ms) for which a CPU's load is known.
 const TICKS_MIN: u64 = 10;
 
-/// The ticks of each CPU since the machine started.
+/// The ticks of each CPU since the machine booted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes(Vec<CpuTime>);
 
@@ -17,19 +17,20 @@ struct CpuTime {
 }
 
 impl CpuTimes {
-    /// Returns the ticks until now; no CPU if the kernel does not report them. Takes 10 us, and
-    /// longer on large machines, so call it outside the clock.
+    /// Returns the ticks so far; no CPUs if the kernel does not report them. Takes 10 us, and
+    /// longer on large machines, so call it while no clock is running.
     pub fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     fn parse(text: &str) -> CpuTimes {
-        // The first lines; the very first is their sum.
+        // The lines of the CPUs come first. The very first line is their sum.
         let lines = text.lines().take_while(|line| line.starts_with("cpu"));
         CpuTimes(lines.filter_map(CpuTime::parse).collect())
     }
 
-    /// Returns the load of each CPU since `earlier`, with at least this number of ticks.
+    /// Returns the load of each CPU since `earlier`, without CPUs that counted fewer ticks than
+    /// `ticks_min`.
     fn since(&self, earlier: &CpuTimes, ticks_min: u64) -> impl Iterator<Item = CpuBusy> {
         let share = move |now: &CpuTime| {
             let before = earlier.0.iter().find(|before| before.cpu == now.cpu)?;
@@ -41,14 +42,15 @@ impl CpuTimes {
         self.0.iter().filter_map(share)
     }
 
-    /// Returns the busiest CPU since `earlier`; `None` after too short a time.
+    /// Returns the busiest CPU since `earlier`; `None` if too little time has passed.
     fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
-        // The first of equally busy ones.
+        // Of equally busy CPUs, this takes the first.
         let all = self.since(earlier, TICKS_MIN);
         all.reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })
     }
 
-    /// Returns the part of the time since then in which each CPU was idle, from 0 to 1.
+    /// Returns the share of the time since these counters during which each CPU was idle, from 0 to
+    /// 1.
     pub fn idle_until_now(&self) -> Vec<(u32, f64)> {
         CpuTimes::now().since(self, 0).map(|busy| (busy.cpu, 1.0 - busy.busy_share)).collect()
     }
@@ -56,7 +58,7 @@ impl CpuTimes {
 
 impl CpuTime {
     /// Parses `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. Stolen time
-    /// counts as busy; a guest's time is in `user` already.
+    /// counts as busy. `user` already includes the time of guests.
     fn parse(line: &str) -> Option<CpuTime> {
         let mut words = line.split_ascii_whitespace();
         let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
@@ -67,22 +69,23 @@ impl CpuTime {
     }
 }
 
-/// Returns the seconds in which this process's threads were ready to run without a CPU; `None` if
-/// the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended threads are
-/// missing.
+/// Returns the seconds for which this process's threads were ready to run but had no CPU; `None` if
+/// the kernel does not count them (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Threads that have
+/// ended are not included.
 pub fn waited_s() -> Option<f64> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
-        // The thread may have ended in between.
+        // The thread may have ended since the folder was listed.
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        // Nanoseconds on a CPU, nanoseconds of waiting for one, number of waits.
+        // The fields are the nanoseconds on a CPU, the nanoseconds of waiting for one, and the
+        // number of waits.
         text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
     };
     let each: Vec<u64> = threads.filter_map(of_thread).collect();
     (!each.is_empty()).then(|| each.iter().sum::<u64>() as f64 / 1e9)
 }
 
-/// The counters of the CPUs and of waiting threads when a run began.
+/// The counters of the CPUs, and of threads waiting for them, when a run began.
 pub struct CpuWatch {
     times: CpuTimes,
     waited_s: Option<f64>,
@@ -93,17 +96,17 @@ pub struct CpuWatch {
 pub struct CpuUse {
     /// The busiest CPU.
     pub busiest: Option<CpuBusy>,
-    /// The time in which threads of this process waited for a CPU.
+    /// The time for which threads of this process waited for a CPU.
     pub waited_s: Option<f64>,
 }
 
 impl CpuWatch {
-    /// Reads the counters; call it just before a clock starts.
+    /// Reads the counters. Call this just before a clock starts.
     pub fn begin() -> CpuWatch {
         CpuWatch { times: CpuTimes::now(), waited_s: waited_s() }
     }
 
-    /// Returns the load since then; call it just after the clock stops.
+    /// Returns the load since the counters were read. Call this just after the clock stops.
     pub fn end(&self) -> CpuUse {
         let waited_s = waited_s().zip(self.waited_s);
         CpuUse {

@@ -4,60 +4,61 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Facts about some drives from `/sys`; missing ones are absent.
+/// Facts about drives, from `/sys`. Facts that `/sys` does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drives {
-    /// Each sensor of temperature that has a limit.
+    /// The temperature sensors that report a limit.
     pub heat: Vec<Heat>,
-    /// Each link that reports its current and its greatest speed.
+    /// The links that report their current and their maximum speed.
     pub links: Vec<Link>,
-    /// Each loop device that goes through the page cache of its file.
+    /// The loop devices that use the page cache of their files.
     pub cached_loops: Vec<CachedLoop>,
 }
 
-/// A loop device that goes through the page cache: direct writes to it may be only in memory until
-/// they are flushed (loop(4), `losetup --direct-io`).
+/// A loop device that uses the page cache of its file. Data written to it with direct I/O may be
+/// only in memory until it is flushed (loop(4), `losetup --direct-io`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedLoop {
     /// The disk: `loop0`.
     pub disk: String,
-    /// Its file.
+    /// The file below the loop device.
     pub file: String,
 }
 
-/// A sensor of temperature, in degrees Celsius.
+/// A temperature sensor, in degrees Celsius.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
     /// The disk: `nvme0n1`.
     pub disk: String,
-    /// The sensor's label, `Composite`, or its file.
+    /// The sensor's label, `Composite`, or else the name of its file.
     pub sensor: String,
-    /// The temperature.
+    /// The current temperature.
     pub celsius: f64,
-    /// The drive's own limit, above which it may slow down.
+    /// The drive's limit, above which it may slow down.
     pub celsius_max: f64,
 }
 
-/// A link on the way to a drive.
+/// A link between the machine and a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
     /// The disk: `nvme0n1`.
     pub disk: String,
-    /// The measure: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
+    /// The measured quantity: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
     pub what: String,
-    /// Its current value.
+    /// The current value.
     pub now: f64,
-    /// Its greatest value.
+    /// The maximum value.
     pub most: f64,
 }
 
 impl Drives {
-    /// Reads the facts about disks, by the kernel's names.
+    /// Reads the facts about disks, given by the kernel's names.
     ///
-    /// Temperatures are hwmon's (the kernel's `Documentation/hwmon/sysfs-interface.rst`): of NVMe
-    /// drives since Linux 5.5, of SATA drives with the module `drivetemp`. Links are the PCI
-    /// device's `current_link_*` and `max_link_*` (`Documentation/ABI/testing/sysfs-bus-pci`) and
-    /// libata's `sata_spd` and `id` (`Documentation/ABI/testing/sysfs-ata`).
+    /// Temperatures come from hwmon (the kernel's `Documentation/hwmon/sysfs-interface.rst`): for
+    /// NVMe drives since Linux 5.5, and for SATA drives with the module `drivetemp`. Links come
+    /// from the PCI device's `current_link_*` and `max_link_*`
+    /// (`Documentation/ABI/testing/sysfs-bus-pci`), and from libata's `sata_spd` and `id`
+    /// (`Documentation/ABI/testing/sysfs-ata`).
     pub(super) fn look(root: &Path, disks: &[String]) -> Drives {
         let mut drives = Drives::default();
         for disk in disks {
@@ -78,8 +79,8 @@ pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the device folders of a disk: its own, or for an NVMe drive with several paths
-/// (multipath) its controllers' sensors, one for each path.
+/// Returns the folders of a disk's devices: the disk's folder, or, for an NVMe drive with several
+/// paths (multipath), a folder for the controller of each path.
 fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     let link = root.join("sys/class/block").join(disk.replace('/', "!"));
     let Ok(folder) = link.canonicalize() else { return Vec::new() };
@@ -94,10 +95,11 @@ fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     controllers
 }
 
-/// Returns the sensors of the first folder above the disk that has any.
+/// Returns the sensors in the nearest folder above the disk that has any.
 fn heat(disk: &str, device: &Path) -> Vec<Heat> {
     let sensors = device.ancestors().map(|folder| {
-        // Some are in a folder `hwmon`; links of devices with their own class are not.
+        // Some sensors are in a folder `hwmon`. The links of devices that have their own class are
+        // not.
         let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
         let mut own: Vec<PathBuf> =
             own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();
@@ -116,12 +118,12 @@ fn sensors(disk: &str, hwmon: &Path) -> Vec<Heat> {
         .collect();
     inputs.sort();
     let sensor = |sensor: String| {
-        // In thousandths of a degree.
+        // The unit is a thousandth of a degree.
         let celsius = |kind: &str| {
             let value = text(hwmon, &format!("{sensor}_{kind}"))?;
             Some(value.parse::<f64>().ok()? / 1000.0)
         };
-        // A drive without its own limit reports 0 K or 65535 K.
+        // A drive without a limit reports 0 K or 65535 K.
         let told = |most: &f64| (1.0..1000.0).contains(most);
         let celsius_max = celsius("max").filter(told).or_else(|| celsius("crit").filter(told))?;
         let celsius = celsius("input")?;
@@ -138,7 +140,7 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         return Vec::new();
     };
     let link = |what: &str, kind: &str| {
-        // `8.0 GT/s PCIe`, or `Unknown`; a width is only a number.
+        // A speed is `8.0 GT/s PCIe` or `Unknown`; a width is only a number.
         let value = |file: String| {
             let text = text(pci, &file)?;
             text.split(' ').next()?.parse::<f64>().ok().filter(|value| *value > 0.0)
@@ -155,22 +157,22 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         .collect()
 }
 
-/// Returns the SATA link of the disk's port, with the drive's greatest speed. The link's own limits
-/// (`sata_spd_limit`) differ: the kernel lowers them when it slows a link down, and a port may be
-/// faster than its drive.
+/// Returns the current speed of the disk's SATA link, and the drive's maximum speed. The link's own
+/// limit (`sata_spd_limit`) is not used: the kernel lowers it when it slows a link down, and a port
+/// may be faster than its drive.
 fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
     let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
-    // `6.0 Gbps`; `<unknown>` without a link.
+    // The speed is `6.0 Gbps`, or `<unknown>` without a link.
     let now = text(&link.join("ata_link").join(name(&link)), "sata_spd")?;
     let now = now.strip_suffix(" Gbps")?.parse().ok()?;
-    // Parallel ATA has two drives on one link.
+    // On parallel ATA, two drives share a link.
     let drive = entries(&link).into_iter().find(|entry| name(entry).starts_with("dev"))?;
     let identity = text(&drive.join("ata_device").join(name(&drive)), "id")?;
     Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now, most: sata_gbps(&identity)? })
 }
 
-/// Returns the fastest speed in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
+/// Returns the highest speed in word 76 of the drive's response to IDENTIFY DEVICE (ATA8-ACS).
 fn sata_gbps(identity: &str) -> Option<f64> {
     let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
     // All bits are set if no drive answered.
@@ -208,7 +210,7 @@ mod tests {
 
     const PCI: &str = "sys/devices/pci0000:00/0000:00:1d.0/0000:3b:00.0";
 
-    /// Returns an NVMe drive at 70 degrees with a limit of 82, on 4 lanes of 16 GT/s.
+    /// Returns an NVMe drive with a limit of 82 degrees, on 4 lanes of 16 GT/s.
     fn nvme(celsius: &str) -> Tree {
         let fake = Tree::new();
         let controller = format!("{PCI}/nvme/nvme0");
@@ -281,7 +283,7 @@ mod tests {
         fake.file(&format!("{drive}/hwmon/hwmon1/temp1_max"), "60000\n");
         let link = format!("{port}/link3");
         fake.file(&format!("{link}/ata_link/link3/sata_spd"), "1.5 Gbps\n");
-        // The kernel's values after it slowed the link down because of errors.
+        // These are the kernel's values after it has slowed the link down because of errors.
         fake.file(&format!("{link}/ata_link/link3/hw_sata_spd_limit"), "<unknown>\n");
         fake.file(&format!("{link}/ata_link/link3/sata_spd_limit"), "1.5 Gbps\n");
         let identity = format!("{link}/dev3.0/ata_device/dev3.0/id");
@@ -292,7 +294,7 @@ mod tests {
             fake.file(&identity, &lines.concat());
             look(&fake, "sda").links.first().map(|link| (link.now, link.most))
         };
-        // All three speeds; two speeds of an older drive; no answer.
+        // A drive with all three speeds, an older drive with two, and no response.
         assert_eq!(most("850e"), Some((1.5, 6.0)));
         assert_eq!(most("0506"), Some((1.5, 3.0)));
         assert_eq!((most("ffff"), most("0000")), (None, None));

@@ -1,15 +1,15 @@
-//! The control groups' limits on a device and on CPUs, and the stops that they caused.
+//! The control groups' limits on a device and on CPUs, and the stops due to these limits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use wrote_result::document::Limit;
 
-/// How often a CPU limit stopped the process, or another one of its group.
+/// How often a CPU limit stopped this process, or another process of its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
-    /// The number of periods with a stop (of 0.1 s by default).
+    /// The number of periods (0.1 s by default) with a stop.
     pub periods: u64,
-    /// The time stopped, over all CPUs.
+    /// The seconds for which CPUs were stopped, added up.
     pub stopped_s: f64,
 }
 
@@ -22,8 +22,8 @@ impl Throttled {
     }
 }
 
-/// Version 1: a file for each figure, with a line `MAJOR:MINOR VALUE` for each limited device (the
-/// kernel's `Documentation/admin-guide/cgroup-v1/blkio-controller.rst`).
+/// The limits in version 1 of control groups. Each has a file, with a line `MAJOR:MINOR VALUE` for
+/// each limited device (the kernel's `Documentation/admin-guide/cgroup-v1/blkio-controller.rst`).
 const OF_DEVICE: [(&str, &str); 4] = [
     ("read_bytes_per_s", "blkio.throttle.read_bps_device"),
     ("write_bytes_per_s", "blkio.throttle.write_bps_device"),
@@ -31,8 +31,8 @@ const OF_DEVICE: [(&str, &str); 4] = [
     ("write_iops", "blkio.throttle.write_iops_device"),
 ];
 
-/// Version 2: one file, with a line `MAJOR:MINOR KEY=VALUE ..` for each device
-/// (`Documentation/admin-guide/cgroup-v2.rst`).
+/// The limits in version 2. They are in one file, with a line `MAJOR:MINOR KEY=VALUE ..` for each
+/// device (`Documentation/admin-guide/cgroup-v2.rst`).
 const KEYS: [(&str, &str); 4] = [
     ("read_bytes_per_s", "rbps"),
     ("write_bytes_per_s", "wbps"),
@@ -40,12 +40,12 @@ const KEYS: [(&str, &str); 4] = [
     ("write_iops", "wiops"),
 ];
 
-/// Returns every limit on one of these devices, then those on CPUs.
+/// Returns all limits on these devices, followed by those on CPUs.
 pub(crate) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
     let mut all = Vec::new();
     if let Some(groups) = groups(root, "blkio", "io") {
         match groups.version {
-            // A group's limits do not apply to its descendants.
+            // In version 1, a group's limits do not apply to its descendants.
             Version::One => of_devices(root, &groups.folders[0], devices, &mut all),
             Version::Two => {
                 groups.folders.iter().for_each(|folder| io_max(root, folder, devices, &mut all));
@@ -79,7 +79,7 @@ fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limi
     }
 }
 
-/// Returns the lines of a file about these devices, without their numbers.
+/// Returns the lines of a file that concern these devices, without the device numbers.
 fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<String> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let line = |line: &str| {
@@ -96,7 +96,8 @@ fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
     Limit { of: of.into(), most, from: from.display().to_string() }
 }
 
-/// Returns the CPUs that a group may use: its quota of microseconds in each period.
+/// Returns the number of CPUs that a group may use: its quota of microseconds, divided by the
+/// period.
 pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
@@ -115,7 +116,7 @@ pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     is_limit.then(|| limit("cpus", quota / period, root, &folder.join(file)))
 }
 
-/// Returns the most memory that this process's groups may use; `None` without a limit.
+/// Returns the maximum memory that this process's groups may use; `None` if there is no limit.
 pub(crate) fn memory_bytes(root: &Path) -> Option<u64> {
     let Groups { version, folders } = groups(root, "memory", "memory")?;
     let file = match version {
@@ -123,11 +124,11 @@ pub(crate) fn memory_bytes(root: &Path) -> Option<u64> {
         Version::Two => "memory.max",
     };
     let of = |folder: &PathBuf| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
-    // `max` means no limit, and so does a number beyond the machine's memory.
+    // `max` means no limit, as does a number above the machine's memory.
     folders.iter().filter_map(of).min()
 }
 
-/// Returns the stops of this process's groups until now; `None` without a visible group.
+/// Returns how often this process's groups have been stopped so far; `None` if no group is visible.
 pub(super) fn throttled(root: &Path) -> Option<Throttled> {
     let Groups { folders, .. } = groups(root, "cpu", "cpu")?;
     let of = |sum: Throttled, folder: &Path| {
@@ -136,7 +137,7 @@ pub(super) fn throttled(root: &Path) -> Option<Throttled> {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        // Nanoseconds in version 1, microseconds in version 2.
+        // The unit is nanoseconds in version 1, and microseconds in version 2.
         let stopped_s = value("throttled_time") as f64 / 1e9 + value("throttled_usec") as f64 / 1e6;
         Throttled {
             periods: sum.periods + value("nr_throttled"),
@@ -146,38 +147,38 @@ pub(super) fn throttled(root: &Path) -> Option<Throttled> {
     Some(folders.iter().fold(Throttled::default(), |sum, folder| of(sum, folder)))
 }
 
-/// The hierarchy of control groups that a controller is in.
+/// The version of the control groups that a controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     One,
     Two,
 }
 
-/// The folders of one controller's groups that limit this process: its own, then its visible
-/// ancestors.
+/// The folders of the groups that limit this process through one controller: the process's own
+/// group, followed by its visible ancestors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub version: Version,
     pub folders: Vec<PathBuf>,
 }
 
-/// Returns the groups of this process under a controller: `blkio` in version 1 is `io` in version
-/// 2.
+/// Returns the groups of this process under a controller, which may have different names in version
+/// 1 and version 2: `blkio` became `io`.
 ///
-/// From `/proc/self/cgroup` and `/proc/self/mountinfo`. `None` where no hierarchy has the
-/// controller, if it is not mounted here, or where the process's group is outside of the mount.
+/// Reads `/proc/self/cgroup` and `/proc/self/mountinfo`. Returns `None` if no hierarchy has the
+/// controller, if the hierarchy is not mounted, or if the process's group is outside the mount.
 pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let line = |wanted: &dyn Fn(&str) -> bool| {
-        // `7:blkio:/jail`, in version 2 `0::/jail`.
+        // `7:blkio:/jail`; in version 2, `0::/jail`.
         own.lines().find_map(|line| {
             let (_, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
             wanted(controllers).then_some(path)
         })
     };
-    // A controller is in one hierarchy only.
+    // A controller belongs to only one hierarchy.
     if let Some(path) = line(&|controllers| controllers.split(',').any(|known| known == one)) {
         let found = mounts.lines().filter_map(Mount::parse);
         let mut found = found.filter(|mount| mount.kind == "cgroup" && mount.has(one));
@@ -196,7 +197,7 @@ pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
 }
 
 struct Mount<'a> {
-    /// The mounted folder of the hierarchy.
+    /// The folder of the hierarchy that is mounted.
     root: &'a str,
     point: &'a str,
     kind: &'a str,
@@ -219,7 +220,8 @@ impl<'a> Mount<'a> {
         self.options.split(',').any(|known| known == controller)
     }
 
-    /// Returns the folder of the group at `path` of the hierarchy, and its ancestors' folders.
+    /// Returns the folder of the group at `path` of the hierarchy, followed by the folders of its
+    /// ancestors.
     fn folders(&self, root: &Path, path: &str) -> Option<Vec<PathBuf>> {
         let within = Path::new(path).strip_prefix(self.root).ok()?;
         // `/../other` is a group outside of this process's namespace (cgroup_namespaces(7)).
@@ -240,7 +242,7 @@ mod tests {
     const ONE: &str = "/sys/fs/cgroup/blkio";
     const CPU: &str = "sys/fs/cgroup/cpu";
 
-    /// Returns a process in `/jail` of version 1, with its own limits.
+    /// Returns a process in the group `/jail` of version 1, which has limits.
     fn version_one() -> Tree {
         let fake = Tree::new();
         fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");
@@ -254,7 +256,7 @@ mod tests {
         fake
     }
 
-    /// Returns a process in `/a/b` of version 2.
+    /// Returns a process in the group `/a/b` of version 2.
     fn version_two() -> Tree {
         let fake = Tree::new();
         fake.file("proc/self/cgroup", "0::/a/b\n");
@@ -285,7 +287,7 @@ mod tests {
         let file = "blkio.throttle.write_bps_device";
         fake.file(&format!("sys/fs/cgroup/blkio/jail/{file}"), "8:0 1048576\n254:0 5000000\n");
         fake.file("sys/fs/cgroup/blkio/jail/blkio.throttle.read_iops_device", "254:0 200\n");
-        // Version 1 inherits no limits.
+        // In version 1, groups do not inherit limits.
         fake.file(&format!("sys/fs/cgroup/blkio/{file}"), "254:0 7\n");
         let from = |file: &str| format!("{ONE}/jail/{file}");
         assert_eq!(

@@ -1,18 +1,19 @@
-//! Orders of blocks that use each once.
+//! Orders of blocks in which each block occurs once.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 
-/// Rounds of mixing. After two, neighbours' high bits are alike; after three they are not.
+/// The number of mixing rounds. After two rounds, adjacent numbers have similar high bits; after
+/// three, they do not.
 const ROUNDS: usize = 3;
 
 /// A permutation of the numbers below `count`, chosen by a key.
 ///
-/// It consists of steps that can each be undone on numbers of as many bits as `count` needs:
-/// adding, multiplying by an odd number, and xoring a number's upper half into its lower one.
-/// Results beyond the bound go through the steps again, less than twice on average ("cycle
-/// walking": Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), so the whole is again
-/// a permutation.
+/// It consists of invertible steps on numbers with as many bits as `count` needs: addition,
+/// multiplication by an odd number, and an exclusive or of a number's upper half into its lower
+/// half. Results that are not below `count` go through the steps again, less than twice on average
+/// ("cycle walking": Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), so that the
+/// result is again a permutation.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     count: u64,
@@ -38,7 +39,7 @@ impl Permutation {
         self.count
     }
 
-    /// Returns the number at place `index`, which is below the count.
+    /// Returns the number at position `index`, which must be below `count`.
     pub fn at(&self, index: u64) -> u64 {
         debug_assert!(index < self.count);
         let mut number = index;
@@ -90,15 +91,15 @@ mod tests {
     fn the_order_is_no_order() {
         for count in [1000, 4096, 65_536, 100_000] {
             let numbers = order(count, 1);
-            // Of random numbers, half are larger than the one before, and the mean distance of
-            // neighbours is a third of the range.
+            // Of random numbers, half are larger than their predecessor, and the mean distance
+            // between neighbours is a third of the range.
             let ups = numbers.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
             let ups = ups / count as f64;
             let distance: u64 = numbers.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
             let distance = distance as f64 / count as f64 / count as f64;
             assert!((0.45..0.55).contains(&ups), "{count}: {ups}");
             assert!((0.28..0.39).contains(&distance), "{count}: {distance}");
-            // Every stretch of the order covers the whole range.
+            // Every part of the order covers the whole range.
             let stretch = &numbers[..count as usize / 10];
             let tenths: std::collections::HashSet<u64> =
                 stretch.iter().map(|number| number * 10 / count).collect();

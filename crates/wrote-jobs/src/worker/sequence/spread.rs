@@ -1,4 +1,4 @@
-//! The blocks that a random job uses more than others (`random_distribution`).
+//! Distributions in which some blocks are drawn more often than others (`random_distribution`).
 
 use super::Permutation;
 use crate::spec::{Distribution, Zone};
@@ -6,16 +6,17 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution as _, Zipf};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus, rand_core::SeedableRng};
 
-/// Draws blocks of one file.
+/// A distribution over the blocks of one file, from which blocks are drawn.
 #[derive(Clone, Debug)]
 pub(super) enum Spread {
     Uniform,
     Ranked(Box<Ranked>),
-    /// For each zone: the percentage of draws up to its end, its first block, and its blocks.
+    /// For each zone, the percentage of draws up to its end, its first block, and its number of
+    /// blocks.
     Zoned(Vec<(u64, u64, u64)>),
 }
 
-/// Blocks with ranks, from the most used one on.
+/// Blocks that are ranked by how often they are used, starting with the most used one.
 #[derive(Clone, Debug)]
 pub(super) struct Ranked {
     ranks: Ranks,
@@ -26,12 +27,12 @@ pub(super) struct Ranked {
 #[derive(Clone, Debug)]
 enum Ranks {
     Zipf(Zipf<f64>),
-    /// A power of a uniform number: fio's formula, which is simpler than Pareto's.
+    /// The power of a uniform number. This is fio's formula, which is simpler than Pareto's.
     Pareto(f64),
 }
 
 impl Spread {
-    /// Makes the spread over `blocks`; `key` chooses the block of each rank.
+    /// Returns the distribution over `blocks`. `key` determines the block of each rank.
     pub(super) fn new(distribution: &Distribution, blocks: u64, key: u64) -> Spread {
         let blocks = blocks.max(1);
         let ranks = match distribution {
@@ -47,7 +48,7 @@ impl Spread {
         Spread::Ranked(Box::new(Ranked { ranks, scattered }))
     }
 
-    /// Draws one of the first `blocks`.
+    /// Draws one of the first `blocks` blocks.
     #[inline]
     pub(super) fn draw(&self, chance: &mut Xoshiro256PlusPlus, blocks: u64) -> u64 {
         let block = match self {
@@ -88,9 +89,9 @@ fn zoned(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     zones.iter().map(zone).collect()
 }
 
-/// Returns a number below `bound`, by the upper half of a product (Lemire: Fast Random Integer
-/// Generation in an Interval, 2019), without its rejection, which makes no visible difference at
-/// these bounds.
+/// Returns a random number below `bound`: the upper half of a product (Lemire: Fast Random Integer
+/// Generation in an Interval, 2019). Omits Lemire's rejection step, which makes no visible
+/// difference for these bounds.
 pub(super) fn below(chance: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     ((u128::from(chance.next_u64()) * u128::from(bound)) >> 64) as u64
 }
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn of_pareto_a_part_of_the_blocks_has_the_rest_of_the_draws() {
-        // 20 % of the blocks have 80 % of the draws.
+        // 20 % of the blocks receive 80 % of the draws.
         let mut counts = drawn(Distribution::Pareto { h: 0.2 });
         counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
         assert!(is_near(counts[..200].iter().sum(), 0.8));

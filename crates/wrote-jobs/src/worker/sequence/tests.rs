@@ -1,4 +1,4 @@
-//! The operations of a job, added up.
+//! Tests of a job's operations as a whole.
 
 #![allow(clippy::single_range_in_vec_init, reason = "the regions of one file")]
 
@@ -68,7 +68,7 @@ fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
     let all = operations(outline(unmapped, &[0..4096 * 500]));
     assert_eq!(all.len(), 500);
     let distinct: std::collections::HashSet<u64> = all.iter().map(|next| next.offset).collect();
-    // 1 - 1/e of them, on average.
+    // On average, 1 - 1/e of the blocks.
     assert!((250..400).contains(&distinct.len()), "{}", distinct.len());
 }
 

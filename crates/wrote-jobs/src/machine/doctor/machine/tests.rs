@@ -1,4 +1,4 @@
-//! Tests that harmful settings of the machine are reported, and usual ones are not.
+//! Tests that harmful settings of the machine are reported, and that usual settings are not.
 
 use super::*;
 use crate::machine::doctor::fake::{Fake, checks_of, command, only, state};
@@ -9,7 +9,7 @@ fn checks(world: &World) -> Vec<Check> {
     checks_of(world, &["dirty-pages", "swap", "cpu-governor", "clock-source"])
 }
 
-/// Returns a machine with 16 GiB of available memory and the kernel's defaults.
+/// Returns a machine with 16 GiB of available memory and the kernel's default settings.
 fn usual() -> Fake {
     let fake = Fake::new();
     for (file, content) in [

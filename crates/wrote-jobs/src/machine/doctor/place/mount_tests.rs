@@ -1,4 +1,4 @@
-//! Tests that important mount options are reported, and usual ones are not.
+//! Tests that important mount options are reported, and that usual options are not.
 
 use super::*;
 use crate::machine::doctor::fake::{Fake, checks_of, command, mounted, only, state};
@@ -89,7 +89,7 @@ fn discard_is_switched_off_by_a_command_where_that_does_it() {
     let ext4 = found("ext4", &["relatime", "discard"]);
     let check = only(&ext4, "mount-discard");
     assert_eq!(command(check), "mount -o remount,nodiscard /mnt/data");
-    // XFS takes the remount and changes nothing.
+    // XFS accepts the remount but changes nothing.
     let xfs = found("xfs", &["relatime", "discard"]);
     let change = only(&xfs, "mount-discard").change.as_ref().expect("a change");
     assert!(change.commands.is_empty(), "{change:?}");
@@ -120,7 +120,7 @@ fn a_read_only_place_is_a_risk() {
 #[test]
 fn checksums_come_back_with_the_command_that_is_named() {
     for (options, command_of_it) in [
-        // As the kernel shows a mount with only nodatacow.
+        // The kernel shows a mount with only `nodatacow` like this.
         (&["relatime", "nodatasum", "nodatacow"][..], "datacow,datasum"),
         (&["relatime", "nodatasum"], "datasum"),
     ] {
