@@ -1,12 +1,12 @@
-//! Passes the built commit to the program as `WROTE_COMMIT` (empty outside a clone), the version
-//! with the commit as `WROTE_VERSION`, and the features and the target of the build. It is a
-//! separate file because cargo runs it.
+//! The build script. It passes the built commit to the program as `WROTE_COMMIT` (empty outside a
+//! clone), the version with the commit as `WROTE_VERSION`, and the features and target of the
+//! build. It is a separate file because cargo runs it.
 
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A release unpacked inside another repository must not take that repository's commit.
+    // A release that was unpacked inside another repository must not use that repository's commit.
     let ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
     let commit = if ours { git(&["rev-parse", "--short", "HEAD"]) } else { None };
     let version = env!("CARGO_PKG_VERSION");
@@ -28,19 +28,19 @@ fn main() {
     }
 }
 
-/// Runs this script again when another commit is checked out or made.
+/// Reruns this script when another commit is checked out or created.
 fn watch_head() {
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
         let path = git(&["rev-parse", "--git-path", name]);
-        // cargo treats a missing path as one that always changes.
+        // cargo assumes that a missing path has always changed.
         if let Some(path) = path.filter(|path| std::path::Path::new(path).exists()) {
             println!("cargo::rerun-if-changed={path}");
         }
     }
 }
 
-/// Returns the output of `git`, if it is installed and succeeds.
+/// Returns the output of `git`; `None` if `git` is not installed or fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

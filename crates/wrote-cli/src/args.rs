@@ -1,5 +1,5 @@
-//! The arguments of the command line, the check of their combinations, and the long helps,
-//! `help/VERB.txt`, where a paragraph has several lines.
+//! The arguments of the command line, the check of their combinations, and the long help texts,
+//! `help/VERB.txt`, in which a paragraph may have several lines.
 
 use crate::terminal::{self, Manner};
 use clap::builder::PossibleValuesParser;
@@ -147,16 +147,17 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// The definition from which parsing, help and the manual page all follow.
+/// Returns the definition that parsing, the help texts and the manual page all use.
 pub fn definition() -> clap::Command {
     defined(terminal::help_width())
 }
 
-/// The definition with the names that a shell can complete: programs of `fit`, what `--only`
-/// takes. The library refuses other names with a better answer than the parser's.
+/// Returns the definition with the names that a shell can complete: the programs of `fit`, and the
+/// values of `--only`. Parsing does not use these names, because the library refuses others with a
+/// better message than the parser's.
 pub fn completed() -> clap::Command {
     let one_of = |argument: Arg, names: Vec<String>| {
-        // clap keeps names for the whole process.
+        // clap keeps the names for the lifetime of the process.
         let names = names.into_iter().unique().map(|name| &*name.leak());
         argument.value_parser(PossibleValuesParser::new(names))
     };
@@ -170,7 +171,7 @@ pub fn completed() -> clap::Command {
         .mut_subcommand("langs", |langs| langs.mut_arg("only", |only| one_of(only, languages)))
 }
 
-/// The definition, with helps of this width.
+/// Returns the definition, with help texts of this width.
 pub fn defined(width: usize) -> clap::Command {
     let usual = |argument: Arg| {
         let is_usual = bench::USUAL.contains(&argument.get_id().as_str());
@@ -191,11 +192,11 @@ pub fn defined(width: usize) -> clap::Command {
     with_help(command, "wrote", width)
 }
 
-/// Arguments of commands other than `bench` that the short help leaves to `--help-all`.
+/// The arguments of commands other than `bench` that appear only with `--help-all`.
 const SELDOM: [&str; 6] =
     ["rank_timeout", "max_connections", "max_message_bytes", "record_max", "schema", "daemons"];
 
-/// Lets `--json` stand for `--format json`.
+/// Makes `--json` an abbreviation of `--format json`.
 fn with_json(command: clap::Command) -> clap::Command {
     if !command.get_arguments().any(|argument| argument.get_id() == "format") {
         return command;
@@ -206,8 +207,8 @@ fn with_json(command: clap::Command) -> clap::Command {
         .mut_arg("format", |format| format.default_value_if("json", "true", "json"))
 }
 
-/// Gives a command and all below it a help of one screen, and one of everything, with the texts of
-/// `file`.
+/// Gives a command and all its subcommands two help texts, one that fits on a screen and one that
+/// is complete, with the texts of `file`.
 fn with_help(command: clap::Command, file: &str, width: usize) -> clap::Command {
     let file = if file == "serve" && cfg!(not(feature = "serve")) { "serve-absent" } else { file };
     let usual = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
@@ -228,14 +229,14 @@ fn with_help(command: clap::Command, file: &str, width: usize) -> clap::Command 
 ///
 /// # Errors
 ///
-/// What is wrong with it, or the help that it asks for.
+/// What is wrong with the command line, or the help that it requests.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = definition().try_get_matches_from(translated(&asked(arguments)))?;
     Cli::from_arg_matches(&matches)
 }
 
-/// Turns the words of a link that has the name `fio` into the words of `wrote fio`: all
-/// words are fio's.
+/// Converts the words of a call through a link named `fio` into words for `wrote fio`. All words
+/// are then fio's.
 pub fn of_link(arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_name);
     let is_link = name.is_some_and(|name| name == "fio");
@@ -248,7 +249,8 @@ pub fn of_link(arguments: Vec<OsString>) -> Vec<OsString> {
     ["wrote", "fio", "--"].into_iter().map(OsString::from).chain(words).collect()
 }
 
-/// Replaces `help TOPIC`, `log help` and `version`, which people try, by the options.
+/// Replaces `help TOPIC`, `log help` and `version`, which people try, with the corresponding
+/// options.
 fn asked(arguments: &[OsString]) -> Vec<OsString> {
     let is = |at: usize, word: &str| arguments.get(at).is_some_and(|found| found == word);
     let mut words = arguments.to_vec();
@@ -261,7 +263,7 @@ fn asked(arguments: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// Options that people may have written down, and what to do without them.
+/// Removed options that people may have written down, each with what to do instead.
 const GONE: [(&str, &str); 2] = [
     (
         "--local",
@@ -271,8 +273,8 @@ const GONE: [(&str, &str); 2] = [
     ("--minimal", "--format fio-json has the same figures by name"),
 ];
 
-/// The fault of the command line, in one line: the argument and what is wrong with its value,
-/// or else clap's message and its tips, without its usage text.
+/// Returns the error on one line: the argument and what is wrong with its value, or else clap's
+/// message and its tips, without its usage text.
 pub fn one_line(error: &clap::Error) -> String {
     let argument = error.get(ContextKind::InvalidArg).and_then(|argument| match argument {
         ContextValue::String(argument) => argument.split([' ', '=']).next(),
@@ -306,10 +308,10 @@ pub fn one_line(error: &clap::Error) -> String {
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim);
-    // Usage and the pointer to --help always end the message.
+    // The message always ends with the usage and a pointer to --help.
     let told =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    // An option is hardly ever meant as a value.
+    // An option is hardly ever meant to be a value.
     let told = told.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass '-"));
     let told = told.collect_vec().join(" ");
     let told = told.strip_prefix("error: ").unwrap_or(&told).replace(" tip: ", "; tip: ");
@@ -321,7 +323,7 @@ pub fn one_line(error: &clap::Error) -> String {
     }
 }
 
-/// Returns the words of the command that an error is about: `wrote log cat`.
+/// Returns the words of the command that an error concerns: `wrote log cat`.
 fn command_of(error: &clap::Error) -> Vec<String> {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
@@ -331,7 +333,7 @@ fn command_of(error: &clap::Error) -> Vec<String> {
     words.take_while(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect()
 }
 
-/// Returns the first example in the help of the command that has the missing options.
+/// Returns the first example with the missing options in the help of the command.
 fn example(error: &clap::Error, missing: &[String]) -> Option<String> {
     let text = HELP.get_file(format!("{}.txt", command_of(error).get(1..)?.join("-")))?;
     let (_, examples) = text.contents_utf8()?.split_once("Examples:\n")?;
@@ -345,8 +347,8 @@ fn example(error: &clap::Error, missing: &[String]) -> Option<String> {
 static HELP: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/args/help");
 
 /// Gives a command the texts of `help/{file}.txt`, if there is such a file. The lists follow the
-/// options: the first in the short help, the last in the long one. Exit codes and others follow
-/// in both.
+/// options: the first list in the short help, and the last in the long help. Exit codes and the
+/// like follow in both.
 fn with_texts(command: clap::Command, file: &str, width: usize) -> clap::Command {
     let Some(text) = HELP.get_file(format!("{file}.txt")) else { return command };
     let text = text.contents_utf8().expect("a help is UTF-8").trim_end();
@@ -370,14 +372,14 @@ fn with_texts(command: clap::Command, file: &str, width: usize) -> clap::Command
     }
 }
 
-/// The least columns of an explanation beside its command.
+/// The minimum width of an explanation to the right of its command.
 const EXPLANATION_WIDTH: usize = 24;
 
-/// Lays out a list for a screen: an explanation that does not fit into its line continues below its
-/// beginning, or stands below its command where it would be too far to the right.
+/// Lays out a list for a screen. An explanation that does not fit on its line continues below where
+/// it begins. If that is too far to the right, the explanation is placed below its command.
 fn folded(list: &str, width: usize) -> String {
     let line = |line: &str| {
-        // Explanations begin behind two spaces, or alone in a line that is indented as far.
+        // An explanation follows two spaces, or is alone on a line with the same indentation.
         let indent = line.width() - line.trim_start().width();
         let Some((command, why)) = line[indent..].split_once("  ") else {
             let further = if indent > 2 { 6 } else { 4 };

@@ -1,5 +1,5 @@
-//! The subcommands, and how each ends: by itself or by SIGINT, SIGTERM or SIGHUP, with its exit
-//! code and the line about a failure.
+//! The subcommands, and how each ends: by itself, or by SIGINT, SIGTERM or SIGHUP, with an exit
+//! code and, after a failure, a one-line message.
 
 use crate::args::{Cli, Command};
 use crate::{output, terminal};
@@ -31,7 +31,7 @@ mod trace;
 
 pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
-/// `wrote serve` in a program without that feature: one line reports it.
+/// `wrote serve` in a program built without that feature, which reports this in one line.
 #[cfg(not(feature = "serve"))]
 mod serve {
     use crate::args::ServeArgs;
@@ -46,12 +46,12 @@ mod serve {
     }
 }
 
-/// Runs the subcommand, with these ranks if it measures. `stop` ends a measurement early; `command`
+/// Runs the subcommand, on these ranks if it measures. `stop` ends a measurement early. `command`
 /// is the original command line, for the result.
 ///
 /// # Errors
 ///
-/// One line: why there is no result.
+/// The reason why there is no result, on one line.
 pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     let next = next(&cli.command).filter(|_| peers.is_first() && stdout().is_terminal());
     let done = match cli.command {
@@ -80,14 +80,14 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
         }
         Command::Man => output::to_stdout(manual::write),
     };
-    // A verdict, or another program's exit code, is a result.
+    // A verdict is a result, and so is the exit code of another program.
     if let (Some(next), Ok(()) | Err(Error::Ended(_) | Error::Coded(1..=4, _))) = (next, &done) {
         terminal::say(&next);
     }
     done
 }
 
-/// Returns the command that usually follows one that prints a table.
+/// Returns the suggestion for the next command, after a command that prints a table.
 fn next(command: &Command) -> Option<String> {
     let path = |path: &Path| quoted(&[path.to_string_lossy()]);
     let (format, next, of) = match command {
@@ -105,14 +105,14 @@ fn next(command: &Command) -> Option<String> {
     (format == Format::Table).then(|| format!("Next: wrote {next} {of}"))
 }
 
-/// Returns the exit code and, after a failure, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 3 to 5 the command's own, 128 and the signal's number when a signal ended the run. A
-/// command that had finished, or that runs until interrupted (`log tail -f`), has no line on a
-/// signal.
+/// Returns the exit code and, after a failure, a one-line message. The code is 0 for success, 1 for
+/// failure, 2 for bad usage, 3 to 5 for outcomes specific to a command, and 128 plus the signal
+/// number if a signal ended the run. A signal causes no message if the command had already
+/// finished, or if it runs until interrupted (`log tail -f`).
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
-        // Other errors then come from the signal, or do not matter to its sender.
+        // After a signal, any other error is due to it, or does not matter to its sender.
         (Some(code), _) => (code, Some("interrupted".into())),
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
@@ -122,15 +122,15 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
-/// A write beyond RLIMIT_FSIZE is an error to report (EFBIG, `setrlimit(2)`), not the end of the
-/// process: its signal is caught and ignored.
+/// Makes a write beyond RLIMIT_FSIZE fail with an error that can be reported (EFBIG,
+/// `setrlimit(2)`), instead of ending the process, by catching and ignoring its signal.
 pub fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)
         .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
 }
 
-/// Returns the level that something survives, as the end of a line.
+/// Returns what something survives, as the end of a line.
 fn promised(survives: Survives) -> &'static str {
     match survives {
         Survives::PowerLoss => "survives a power loss",
@@ -140,35 +140,36 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-/// Returns a path as results show it: one line, without terminal control characters.
+/// Returns a path in the form that results show: on one line, without terminal control characters.
 fn shown(path: &Path) -> String {
     plain(&path.to_string_lossy())
 }
 
-/// The offset of exit codes that shells give to signals.
+/// The base of the exit codes that shells use for signals.
 const EXIT_SIGNAL_BASE: i32 = 128;
 
-/// A second signal counts from then on.
+/// The time after which a second signal is obeyed.
 const AGAIN_MIN: Duration = Duration::from_millis(300);
 
-/// Listens for the signals that end a run.
+/// A listener for the signals that end a run.
 ///
-/// The first raises a [`Stop`], so that the run removes what it made and returns. A second one ends
-/// the program at once, without cleaning up, for a user who will not wait. One that follows the
-/// first closely does not count: `timeout(1)` sends its signal to a program and to its group.
+/// The first signal raises a [`Stop`], so that the run removes what it has created and returns. A
+/// second signal ends the program immediately, without cleaning up, for a user who will not wait. A
+/// signal shortly after the first is ignored, because `timeout(1)` sends its signal both to a
+/// program and to the program's group.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// The first signal; 0 before any signal.
+    /// The first signal; 0 if there was none.
     first: Arc<AtomicI32>,
 }
 
 impl Signals {
-    /// Starts to listen, and raises `stop` at the first signal. A signal that the program was
-    /// started to ignore (`nohup`, a shell's background job) stays ignored.
+    /// Starts listening, and raises `stop` at the first signal. Signals that the program was
+    /// started to ignore (`nohup`, a shell's background job) are still ignored.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses a handler, its pipe or the thread.
+    /// An error if the kernel refuses a handler, its pipe or the thread.
     pub fn listen(stop: Stop) -> io::Result<Signals> {
         let signals = Signals::default();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -192,7 +193,7 @@ impl Signals {
     }
 
     /// Returns the exit code of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM, 129
-    /// for SIGHUP. `None` as long as no signal came.
+    /// for SIGHUP. `None` if there has been no signal.
     pub fn exit_code(&self) -> Option<u8> {
         match self.first.load(Ordering::Relaxed) {
             0 => None,
@@ -201,8 +202,8 @@ impl Signals {
     }
 }
 
-/// Returns whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
-/// (`proc(5)`).
+/// Returns whether the process with this `/proc/PID/status` ignores a signal. Bit n - 1 represents
+/// signal n (`proc(5)`).
 fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

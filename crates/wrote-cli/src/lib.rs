@@ -1,4 +1,5 @@
-//! The command `wrote`, without its `main`: arguments in, text out. This door only names the rooms.
+//! The command `wrote`, without its `main`: takes arguments, and prints text. This file only
+//! declares the modules.
 //!
 //! | room | content |
 //! |---|---|
@@ -7,11 +8,11 @@
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages during a run |
 //! | [`ranks`] | the ranks under `mpirun` |
-//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop; files that
-//! the user names |
+//! | [`stdio`] | standard streams whose waits end on request, and files that the user names |
 //! | [`terminal`] | the capabilities of the screen, and lines on standard error |
 
-// MPI keeps a message after the call that sends it. Only `ranks/post.rs` has such bytes.
+// MPI reads a message after the call that sends it. Only `ranks/post.rs` contains unsafe code, for
+// such messages.
 #![cfg_attr(not(feature = "mpi"), forbid(unsafe_code))]
 #![cfg_attr(feature = "mpi", deny(unsafe_code))]
 
@@ -23,7 +24,7 @@ pub mod ranks;
 pub mod stdio;
 pub mod terminal;
 
-/// Returns the commit that the program was built from; `None` outside a clone.
+/// Returns the commit from which the program was built; `None` outside a clone.
 pub fn commit() -> Option<String> {
     Some(env!("WROTE_COMMIT")).filter(|commit| !commit.is_empty()).map(str::to_owned)
 }

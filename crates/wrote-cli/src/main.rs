@@ -1,4 +1,4 @@
-//! The command `wrote`: parse, do, exit.
+//! The command `wrote`: parses its arguments, runs the subcommand, and exits.
 
 mod closed;
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
-    // Before the first output, because help may go to a file too.
+    // This comes before the first output, because even the help may go to a file.
     if let Err(error) = commands::outlive_the_size_limit() {
         terminal::complain(&error.to_string());
         return ExitCode::FAILURE;
@@ -35,7 +35,7 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     let stop = Stop::new();
     let mut group = Group::default();
     let signals = match &cli.command {
-        // A server's signals have other meanings, and a traced program gets its own.
+        // For a server, signals have other meanings, and a traced program receives its own signals.
         Command::Serve(_) => Ok(Signals::default()),
         Command::Trace(arguments) if arguments.runs() => Ok(Signals::default()),
         _ => Signals::listen(stop.clone()),
@@ -61,11 +61,12 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Help and the version are answers, on standard output; everything else is bad usage. Without any
-/// word the help says where to start.
+/// Reports what parsing returned instead of arguments. Help and the version are answers, on
+/// standard output; everything else is bad usage. If there are no arguments, the help says where to
+/// start.
 fn not_parsed(error: &clap::Error, is_wordless: bool) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
-        // Rank 0 has the same arguments, and reports the error.
+        // Rank 0 has the same arguments and reports the error.
     } else if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let start = "\nStart with: wrote bench (measures this folder's disk, in a dozen seconds)\n";
         output::help_to_stderr(&error.render(), if is_wordless { start } else { "" });

@@ -1,4 +1,4 @@
-//! The destinations of text: standard output, or a file that appears as a whole or not at all.
+//! The destinations of text: standard output, or a file that appears either whole or not at all.
 
 use crate::args::OutputArgs;
 use crate::stdio::{self, STDOUT, of_library};
@@ -12,11 +12,11 @@ use wrote_jobs::peers::Peers;
 use wrote_report::{Content, Format, Named, Screen, write_html};
 use wrote_result::Error;
 
-/// Writes clap's text to standard output, with its styles where the screen shows them.
+/// Writes clap's text to standard output, with its styles if the screen shows them.
 ///
 /// # Errors
 ///
-/// As [`to_stdout`].
+/// The errors of [`to_stdout`].
 pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
     to_stdout(|out| match stdout_screen().colour {
         true => write!(out, "{}", text.ansi()),
@@ -24,21 +24,21 @@ pub fn styled_to_stdout(text: &StyledStr) -> Result<(), Error> {
     })
 }
 
-/// Writes clap's help in place of a command that is missing, and a last line.
+/// Writes clap's help, which is shown if the subcommand is missing, followed by a last line.
 pub fn help_to_stderr(help: &StyledStr, last: &str) {
-    // If standard error is closed, no message about that can be read.
+    // If standard error is closed, no message about it could be read.
     let _ = to_stderr(|out| match stderr_screen().colour {
         true => write!(out, "{}{last}", help.ansi()),
         false => write!(out, "{help}{last}"),
     });
 }
 
-/// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
-/// out silently.
+/// Writes to standard output. If the reader has gone (`wrote ... | head -1`), the rest is silently
+/// dropped.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] if standard output fails for another reason (a full disk), or is closed.
+/// [`Error::Failed`] if standard output is closed, or fails for another reason (a full disk).
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let failed = |error| Error::Failed(format!("standard output: {error}"));
     let mut out = BufWriter::new(Unforgiving(io::stdout()));
@@ -52,7 +52,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Writes to standard error. If the reader is gone, the text is dropped.
+/// Writes to standard error. If the reader has gone, the text is dropped.
 fn to_stderr(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let mut text = Vec::new();
     let written = write(&mut text).and_then(|()| io::stderr().write_all(&text));
@@ -64,7 +64,7 @@ fn to_stderr(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
     }
 }
 
-/// Standard output that reports a closed stream: the standard library's `Stdout` ignores it.
+/// Standard output that reports a closed stream, which the standard library's `Stdout` ignores.
 struct Unforgiving(io::Stdout);
 
 impl Write for Unforgiving {
@@ -77,8 +77,8 @@ impl Write for Unforgiving {
     }
 }
 
-/// Writes a result to the file, or to standard output without a file. `write` gets the screen that
-/// the text is for.
+/// Writes a result to the file, or to standard output if there is none. `write` is passed the
+/// screen for which the text is formatted.
 ///
 /// # Errors
 ///
@@ -93,22 +93,22 @@ pub fn deliver(
     }
 }
 
-/// The files that a result goes to.
+/// The files to which a result is written.
 #[derive(Debug)]
 pub struct ResultFiles {
     text: Option<ResultFile>,
-    /// The file of `--html`.
+    /// The file named by `--html`.
     page: Option<ResultFile>,
-    /// Whether standard output belongs to another program, so that text goes to standard error.
+    /// Whether text goes to standard error, because standard output belongs to another program.
     is_beside_output: bool,
 }
 
 impl ResultFiles {
-    /// Checks the files of the command line.
+    /// Checks the files named on the command line.
     ///
     /// # Errors
     ///
-    /// As [`ResultFile::new`], and [`Error::Usage`] where both are one file.
+    /// The errors of [`ResultFile::new`], and [`Error::Usage`] if both are the same file.
     pub fn of(to: &OutputArgs) -> Result<ResultFiles, Error> {
         let text = ResultFile::of("--output", to.output.as_deref(), to.force)?;
         let page = ResultFile::of("--html", to.html.as_deref(), to.force)?;
@@ -121,35 +121,36 @@ impl ResultFiles {
         Ok(ResultFiles { text, page, is_beside_output: false })
     }
 
-    /// Checks the files on rank 0, the only rank that writes a result.
+    /// Checks the files on rank 0, which is the only rank that writes a result.
     ///
     /// # Errors
     ///
-    /// As [`ResultFiles::of`].
+    /// The errors of [`ResultFiles::of`].
     pub fn of_first(to: &OutputArgs, peers: Peers) -> Result<Option<ResultFiles>, Error> {
         peers.is_first().then(|| ResultFiles::of(to)).transpose()
     }
 
-    /// Text without a file goes to standard error: standard output belongs to another program.
+    /// Makes text without a file go to standard error, because standard output belongs to another
+    /// program.
     pub fn beside_output(self) -> ResultFiles {
         ResultFiles { is_beside_output: true, ..self }
     }
 
-    /// Writes a document as text, and as a page if requested. `name` is the name of the document
-    /// that can be saved from the page.
+    /// Writes a document as text, and as a page if that was requested. `name` is the file name
+    /// under which the page offers the document for saving.
     ///
     /// # Errors
     ///
-    /// As [`deliver`] and [`ResultFile::write`].
+    /// The errors of [`deliver`] and [`ResultFile::write`].
     pub fn deliver(self, name: &str, content: Content, format: Format) -> Result<(), Error> {
         self.deliver_as(name, content, |content, screen, out| content.write(format, screen, out))
     }
 
-    /// Writes the text by `write`, and the page.
+    /// Writes the text with `write`, and the page if that was requested.
     ///
     /// # Errors
     ///
-    /// As [`deliver`] and [`ResultFile::write`].
+    /// The errors of [`deliver`] and [`ResultFile::write`].
     pub fn deliver_as(
         self,
         name: &str,
@@ -170,7 +171,7 @@ impl ResultFiles {
     }
 }
 
-/// A file that will hold a result. `-` and `/dev/stdout` stand for standard output.
+/// A file for a result. `-` and `/dev/stdout` stand for standard output.
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
@@ -179,11 +180,11 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Checks the file of an argument of the command line, if there is one.
+    /// Checks the file of a command-line argument, if there is one.
     ///
     /// # Errors
     ///
-    /// As [`ResultFile::new`].
+    /// The errors of [`ResultFile::new`].
     pub fn of(
         argument: &str,
         path: Option<&Path>,
@@ -192,13 +193,13 @@ impl ResultFile {
         path.map(|path| ResultFile::new(argument, path, replace)).transpose()
     }
 
-    /// Checks, before any measurement, that the file can be written. `argument` names it in errors:
-    /// `--output`. It must not exist, or with `replace` must be an ordinary file.
+    /// Checks, before any measurement, that the file can be written. Errors name `argument`, such
+    /// as `--output`. The file must not exist or, with `replace`, must be a regular file.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where the file exists, is not an ordinary file, or its folder does not
-    /// exist or cannot be written.
+    /// [`Error::Usage`] if the file exists, if it is not a regular file, or if its folder does not
+    /// exist or cannot be written to.
     pub fn new(argument: &str, path: &Path, replace: bool) -> Result<ResultFile, Error> {
         let refused = |because: &dyn Display| {
             Error::Usage(format!("{argument} {}: {because}", path.display()))
@@ -214,7 +215,7 @@ impl ResultFile {
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
             Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
-            // The file is replaced in its own folder, with all symbolic links followed.
+            // The file is replaced in its real folder, after following all symbolic links.
             Ok(_) => path.canonicalize(),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.clone()),
             Err(error) => Err(error),
@@ -232,11 +233,12 @@ impl ResultFile {
         Ok(ResultFile { path, replace, is_stdout: false })
     }
 
-    /// Writes the file: whole and on stable storage when this returns, or not at all.
+    /// Writes the file. When this returns, the file is complete and on stable storage, or it was
+    /// not written at all.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if the kernel refuses, or another process created the file first.
+    /// [`Error::Failed`] if the kernel refuses, or if another process has created the file first.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         if self.is_stdout {
             return to_stdout(write);

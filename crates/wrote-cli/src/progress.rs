@@ -1,4 +1,5 @@
-//! Progress of a run: one line before, a bar on a terminal or a line each ten seconds, and notes.
+//! The progress of a run: one line at the start, a bar on a terminal or else a line every ten
+//! seconds, and notes.
 
 mod copy;
 mod jobs;
@@ -18,11 +19,12 @@ use wrote_report::{Screen, per_second, plain};
 use wrote_result::document::{Answer, Row};
 use wrote_result::units;
 
-/// How often the time left is redrawn: seldom, because the CPU that draws it is being measured.
+/// The interval between updates of the time left. It is long because drawing takes time on a CPU
+/// that is being measured.
 const TICK: Duration = Duration::from_secs(1);
-/// How often a line tells the progress where no bar does, as in the log of a CI job.
+/// The interval between lines that report progress if there is no bar, as in the log of a CI job.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// A long run moves the bar in this number of steps.
+/// The number of steps in which the bar moves during a long run.
 const STEPS: u32 = 1000;
 
 /// The current work: its name, and its expected end.
@@ -33,14 +35,14 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the time left, counted down: `45 s left`; nothing if it is unknown.
+    /// Returns the time left, as a countdown: `45 s left`. Empty if it is unknown.
     fn left(&self) -> String {
         let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         left.map(|left| clock(left) + " left").unwrap_or_default()
     }
 }
 
-/// The current work, for the thread that shows the progress.
+/// The current work, shared with the thread that shows the progress.
 #[derive(Clone, Debug, Default)]
 struct Current(Arc<Mutex<Work>>);
 
@@ -49,7 +51,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints the work from time to time until this is dropped, unless the user wants quiet.
+    /// Prints the current work at intervals until this is dropped, unless the user wants quiet.
     fn say_now_and_then(&self) {
         let work = Arc::downgrade(&self.0);
         let interval = if terminal::is_verbose() { TICK } else { LINE_INTERVAL };
@@ -61,18 +63,18 @@ impl Current {
                 say(&format!("{}  {}", work.name, work.left()));
             }
         };
-        // The work is done without the lines, too.
+        // The work is done without these lines, too.
         let _ = thread::Builder::new().name("progress".into()).spawn(tell);
     }
 }
 
-/// Shows the progress of a benchmark on standard error.
+/// The progress of a benchmark on standard error.
 ///
-/// The announcement and the notes are always printed, unless the user wants quiet; the bar is shown
-/// only on a terminal that can draw one, and in its place there are lines.
+/// The announcement and the notes are always printed, unless the user wants quiet. The bar is shown
+/// only on a terminal that can draw one; otherwise, lines are printed instead.
 #[derive(Debug)]
 pub struct Reporter {
-    /// A bar on standard error, if that is a capable terminal, and lines above it.
+    /// A bar on standard error, with lines above it; `None` if that is not a capable terminal.
     bar: Option<ProgressBar>,
     current: Current,
 }
@@ -90,12 +92,12 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// Returns the reporter of a rank: rank 0 shows the progress of all.
+    /// Returns the reporter of a rank. Only rank 0 shows the progress, on behalf of all ranks.
     pub fn of_rank(peers: Peers) -> Box<dyn Observer> {
         if peers.is_first() { Box::new(Reporter::default()) } else { Box::new(()) }
     }
 
-    /// Shows the progress, and the time left if known.
+    /// Shows the progress, and the time left if it is known.
     pub(crate) fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
         let end = left.and_then(|left| Instant::now().checked_add(left));
         *self.current.lock() = Work { name: message.to_owned(), end };
@@ -107,7 +109,7 @@ impl Reporter {
         }
     }
 
-    /// Prints one line, above the bar if there is one.
+    /// Prints a line, above the bar if there is one.
     fn say(&self, line: &str) {
         let write = || say(line);
         match &self.bar {
@@ -121,7 +123,7 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
-            // On a terminal the result follows, after an empty line.
+            // On a terminal, the result follows after an empty line.
             let _ = writeln!(stderr());
         }
     }
@@ -167,7 +169,7 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the number of the current run and its row; nothing after the last.
+/// Returns the number of the current run, and its row; `finishing` after the last run.
 fn measuring(progress: &Progress) -> String {
     if progress.runs_done >= progress.runs {
         return "finishing".into();
@@ -181,25 +183,25 @@ fn measuring(progress: &Progress) -> String {
     }
 }
 
-/// Returns the bar below the text `above`, with the time left counted down between two reports.
+/// Returns the style of a bar below the text `above`. The time left counts down between reports.
 fn style(above: &str, current: Current) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-        // Writing into a line in memory does not fail.
+        // Writing to a string never fails.
         let _ = write!(out, "{}", current.lock().left());
     };
     template(&format!("{above}{{bar:24}} {{left:>10}}  {{wide_msg}}")).with_key("left", left)
 }
 
-/// Returns the style of a bar, in characters that the screen has.
+/// Returns the style of a bar, drawn with characters that the screen supports.
 fn template(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .expect("the template is a constant")
         .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
 }
 
-/// Returns a time to wait, in words: `45 s`, `2 min 05 s`.
+/// Returns a waiting time as text: `45 s`, `2 min 05 s`.
 fn clock(time: Duration) -> String {
-    // Rounded up: "0 s" appears only when nothing is left.
+    // The time is rounded up, so that "0 s" appears only when no time is left.
     match time.as_millis().div_ceil(1000) {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => units::seconds(time.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! The ranks under `mpirun` that a command measures with.
+//! The ranks under `mpirun` that measure together.
 
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code)]
@@ -9,26 +9,29 @@ use std::time::Duration;
 use wrote_jobs::peers::{Peers, Ranks};
 use wrote_result::{Error, Stop};
 
-/// Variables with the number of ranks, of Open MPI, of MPICH and others (PMI), and of Slurm.
+/// The environment variables with the number of ranks, from Open MPI, from MPICH and others (PMI),
+/// and from Slurm.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
-/// Variables with the number of this rank.
+/// The environment variables with the number of this rank.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// The ranks that a command measures with; `None` for a single process.
+/// The ranks that measure together; `None` for a single process.
 #[derive(Default)]
 pub struct Group(Option<Ranks>);
 
-/// Returns whether this is a rank above 0 by its starter's variables: rank 0 reports for all.
+/// Returns whether this is a rank above 0, according to the launcher's variables. Rank 0 reports
+/// for all.
 pub fn is_quiet() -> bool {
     number(&RANKS).is_some_and(|rank| rank > 0)
 }
 
 impl Group {
-    /// Joins the ranks under `mpirun`, where the command measures and there are several. Returns
-    /// the group also after an error: it must be ended.
+    /// Joins the ranks under `mpirun`, if there are several and the command measures. Also returns
+    /// the group after an error, because it must be ended.
     ///
-    /// The error is [`Error::Usage`] if there are several ranks, and the command measures by a
-    /// single process, or this program was built without MPI; else it is one of [`Ranks::join`].
+    /// The error is [`Error::Usage`] if there are several ranks but the command measures with a
+    /// single process, or if this program was built without MPI. Otherwise, it is an error of
+    /// [`Ranks::join`].
     pub fn join(command: &Command, stop: &Stop) -> (Group, Result<(), Error>) {
         let mut group = Group::default();
         let size = number(&SIZES).unwrap_or(1).max(number(&["PMIX_RANK"]).unwrap_or(0) + 1);
@@ -65,18 +68,18 @@ impl Group {
         )))
     }
 
-    /// Returns the ranks, or only this process.
+    /// Returns the ranks, or this process alone.
     pub fn peers(&self) -> Peers<'_> {
         self.0.as_ref().map_or(Peers::ALONE, Ranks::peers)
     }
 
-    /// Returns whether this process reports errors that all ranks meet: rank 0 does, by its
-    /// starter's variables, and each rank that lost rank 0.
+    /// Returns whether this process reports errors that occur on all ranks. According to the
+    /// launcher's variables, only rank 0 does, but so does each rank that has lost rank 0.
     pub fn tells(&self) -> bool {
         !is_quiet() || self.0.as_ref().is_some_and(Ranks::is_lost)
     }
 
-    /// Ends the ranks with this exit code. If one of them hangs, all are ended.
+    /// Ends this rank with this exit code. If one of the ranks hangs, ends all of them.
     pub fn end(self, code: u8) {
         if let Some(ranks) = self.0 {
             ranks.end(code);
@@ -84,7 +87,7 @@ impl Group {
     }
 }
 
-/// Returns the first of these variables that is a number.
+/// Returns the value of the first of these variables that is a number.
 fn number(names: &[&str]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }

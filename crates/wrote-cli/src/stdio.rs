@@ -1,5 +1,5 @@
-//! Standard input and output that stop waiting when the user asks to stop, files that the user
-//! names, read within a bound, and paths that lead to files which this process has open.
+//! Standard input and output that stop waiting when the user asks to stop; files that the user
+//! names, read up to a limit; and paths that lead to files which this process has open.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -10,29 +10,29 @@ use std::path::Path;
 use wrote::error::Action;
 use wrote_result::{Error, Stop, units};
 
-/// The longest wait between two checks for a request to stop.
+/// The maximum wait before a check for a request to stop.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The maximum number of bytes of one write if the kernel can't write without waiting: the room of
-/// a pipe that is ready (`PIPE_BUF`, `pipe(7)`).
+/// The maximum number of bytes in a write if the kernel cannot write without waiting. This is how
+/// much room a ready pipe has (`PIPE_BUF`, `pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 4096;
 
-/// The offset that means the current position (`pwritev2(2)`).
+/// The offset that stands for the current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
-/// Why output has failed, or input has ended.
+/// The reason why output failed, or why input ended.
 #[derive(Debug)]
 pub enum End {
-    /// The reader of standard output is gone (`wrote log cat .. | head`).
+    /// The reader of standard output has gone (`wrote log cat .. | head`).
     NoReader,
-    /// The error, or the user's request to stop.
+    /// An error, or the user's request to stop.
     Because(Error),
 }
 
 impl End {
-    /// Returns the meaning of a failed write to standard output.
+    /// Converts a failed write to standard output into an [`End`].
     pub fn of_output(error: &io::Error) -> End {
         match error.kind() {
             io::ErrorKind::BrokenPipe => End::NoReader,
@@ -40,7 +40,7 @@ impl End {
         }
     }
 
-    /// Returns the meaning of a failed read of standard input.
+    /// Converts a failed read of standard input into an [`End`].
     pub fn of_input(error: &io::Error) -> End {
         End::of("standard input", error)
     }
@@ -51,11 +51,11 @@ impl End {
         End::Because(if stopped { Error::Interrupted } else { failed })
     }
 
-    /// Returns the outcome; a reader that has gone is not an error.
+    /// Converts the result of a command. A reader that has gone is not an error.
     ///
     /// # Errors
     ///
-    /// Whatever else ended it.
+    /// Any other reason why the command ended.
     pub fn outcome(result: Result<(), End>) -> Result<(), Error> {
         match result {
             Ok(()) | Err(End::NoReader) => Ok(()),
@@ -76,7 +76,7 @@ impl From<wrote::Error> for End {
     }
 }
 
-/// Returns the exit code of an error of the library.
+/// Converts an error of the library into one with the right exit code.
 pub(crate) fn of_library(error: &wrote::Error) -> Error {
     match error {
         wrote::Error::Interrupted => Error::Interrupted,
@@ -92,7 +92,7 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
     }
 }
 
-/// Explains which part of a path that the user named does not exist.
+/// Returns a message about which part of a path named by the user does not exist.
 fn not_there(path: &Path, action: Action) -> String {
     let shown = path.display();
     let is_missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();
@@ -107,21 +107,21 @@ fn not_there(path: &Path, action: Action) -> String {
     format!("{shown}: there is no folder {folder}{make}")
 }
 
-/// Standard output; a write that waits for its reader ends with `ECANCELED` once the user asks to
-/// stop.
+/// Standard output. Once the user asks to stop, a write that waits for its reader fails with
+/// `ECANCELED`.
 #[derive(Debug)]
 pub struct Output<'a> {
     stdout: Stdout,
     stop: &'a Stop,
-    /// An ordinary file, which is always ready.
+    /// Whether this is a regular file, which is always ready.
     is_ordinary: bool,
-    /// Writes may report that they would have to wait (`RWF_NOWAIT`): not on terminals, on pipes
-    /// since Linux 6.4.
+    /// Whether a write can report that it would have to wait (`RWF_NOWAIT`). Terminals do not
+    /// support this; pipes do since Linux 6.4.
     nowait: bool,
 }
 
 impl<'a> Output<'a> {
-    /// Standard output, as long as `stop` is not raised.
+    /// Returns standard output, which fails to wait once `stop` is raised.
     pub fn new(stop: &'a Stop) -> Output<'a> {
         let stdout = io::stdout();
         let is_ordinary = fstat(&stdout)
@@ -129,7 +129,7 @@ impl<'a> Output<'a> {
         Output { stdout, stop, is_ordinary, nowait: !is_ordinary }
     }
 
-    /// Returns whether there still is a reader.
+    /// Returns whether there is still a reader.
     pub fn has_reader(&self) -> bool {
         let mut files = [PollFd::new(&self.stdout, PollFlags::empty())];
         poll(&mut files, Some(&AT_ONCE)).is_err()
@@ -163,8 +163,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Standard input, or an open file; a read that waits ends with `ECANCELED` once the user asks to
-/// stop.
+/// Standard input, or an open file. Once the user asks to stop, a read that waits fails with
+/// `ECANCELED`.
 #[derive(Debug)]
 pub struct Input<'a, F = Stdin> {
     file: F,
@@ -172,14 +172,14 @@ pub struct Input<'a, F = Stdin> {
 }
 
 impl<'a> Input<'a> {
-    /// Standard input, as long as `stop` is not raised.
+    /// Returns standard input, whose reads stop waiting once `stop` is raised.
     pub fn new(stop: &'a Stop) -> Input<'a> {
         Input::of(io::stdin(), stop)
     }
 }
 
 impl<'a, F: AsFd> Input<'a, F> {
-    /// Returns the open file, as long as `stop` is not raised.
+    /// Returns the open file, whose reads stop waiting once `stop` is raised.
     pub fn of(file: F, stop: &'a Stop) -> Input<'a, F> {
         Input { file, stop }
     }
@@ -197,8 +197,8 @@ impl<F: AsFd> Read for Input<'_, F> {
     }
 }
 
-/// Waits until there is something to read, room to write, or an error; not at all once the user
-/// asked to stop. Ordinary files are always ready (`poll(2)`).
+/// Waits until there is something to read, room to write, or an error. Once the user has asked to
+/// stop, does not wait at all. Regular files are always ready (`poll(2)`).
 fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
     loop {
         let stopped = stop.is_requested();
@@ -214,26 +214,27 @@ fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
     }
 }
 
-/// A kind of file: its name in errors, and its most bytes (W8).
+/// A kind of file: its name in errors, and its maximum length (W8).
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// `job file`, `result`.
+    /// The name in errors: `job file`, `result`.
     pub name: &'static str,
-    /// A longer one is refused, because a device or log named by mistake may be endless.
+    /// The maximum length in bytes. A longer file is refused, because a device or log that was
+    /// named by mistake may be endless.
     pub bytes_max: u64,
 }
 
-/// Returns whether the path means standard input.
+/// Returns whether the path stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads the file, or standard input for `-`, to its end; `shown` is its name in errors. Waits for
-/// a pipe's writer until the user asks to stop.
+/// Reads the file, or standard input for `-`, to its end. Errors refer to it as `shown`. If it is a
+/// pipe, waits for its writer until the user asks to stop.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if there is no such file, or it can't be read or is too long;
+/// [`Error::Usage`] if the file does not exist, cannot be read, or is too long;
 /// [`Error::Interrupted`].
 pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
@@ -241,7 +242,8 @@ pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Ve
     let read = if is_stdin(path) {
         Input::new(stop).take(end).read_to_end(&mut bytes)
     } else {
-        // The open of a pipe would wait for its writer, and for no signal.
+        // Opening a pipe would otherwise wait for its writer, and signals would not interrupt the
+        // wait.
         open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
             .map_err(io::Error::from)
             .and_then(|file| Input::of(file, stop).take(end).read_to_end(&mut bytes))
@@ -255,12 +257,13 @@ pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Ve
     Ok(bytes)
 }
 
-/// Standard input's descriptor.
+/// The descriptor of standard input.
 pub const STDIN: u32 = 0;
-/// Standard output's descriptor.
+/// The descriptor of standard output.
 pub const STDOUT: u32 = 1;
 
-/// Returns the descriptor that the path leads to. `-` is not one of these.
+/// Returns the descriptor that the path leads to; `None` if it leads to none. `-` is not such a
+/// path.
 pub fn descriptor(path: &Path) -> Option<u32> {
     let path = path.to_str()?;
     match path {

@@ -1,6 +1,6 @@
-//! The capabilities of the screen: width, colour, characters; lines on standard error; and what the
-//! user wants of both in every command. It is a separate file because `main` and every command need
-//! it.
+//! The capabilities of the screen (width, colour, characters), lines on standard error, and what
+//! the user wants of both in any command. It is a separate file because `main` and every command
+//! need it.
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 use wrote_report::{Screen, plain, wrapped};
 
 const WIDTH_DEFAULT: usize = 80;
-/// The widest help: longer lines are hard to read.
+/// The maximum width of help texts. Longer lines are hard to read.
 const HELP_WIDTH_MAX: usize = 100;
-/// The indentation of each line of a message but the first, in columns.
+/// The indentation of a message's lines after the first, in columns.
 const INDENT: usize = 2;
 
 /// The options of every command.
@@ -54,10 +54,10 @@ enum Colour {
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// The bar on the screen above which the library's lines stand.
+/// The bar on the screen. Lines from the library are printed above it.
 pub(crate) static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
-/// Sets the user's choices, before the first output.
+/// Applies the user's choices. Call this before the first output.
 pub fn obey(manner: Manner) {
     let _ = MANNER.set(manner);
     if manner.verbose {
@@ -74,12 +74,12 @@ pub fn is_quiet() -> bool {
     manner().quiet
 }
 
-/// Returns whether progress is printed as lines, although there is a terminal.
+/// Returns whether progress is printed as lines, even on a terminal.
 pub fn is_verbose() -> bool {
     manner().verbose
 }
 
-/// Returns whether progress is drawn: on a terminal that can move its cursor.
+/// Returns whether progress is drawn, which requires a terminal that can move its cursor.
 pub fn draws() -> bool {
     stderr().is_terminal() && !is_dumb() && !is_quiet() && !is_verbose()
 }
@@ -89,25 +89,25 @@ pub fn help_width() -> usize {
     stdout_screen().width.min(HELP_WIDTH_MAX)
 }
 
-/// Returns the capabilities of standard output. Its width is its terminal's, else `COLUMNS`, else
-/// 80. Without `--color` it is coloured only on a terminal, if `NO_COLOR` is unset or empty (the
-/// convention of no-color.org) and `TERM` is not `dumb`.
+/// Returns the capabilities of standard output. Its width is the terminal's, or else `COLUMNS`, or
+/// else 80. Unless `--color` says otherwise, colours are used only on a terminal, if `NO_COLOR` is
+/// unset or empty (the convention of no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
     screen(stdout(), WIDTH_DEFAULT)
 }
 
-/// Returns the capabilities of standard error, in the same way.
+/// Returns the capabilities of standard error, which are determined in the same way.
 pub fn stderr_screen() -> Screen {
     screen(stderr(), WIDTH_DEFAULT)
 }
 
-/// Returns the capabilities of standard output for a list, which has a row per line for scripts
-/// where neither a terminal nor `COLUMNS` limits it.
+/// Returns the capabilities of standard output for a list. If neither a terminal nor `COLUMNS`
+/// limits the width, each row is on one line, for scripts.
 pub fn list_screen() -> Screen {
     screen(stdout(), usize::MAX)
 }
 
-/// Returns the capabilities of a stream, `piped_width` wide where nothing limits it.
+/// Returns the capabilities of a stream, which is `piped_width` wide if nothing limits it.
 fn screen(stream: impl AsFd + IsTerminal, piped_width: usize) -> Screen {
     let is_terminal = stream.is_terminal();
     let (width, default) = match is_terminal {
@@ -124,18 +124,18 @@ fn screen(stream: impl AsFd + IsTerminal, piped_width: usize) -> Screen {
     }
 }
 
-/// Returns the layout of a file: `COLUMNS` wide, or 80, and never coloured.
+/// Returns the layout for a file: never coloured, and as wide as `COLUMNS`, or else 80.
 pub fn file_screen() -> Screen {
     Screen { width: columns().unwrap_or(WIDTH_DEFAULT), colour: false, unicode: is_utf8() }
 }
 
-/// Returns whether `TERM` names a terminal that can neither colour nor move its cursor.
+/// Returns whether `TERM` names a terminal that can neither show colours nor move its cursor.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Returns whether the locale's characters are UTF-8. The first of `LC_ALL`, `LC_CTYPE` and `LANG`
-/// that is set decides (`locale(7)`).
+/// Returns whether the locale uses UTF-8, according to the first of `LC_ALL`, `LC_CTYPE` and `LANG`
+/// that is set (`locale(7)`).
 pub fn is_utf8() -> bool {
     names_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
 }
@@ -166,23 +166,23 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Prints on standard error, in one line, why the program ends.
+/// Prints why the program ends, on one line of standard error.
 pub fn complain(text: &str) {
     print(&format!("wrote: {text}"));
 }
 
-/// Prints one line on standard error, without characters that a terminal would obey: file names may
-/// hold anything. A terminal itself would break it within a word.
+/// Prints a line on standard error, without characters that a terminal would obey, because file
+/// names may contain any. Wraps it between words, which a terminal would not.
 fn print(line: &str) {
     let line = match terminal_width(stderr()).filter(|_| stderr().is_terminal()) {
         Some(width) => format!("{}\n", wrapped(line, width, INDENT)),
         None => format!("{}\n", plain(line)),
     };
-    // If standard error is closed, no message about that can be read.
+    // If standard error is closed, no message about it could be read.
     let _ = stderr().write_all(line.as_bytes());
 }
 
-/// Prints the messages that the library and the server log, up to this level, as lines.
+/// Prints messages up to this level that the library and the server log, as lines.
 pub(crate) fn say_logged(level: log::LevelFilter) {
     struct Said;
 
@@ -201,7 +201,7 @@ pub(crate) fn say_logged(level: log::LevelFilter) {
         fn flush(&self) {}
     }
 
-    // Where it is set already, only the level changes.
+    // If the logger has already been set, only the level changes.
     let _ = log::set_logger(&Said);
     log::set_max_level(log::max_level().max(level));
 }

@@ -1,4 +1,4 @@
-//! The arguments of `wrote bench`, as a request.
+//! The arguments of `wrote bench`, and the request that they make.
 
 use super::values::{BlockSizes, block_sizes, formats, rate, words};
 use super::{OutputArgs, RankArgs, of_rank, one_line};
@@ -14,7 +14,7 @@ use wrote_result::document::Process;
 use wrote_result::recipes::{LANGUAGES, RUST};
 use wrote_result::units;
 
-/// The arguments that the short help has.
+/// The arguments that the short help lists.
 pub(super) const USUAL: [&str; 16] = [
     "path", "format", "json", "output", "html", "only", "size", "time", "runs", "wear", "bs",
     "iodepth", "within", "vs", "lang", "list",
@@ -147,7 +147,8 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The request of the benchmark by these ranks. `command` is the command line as given.
+    /// Returns the request to run the benchmark on these ranks. `command` is the command line as
+    /// given.
     pub fn request(&self, command: Vec<String>, peers: Peers) -> Request {
         let (stream_bs_bytes, small_bs_bytes) = match self.bs {
             None => (None, None),
@@ -193,7 +194,8 @@ impl BenchArgs {
     }
 }
 
-/// The settings that both sides share, since there is one run and one comparison.
+/// The settings that must be the same on both sides, because there is only one run and one
+/// comparison.
 const OF_BOTH: [&str; 11] = [
     "format",
     "output",
@@ -209,11 +211,11 @@ const OF_BOTH: [&str; 11] = [
 ];
 
 impl BenchArgs {
-    /// Returns these arguments, replaced where `words` have other values.
+    /// Returns these arguments, except where `words` give other values.
     ///
     /// # Errors
     ///
-    /// One line about the fault in `words`.
+    /// What is wrong with `words`, on one line.
     pub fn with(&self, words: &str) -> Result<BenchArgs, String> {
         let wrong = |what: &str| format!("--vs {words:?}: {what}");
         let split = shlex::split(words).ok_or_else(|| wrong("a quote is not closed"))?;
@@ -228,13 +230,13 @@ impl BenchArgs {
         }
         let mut other = self.clone();
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
-        // An absent switch counts as off in these words alone.
+        // A switch that is absent from these words would otherwise be turned off.
         other.scenarios.load.load_curve = self.scenarios.load.load_curve;
         Ok(BenchArgs { to: self.to.clone(), keep: self.keep, ..other })
     }
 }
 
-/// The arguments of a benchmark without any defaults.
+/// Returns the definition of a benchmark's arguments, without any defaults.
 fn definition() -> Command {
     let command = Command::new("--vs").no_binary_name(true).disable_help_flag(true);
     BenchArgs::augment_args_for_update(command)

@@ -7,8 +7,8 @@ use wrote::CopyOptions;
 use wrote::engine::Options;
 use wrote_result::units;
 
-/// Whether blocks must be shared or must not; under a name, since `clap` takes an `Option` for a
-/// flag that may be left out.
+/// Whether blocks must be shared, or must not be. The type has a name because `clap` interprets an
+/// `Option` as an argument that may be left out.
 type Reflink = Option<bool>;
 
 /// The arguments of `wrote copy`.
@@ -81,7 +81,7 @@ fn bs(text: &str) -> Result<usize, String> {
 }
 
 impl CopyArgs {
-    /// Fails, with one line, where the buffers take too much memory.
+    /// Fails, with one line, if the buffers would take too much memory.
     pub fn check_memory(&self) -> Result<(), String> {
         let memory_bytes = self.bs_bytes() as u64 * u64::from(self.iodepth());
         if memory_bytes > MEMORY_BYTES_MAX {
@@ -92,7 +92,7 @@ impl CopyArgs {
         Ok(())
     }
 
-    /// The options of each copy.
+    /// Returns the options for each copy.
     pub fn options<'w>(&self) -> CopyOptions<'w> {
         CopyOptions::new()
             .reflink(self.reflink)

@@ -1,4 +1,4 @@
-//! The arguments of `wrote fit`, as a request.
+//! The arguments of `wrote fit`, and the request that they make.
 
 use super::OutputArgs;
 use super::values::{formats, words};
@@ -71,7 +71,7 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// The request about `programs`. `command` is the command line as it was given.
+    /// Returns the request about `programs`. `command` is the command line as given.
     pub fn request(&self, programs: Vec<Program>, command: Vec<String>) -> FitRequest {
         FitRequest {
             programs,

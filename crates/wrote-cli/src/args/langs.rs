@@ -1,4 +1,4 @@
-//! The arguments of `wrote langs`, as a request.
+//! The arguments of `wrote langs`, and the request that they make.
 
 use super::OutputArgs;
 use super::values::{formats, many, words};
@@ -90,7 +90,8 @@ const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
 impl LangsArgs {
-    /// The request. Programs are built below `cache`; `command` is the command line as given.
+    /// Returns the request. Programs are built below `cache`; `command` is the command line as
+    /// given.
     pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),
@@ -104,7 +105,7 @@ impl LangsArgs {
             began: Some(Instant::now()),
             drop_caches: self.drop_caches,
             timeout: self.timeout,
-            // Without /proc the path is unknown, and wrote's own rows are left out.
+            // Without `/proc`, the path is unknown, and wrote's own rows are left out.
             wrote: std::env::current_exe().ok(),
             command,
             commit: crate::commit(),

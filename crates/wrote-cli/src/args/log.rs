@@ -1,4 +1,4 @@
-//! The arguments of `wrote log` and of what it can do.
+//! The arguments of `wrote log` and of its subcommands.
 
 use super::values::{number, words};
 use clap::{Args, Subcommand, ValueHint};
@@ -36,7 +36,7 @@ pub enum LogVerb {
 }
 
 impl LogVerb {
-    /// Returns the log that is only read, and must be there.
+    /// Returns the log that the command only reads, which must exist; `None` for other commands.
     pub fn read(&self) -> Option<&Path> {
         match self {
             LogVerb::Cat(LogCatArgs { folder, .. })
@@ -44,7 +44,7 @@ impl LogVerb {
             | LogVerb::Stat(LogStatArgs { folder, .. })
             | LogVerb::Verify(LogVerifyArgs { folder, .. })
             | LogVerb::Repair(LogRepairArgs { folder, .. }) => Some(folder),
-            // A program that lacks the feature says that first.
+            // A program built without the feature should report that first.
             LogVerb::Ship(ship) => cfg!(feature = "store").then_some(&ship.folder),
             LogVerb::Tail(_) | LogVerb::Append(_) => None,
         }
@@ -211,8 +211,8 @@ pub struct LogAppendArgs {
     pub record_max: usize,
 }
 
-/// The most that `--record-max` takes, in bytes: with its headers it fits into a log's largest
-/// buffer.
+/// The maximum value of `--record-max`, in bytes. Such a record and its headers fit into a log's
+/// largest buffer.
 pub const RECORD_BYTES_MAX: usize = 63 << 20;
 
 pub(super) fn record_max(text: &str) -> Result<usize, String> {

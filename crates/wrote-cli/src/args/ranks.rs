@@ -1,5 +1,5 @@
-//! The arguments of a measurement by several ranks under `mpirun`. Apart, because `bench` and
-//! `run` take them.
+//! The arguments of a measurement by several ranks under `mpirun`. It is a separate file because
+//! `bench` and `run` share them.
 
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use wrote_jobs::peers::Peers;
 use wrote_result::document::RankFiles;
 use wrote_result::{Error, units};
 
-/// The text in a path that stands for the number of a rank.
+/// The part of a path that is replaced by the number of a rank.
 const RANK: &str = "{rank}";
 
 /// The arguments of several ranks.
@@ -28,7 +28,7 @@ pub struct RankArgs {
 const HEADING: &str = "Several ranks (mpirun)";
 
 impl RankArgs {
-    /// The files of the ranks.
+    /// Returns how the ranks divide their files.
     pub fn files(&self) -> RankFiles {
         if self.shared_file { RankFiles::Segments } else { RankFiles::PerRank }
     }
@@ -37,7 +37,7 @@ impl RankArgs {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] names the setting.
+    /// [`Error::Usage`], which names the setting.
     pub fn check(&self, peers: Peers) -> Result<(), Error> {
         if peers.are_many() || !self.shared_file {
             return Ok(());
@@ -47,7 +47,7 @@ impl RankArgs {
     }
 }
 
-/// A path with the number of the rank in it, where it has a place for that.
+/// Returns the path with [`RANK`] replaced by the number of the rank.
 pub fn of_rank(path: &Path, peers: Peers) -> PathBuf {
     let replaced = path.to_str().map(|text| text.replace(RANK, &peers.rank().to_string()));
     replaced.map_or_else(|| path.to_owned(), PathBuf::from)

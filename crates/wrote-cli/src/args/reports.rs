@@ -51,7 +51,7 @@ fn key(text: &str) -> Result<String, String> {
     Err(format!("{text:?}: there is no such setting; there are {keys}"))
 }
 
-/// `5%` or `5`, as a part of the whole.
+/// Parses `5%` or `5`, and returns the percentage as a share of 1.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     let share = number.parse::<f64>().ok().map(|percent| percent / 100.0);

@@ -1,4 +1,4 @@
-//! The arguments of `wrote run`; also fio's command line, as people paste it:
+//! The arguments of `wrote run`. These include fio's command line, so that people can paste it:
 //! `wrote run --name=a --rw=write --bs=4k`.
 
 use super::values::words;
@@ -68,7 +68,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub ranks: RankArgs,
 
-    /// The program was called as fio.
+    /// Whether the program was called as fio.
     #[arg(skip)]
     pub as_fio: bool,
 }
@@ -97,7 +97,7 @@ impl Default for RunFormat {
 }
 
 impl RunArgs {
-    /// The permissions of the jobs.
+    /// Returns the permissions of the jobs.
     pub fn permissions(&self) -> Permissions {
         Permissions {
             overwrite: self.overwrite,
@@ -112,8 +112,8 @@ impl RunArgs {
 /// The hidden argument that carries one option of a job, as `key` or `key=value`.
 pub(super) const OPTION: &str = "job-option";
 
-/// Replaces fio's options after `run` by options that clap knows. Options that `run` has itself
-/// stay as they are, `--output` and `--section` among them.
+/// Replaces fio's options after `run` with options that clap knows. Options that `run` has as well
+/// are left unchanged, such as `--output` and `--section`.
 pub fn translated(arguments: &[OsString]) -> Vec<OsString> {
     let verb = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
     let Some(run) = verb.filter(|at| arguments[*at] == "run") else { return arguments.to_vec() };
@@ -149,8 +149,8 @@ fn is_option(word: &OsString) -> bool {
     word.to_str().is_some_and(|text| text.starts_with('-') && text != "-")
 }
 
-/// Returns an option's key, and its value behind a `=`. fio takes long options behind one dash,
-/// too.
+/// Returns an option's key, and the value after `=`, if any. Like fio, accepts a single dash before
+/// a long option.
 pub fn key_of(option: &OsString) -> (String, Option<String>) {
     let text = option.to_string_lossy();
     let text = text.strip_prefix("--").unwrap_or(text.strip_prefix('-').unwrap_or(&text));
@@ -158,8 +158,8 @@ pub fn key_of(option: &OsString) -> (String, Option<String>) {
     (key.to_owned(), value.map(str::to_owned))
 }
 
-/// Returns a job's option, `key` or `key=value`. As by getopt_long(3), the value may be the next
-/// word.
+/// Returns an option of a job as `key` or `key=value`. As with getopt_long(3), the value may be the
+/// next word.
 pub fn with_value<'a>(
     key: &str,
     value: Option<String>,
@@ -173,20 +173,21 @@ pub fn with_value<'a>(
 }
 
 enum Meaning {
-    /// An option of `wrote run`, or one that clap refuses.
+    /// An option of `wrote run`, or an option that clap refuses.
     Own,
-    /// fio's, without an effect.
+    /// An option of fio that has no effect.
     Nothing,
     Instead(String),
     /// The key of a job.
     Job(String),
 }
 
-/// `has_jobs`: jobs are on the command line.
+/// Returns the meaning of an option. `has_jobs` tells whether the command line defines jobs.
 fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning {
     let (is_long, (key, value)) = (word.to_string_lossy().starts_with("--"), key_of(word));
     let is_key = keys_of_fio::is_key(&key);
-    // A switch with a value is fio's key of that name, and jobs have their own folders.
+    // A switch that is given a value is fio's key of the same name, and jobs have their own
+    // directories.
     let is_own = |of: &clap::Arg| {
         let is_jobs =
             !of.get_action().takes_values() && value.is_some() || has_jobs && key == "directory";
@@ -201,7 +202,7 @@ fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning 
         ("output-format", Some(other)) => Meaning::Instead(format!("--format={other}")),
         ("parse-only", None) => Meaning::Instead("--check".into()),
         _ if keys_of_fio::has_no_effect(&key) => Meaning::Nothing,
-        // A key that is none is most likely mistyped: the error names a similar one.
+        // An unknown key is most likely mistyped. The error then suggests a similar one.
         (_, value) if is_key || is_long && has_jobs && value.is_some() => Meaning::Job(key),
         _ => Meaning::Own,
     }

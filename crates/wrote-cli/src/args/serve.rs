@@ -35,12 +35,12 @@ pub struct ServeArgs {
     pub settings: Settings,
 }
 
-/// The options that stand for keys of the configuration file, with their words.
+/// The options that stand for keys of the configuration file, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Settings(Vec<(&'static Key, String)>);
 
 impl Settings {
-    /// Sets the keys that were given.
+    /// Sets the keys that were given as options.
     pub fn apply(&self, config: &mut Config) -> Result<(), String> {
         let named = |key: &Key, because| {
             let flag = key.flag.as_deref().unwrap_or_default();
@@ -87,7 +87,7 @@ impl FromArgMatches for Settings {
     }
 }
 
-/// Refuses a word that the key cannot have.
+/// Refuses a value that the key cannot have.
 fn check(key: &Key, word: &str) -> Result<String, String> {
     let mut config = Config::of_log(Path::new("log"), Vec::new());
     key.apply(&mut config, word).map(|()| word.to_owned())

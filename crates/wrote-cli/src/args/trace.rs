@@ -128,7 +128,7 @@ pub struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Whether a program is started.
+    /// Returns whether a program is started.
     pub fn runs(&self) -> bool {
         self.verb.is_none() && !self.schema && self.process.is_none()
     }
@@ -178,7 +178,7 @@ impl TraceCrashArgs {
     const MOMENTS: u64 = 200;
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// A check of a record, with the other settings that the command has without options.
+    /// Returns the arguments for checking a record, with the default values of all other settings.
     pub fn of(record: PathBuf, check: String, within: Duration) -> TraceCrashArgs {
         let (moments, timeout) = (TraceCrashArgs::MOMENTS, TraceCrashArgs::TIMEOUT);
         let (check, state, keep) = (Some(check), None, None);

@@ -5,7 +5,7 @@ use wrote_jobs::rate::Amount;
 use wrote_report::Format;
 use wrote_result::units;
 
-/// Parses one of these words, each with its help, if it needs any, and its meaning.
+/// Returns a parser of one of these words. Each has a help text, which may be empty, and a meaning.
 pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -19,7 +19,7 @@ pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// Parses the format of a result; the texts are the help of three of them.
+/// Returns a parser of the format of a result. The parameters are the help texts of three formats.
 pub(super) fn formats(
     table: &'static str,
     json: &'static str,
@@ -33,16 +33,16 @@ pub(super) fn formats(
     ])
 }
 
-/// The bytes of one write: of one workload, or of both.
+/// The bytes of one write, for one workload or for two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// The first size given, in bytes.
+    /// The first size, in bytes.
     pub first: u64,
-    /// The second, in bytes, where there is one.
+    /// The second size, in bytes, if there is one.
     pub second: Option<u64>,
 }
 
-/// `STREAM` or `STREAM,SMALL`.
+/// Parses `STREAM` or `STREAM,SMALL`.
 pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     match text.split_once(',') {
         None => Ok(BlockSizes { first: units::parse_block_size(text)?, second: None }),
@@ -56,8 +56,8 @@ pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     }
 }
 
-/// Operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) a second. Only bytes end in `B`: so that
-/// no request for 5000 operations becomes one for 5000 bytes.
+/// Parses operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) per second. Bytes must end with
+/// `B`, so that a request for 5000 operations is never taken as one for 5000 bytes.
 pub(super) fn rate(text: &str) -> Result<Amount, String> {
     let amount = text.strip_suffix("/s").unwrap_or(text);
     let bad = || format!("{text:?}: must be operations a second, as 5000 or 5k, or bytes, as 20MB");
@@ -68,16 +68,16 @@ pub(super) fn rate(text: &str) -> Result<Amount, String> {
     thousands(amount).map(Amount::OperationsPerS).ok_or_else(bad)
 }
 
-/// Every language has a type for numbers up to this.
+/// The maximum count. Every language has a type for numbers up to this.
 const MANY_MAX: u32 = 1_000_000_000;
 
-/// How many, a whole number above 0: `1000000`, `100k`, `1M`.
+/// Parses a count, which is a whole number above 0: `1000000`, `100k`, `1M`.
 pub(super) fn many(text: &str) -> Result<u64, String> {
     let bad = || format!("{text:?}: must be a whole number from 1 to 1000M, as 5000, 100k or 1M");
     thousands(text).filter(|many| *many <= MANY_MAX).map(u64::from).ok_or_else(bad)
 }
 
-/// A whole number above 0, optionally in thousands (`k`) or millions (`M`).
+/// Parses a whole number above 0, which may be in thousands (`k`) or millions (`M`).
 fn thousands(text: &str) -> Option<u32> {
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),
@@ -89,7 +89,7 @@ fn thousands(text: &str) -> Option<u32> {
     number.and_then(|number| number.checked_mul(times))
 }
 
-/// A whole number, 0 too.
+/// Parses a whole number, which may be 0.
 pub(super) fn number(text: &str) -> Result<u64, String> {
     let only_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| only_digits);

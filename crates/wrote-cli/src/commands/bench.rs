@@ -1,4 +1,4 @@
-//! `wrote bench`: measure, and write the result.
+//! `wrote bench`: measures, and writes the result.
 
 use crate::args::BenchArgs;
 use crate::output::{self, ResultFiles};
@@ -35,10 +35,12 @@ pub(super) fn run(
     if let Some(words) = &arguments.vs {
         return run_versus(arguments, words, peers, stop, command);
     }
-    // Checked before measuring: a minute's work must not end in "exists already".
+    // The files are checked before the measurement, so that a minute's work does not end with
+    // "exists already".
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let request = arguments.request(command, peers);
-    // The bar is gone from the screen before the result.
+    // The reporter is dropped here, which removes the bar from the screen before the result is
+    // printed.
     let mut document =
         Bench::new(&request).ranks(peers).run(stop, &mut *Reporter::of_rank(peers))?;
     if arguments.lang != RUST {
@@ -46,11 +48,12 @@ pub(super) fn run(
     }
     let Some(files) = files else { return stop.check() };
     files.deliver("bench.json", Content::Result(Box::new(document)), arguments.format)?;
-    // The part measured until then has been shown.
+    // The part measured before the interruption has been shown.
     stop.check()
 }
 
-/// Measures the command line's request and its variant by `words` in turn, and compares them.
+/// Measures the request of the command line and its variant with `words` in turn, and compares the
+/// two.
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
@@ -62,7 +65,7 @@ fn run_versus(
     let files = ResultFiles::of_first(&arguments.to, peers)?;
     let requests = [arguments.request(command.clone(), peers), other.request(command, peers)];
     let mut comparison = {
-        // The bar is gone from the screen at the end of this.
+        // The reporter is dropped at the end of this block, which removes the bar from the screen.
         let mut reporter = Reporter::of_rank(peers);
         versus(&requests[0], &requests[1], peers, stop, &mut *reporter)?
     };
@@ -74,7 +77,7 @@ fn run_versus(
     files.deliver("comparison.json", content, arguments.format)
 }
 
-/// Lists every row that can be named, under its scenario's name.
+/// Lists every row that can be named, grouped by scenario.
 fn write_list(listed: &[Listed], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     for (index, rows) in listed.chunk_by(|one, next| one.scenario == next.scenario).enumerate() {
         let gap = if index == 0 { "" } else { "\n" };

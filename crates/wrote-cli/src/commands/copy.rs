@@ -1,4 +1,4 @@
-//! `wrote copy`: files, standard input and output.
+//! `wrote copy`: copies files, standard input and standard output.
 
 mod plan;
 mod told;
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let mut watch = |done, total| reporter.progress_until(stop, done, total);
     let mut done = Done::default();
     let copied = copy_all(&items, arguments, &mut watch, &mut done);
-    // The bar is gone from the screen before anything else is printed.
+    // The bar must be removed from the screen before anything else is printed.
     drop(reporter);
     done.failed.iter().for_each(|error| complain(error));
     copied?;
@@ -41,7 +41,8 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Copies one after the other. A failure of one does not end the rest, except with `--strict`.
+/// Copies the files one after another. If one fails, the others are still copied, except with
+/// `--strict`.
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,

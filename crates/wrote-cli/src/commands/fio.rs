@@ -1,5 +1,5 @@
-//! `wrote fio`, or the program under the name `fio`: scripts that call fio run as they are, with
-//! fio's command line, defaults, forms of output and exit codes.
+//! `wrote fio`, or the program under the name `fio`. Scripts that call fio run unchanged, with
+//! fio's command line, defaults, output formats and exit codes.
 
 mod device;
 mod options;
@@ -21,14 +21,14 @@ use wrote_jobs::peers::Peers;
 use wrote_jobs::report;
 use wrote_result::{Error, Stop};
 
-/// The interval of the aggregated rates of `--bandwidth-log`.
+/// The averaging interval of the aggregated rates (`--bandwidth-log`).
 const AGGREGATED_OVER: Duration = Duration::from_millis(500);
 
-/// Runs as fio does. Every failure has exit code 1, as fio's.
+/// Runs jobs as fio does. Like fio, ends every failure with exit code 1.
 ///
 /// # Errors
 ///
-/// One line: why there is no result.
+/// The reason why there is no result, on one line.
 pub(super) fn run(words: &[OsString], stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     let done = options::parse(words).and_then(|asked| obey(&asked, stop, command));
     done.map_err(|error| match error {
@@ -47,7 +47,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         return Ok(());
     }
     if let Some(path) = arguments.to.output.as_deref().filter(|path| *path != Path::new("-")) {
-        // A minute's work must not end in an error of its file.
+        // The file is opened before the measurement, so that a minute's work does not end with an
+        // error about it.
         let opened = File::options().write(true).create(true).truncate(false).open(path);
         opened.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
     }
@@ -64,11 +65,11 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         fio_report::write_head(&plan.specs, &mut text).expect("memory takes everything");
     }
     if arguments.to.output.is_none() && !text.is_empty() {
-        // As fio does, before the work begins.
+        // Like fio, this prints the text before the jobs run.
         to_stdout(|out| out.write_all(&text))?;
         text.clear();
     }
-    // fio's buffers lie in small pages, which cost large transfers time.
+    // fio's buffers are in small pages, which slow down large transfers.
     let _ = disable_transparent_huge_pages(true);
     let cpus = asked.idle_prof.then(CpuTimes::now);
     let done =
@@ -93,7 +94,7 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says nothing, and keeps the part that jobs have done until a signal, as fio does.
+/// A watcher that prints nothing. Like fio, it keeps what jobs have done before a signal.
 struct Quiet;
 
 impl Watcher for Quiet {
@@ -102,7 +103,7 @@ impl Watcher for Quiet {
     }
 }
 
-/// Writes a file that may exist, as fio does.
+/// Writes a file, which may exist, as fio does.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Error> {
     if path == Path::new("-") {
         return to_stdout(|out| out.write_all(text));

@@ -11,7 +11,8 @@ use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop, units};
 
-/// A measurement that could not be made ends with 5, and a verdict with its own code.
+/// Runs the command. If no measurement was possible, the exit code is 5; a verdict has a code of
+/// its own.
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     done(arguments, stop, command).map_err(|error| match error {
         Error::Failed(text) => Error::Coded(5, text),
@@ -31,28 +32,29 @@ fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Er
             }
             arguments.request(vec![program], command)
         }
-        // Without a program the first argument is the path.
+        // If no program is given, the first argument is the path.
         path => {
             let request = arguments.request(fit::all(), command);
             FitRequest { path: path.as_ref().map_or(request.path, PathBuf::from), ..request }
         }
     };
-    // Checked before measuring: the work must not end in "exists already".
+    // The files are checked before the measurement, so that the work does not end with "exists
+    // already".
     let files = ResultFiles::of(&arguments.to)?;
     let document = measure(&request, stop)?;
     let judged = judged(&document, &request.path.display().to_string());
     files.deliver("fit.json", Content::Result(Box::new(document)), arguments.format)?;
-    // The runs until then have been shown.
+    // The runs before the interruption have been shown.
     stop.check()?;
     judged
 }
 
-/// The bar is gone from the screen when this returns.
+/// Measures, and removes the bar from the screen.
 fn measure(request: &FitRequest, stop: &Stop) -> Result<Document, Error> {
     fit::fit(request, stop, &mut Reporter::default())
 }
 
-/// Returns the verdict as an exit code and its line.
+/// Returns the verdict as an exit code and a line of text.
 fn judged(document: &Document, path: &str) -> Result<(), Error> {
     let fits = || document.fit.iter().flatten();
     let verdict = FitVerdict::of_all(fits().filter_map(|fit| fit.verdict));

@@ -1,4 +1,4 @@
-//! `wrote langs`: the cost of each language's own I/O.
+//! `wrote langs`: measures the cost of each language's own I/O.
 
 use crate::args::LangsArgs;
 use crate::output::{self, ResultFiles};
@@ -19,15 +19,16 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
             write_languages(&languages, terminal::stdout_screen(), out)
         });
     }
-    // Checked before measuring: an hour's work must not end in "exists already".
+    // The files are checked before the measurement, so that an hour's work does not end with
+    // "exists already".
     let files = ResultFiles::of(&arguments.to)?;
     let document = measure(arguments, stop, command)?;
     files.deliver("langs.json", Content::Result(Box::new(document)), arguments.format)?;
-    // The runs until then have been shown.
+    // The runs before the interruption have been shown.
     stop.check()
 }
 
-/// When this returns, the bar is gone from the screen, and so is a temporary cache.
+/// Measures, and removes the bar from the screen, and the cache if it is temporary.
 fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
     let request = arguments.request(cache.path().to_owned(), command);
@@ -39,19 +40,19 @@ fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error>
     catalogue(&arguments.add)?.find(&arguments.only, wrote.as_deref(), stop)
 }
 
-/// The folder that programs are built in.
+/// The folder in which programs are built.
 #[derive(Debug)]
 enum Cache {
-    /// It stays there for later runs.
+    /// A folder that is kept for later runs.
     Kept(PathBuf),
-    /// It is removed when this is dropped.
+    /// A folder that is removed when this is dropped.
     ForThisRun(TempDir),
 }
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8).
-    /// Without a home it is a new folder. In a folder writable by everyone, others could leave a
-    /// program under a known name for this user to run.
+    /// Returns `$XDG_CACHE_HOME/wrote` or `~/.cache/wrote` (XDG Base Directory Specification, 0.8).
+    /// Without a home directory, creates a new folder. In a folder that everyone can write to,
+    /// another user could leave a program with a known name for this user to run.
     fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name);
         if let Some(path) = kept(variable("XDG_CACHE_HOME"), variable("HOME")) {
@@ -75,8 +76,9 @@ impl Cache {
     }
 }
 
-/// Returns the folder by the two variables. A relative path counts as none: the specification
-/// ignores a relative `XDG_CACHE_HOME`, and a relative home would depend on the working folder.
+/// Returns the folder according to the two variables; `None` if both are unusable. A relative path
+/// is ignored: the specification demands this for `XDG_CACHE_HOME`, and a relative home would
+/// depend on the working directory.
 fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! `wrote log`: operations on a log, and reports about one.
+//! `wrote log`: operations on a log, and reports about a log.
 
 mod append;
 mod plain;
@@ -52,7 +52,7 @@ fn verified(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Returns the place that the user named.
+/// Returns the source of records that the user named.
 fn source(named: &Path, stop: &Stop) -> Result<Box<dyn Source>, Error> {
     match in_store(named) {
         Some(url) => store::source(url, stop),
@@ -61,7 +61,8 @@ fn source(named: &Path, stop: &Stop) -> Result<Box<dyn Source>, Error> {
     }
 }
 
-/// Logs in an object store, in a program without that feature: one line reports it.
+/// Logs in an object store, in a program built without that feature, which reports this in one
+/// line.
 #[cfg(not(feature = "store"))]
 mod store {
     use super::source::Source;

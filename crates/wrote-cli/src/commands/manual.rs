@@ -1,19 +1,18 @@
-//! `wrote man`: one manual page for the command and all its subcommands.
+//! `wrote man`: prints a manual page for the command and all its subcommands.
 
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io::{self, Write};
 
-/// The sections behind the subcommands: a title, and terms with their meanings.
+/// The sections after the subcommands, each with a title, and with terms and their meanings.
 const SECTIONS: &str = include_str!("manual.txt");
 
 /// Writes the page, in roff (`man(7)`).
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
-    // The page has one width, so that the same source always gives the same page.
+    // The width is fixed, so that the same source always gives the same page.
     let command = crate::args::defined(100);
     let man = Man::new(command.clone());
-    // Without a date, for the same reason. clap_mangen's own title would then use the source in its
-    // place.
+    // For the same reason, there is no date. clap_mangen's title would put the source in its place.
     let source = concat!("wrote ", env!("CARGO_PKG_VERSION"));
     writeln!(out, ".TH wrote 1 \"\" \"{source}\" \"User Commands\"")?;
     man.render_name_section(out)?;
@@ -27,8 +26,8 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     SECTIONS.split("\n\n").try_for_each(|section| write_section(section, out))
 }
 
-/// A section for a subcommand of `parent`, in which the sections of its page are subsections, and
-/// one for each of its subcommands.
+/// Writes a section for a subcommand of `parent`, and one for each of its subcommands. The sections
+/// of a command's page become subsections.
 fn write_subcommand(
     parent: &str,
     subcommand: &clap::Command,
@@ -53,7 +52,7 @@ fn write_subcommand(
     subcommand.get_subcommands().try_for_each(|inner| write_subcommand(&name, inner, out))
 }
 
-/// The examples at the end of a command's help, line by line.
+/// Writes the examples at the end of a command's help, line by line.
 fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
     let Some(help) = command.get_after_long_help().or(command.get_after_help()) else {
         return Ok(());
@@ -61,7 +60,7 @@ fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -
     let help = help.to_string();
     let mut section = Roff::new();
     section.control(heading, ["EXAMPLES"]).control("nf", []);
-    // Exit codes and the environment have sections of their own.
+    // The exit codes and the environment have separate sections.
     let examples = help.trim_start_matches("Examples:\n").split("\n\n").next();
     for line in examples.into_iter().flat_map(str::lines) {
         section.text([roman(line.trim_start())]);
@@ -70,7 +69,7 @@ fn write_examples(heading: &str, command: &clap::Command, out: &mut dyn Write) -
 }
 
 fn write_section(text: &str, out: &mut dyn Write) -> io::Result<()> {
-    // An indented line continues the one above.
+    // An indented line continues the previous line.
     let text = text.replace("\n  ", " ");
     let mut lines = text.lines();
     let mut section = Roff::new();

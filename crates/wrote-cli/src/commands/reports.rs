@@ -1,4 +1,4 @@
-//! The subcommands that print about results and places: `report`, `compare`, `doctor` and `clean`.
+//! The subcommands that report on results and folders: `report`, `compare`, `doctor` and `clean`.
 
 use super::shown;
 use crate::args::{CleanArgs, CompareArgs, DoctorArgs, ReportArgs};
@@ -16,7 +16,7 @@ use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop, schema, units};
 
-/// A hundred times the size of our largest result.
+/// Results are limited to a hundred times the size of our largest one.
 pub(super) const RESULT: stdio::Kind = stdio::Kind { name: "result", bytes_max: 256 << 20 };
 
 pub(super) fn report(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {
@@ -36,7 +36,7 @@ pub(super) fn report(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {
     output::deliver(file, |_, out| write_html(&results, out))
 }
 
-/// The key that distinguishes documents.
+/// The key that distinguishes kinds of documents.
 #[derive(Deserialize)]
 struct Schema {
     schema: Option<String>,
@@ -48,7 +48,7 @@ fn read(path: &Path, stop: &Stop) -> Result<Named, Error> {
     Ok(Named { name, content })
 }
 
-/// Returns how the file is called, and its text without a byte-order mark.
+/// Returns the name of the file for messages, and its text without a byte order mark.
 fn text(
     path: &Path,
     called: impl FnOnce(&Path) -> String,
@@ -129,7 +129,7 @@ pub(super) fn clean(arguments: &CleanArgs) -> Result<(), Error> {
     let mut cleaned = scratch::clean(&arguments.path, arguments.dry_run)?;
     let refused = std::mem::take(&mut cleaned.refused);
     output::to_stdout(|out| write(&cleaned, arguments.dry_run, refused.is_empty(), out))?;
-    // Each is a separate line; the last one is also the command's error.
+    // Each error is on a separate line. The last one is also the error of the command.
     let Some((last, others)) = refused.split_last() else {
         return Ok(());
     };
@@ -137,7 +137,7 @@ pub(super) fn clean(arguments: &CleanArgs) -> Result<(), Error> {
     Err(Error::Failed(last.clone()))
 }
 
-/// Reports the removed folders, and the folders that stay because their runs still live.
+/// Reports the folders that were removed, and those kept because their runs are still alive.
 fn write(cleaned: &Cleaned, dry_run: bool, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
     let removed = if dry_run { "would remove" } else { "removed" };
     for leftover in &cleaned.removed {

@@ -1,4 +1,4 @@
-//! `wrote run`: runs fio's job files, and writes the result.
+//! `wrote run`: runs fio job files, and writes the result.
 
 mod load;
 mod plan;
@@ -23,7 +23,8 @@ pub(super) fn run(
     stop: &Stop,
     command: Vec<String>,
 ) -> Result<(), Error> {
-    // Checked before measuring: a minute's work must not end in "exists already".
+    // The files are checked before the measurement, so that a minute's work does not end with
+    // "exists already".
     let to = &arguments.to;
     arguments.ranks.check(peers)?;
     let own = match arguments.format {
@@ -90,7 +91,7 @@ pub(super) fn plan(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Pla
     Ok(Plan { files, specs })
 }
 
-/// Refuses a result file that is also a job's file: one would replace the other.
+/// Refuses a result file that is also a file of a job, because one would replace the other.
 fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     let key = jobs::file_key(output);
@@ -104,7 +105,7 @@ fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Res
     }
 }
 
-/// The finished jobs, and the context of their report.
+/// The finished jobs, with what else their report needs.
 pub(super) struct Done {
     pub groups: Vec<GroupReport>,
     pub before: Before,
@@ -112,7 +113,7 @@ pub(super) struct Done {
     ended_at: jiff::Timestamp,
 }
 
-/// Runs the jobs. `reporter` hears of them on the first rank.
+/// Runs the jobs. On the first rank, `reporter` receives their progress.
 pub(super) fn measure(
     arguments: &RunArgs,
     Plan { specs, .. }: &Plan,
@@ -138,7 +139,7 @@ pub(super) fn measure(
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
 
-/// Returns each file with its groups, as far as they were run.
+/// Returns each file with its groups, as far as they have run.
 pub(super) fn with_groups<'a>(
     files: &'a [JobFile],
     mut groups: &'a [GroupReport],
@@ -158,7 +159,7 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 }
 
 impl Done {
-    /// Returns fio's document, with what `about` has besides the facts of the run.
+    /// Returns fio's document. `about` supplies what the run itself does not.
     pub(super) fn fios(&self, files: &[JobFile], about: fio_report::About) -> fio_report::Document {
         let global: Vec<_> =
             files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();

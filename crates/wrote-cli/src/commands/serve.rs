@@ -1,4 +1,4 @@
-//! `wrote serve`: a server in the foreground, its signals, and its service manager.
+//! `wrote serve`: runs a server in the foreground, and handles its signals and its service manager.
 
 mod line;
 
@@ -18,12 +18,12 @@ use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
-/// How long the manager waits for the next message of a draining server.
+/// How long the service manager waits for the next message of a draining server.
 const EXTENSION: Duration = Duration::from_secs(10);
-/// The pause between two such messages.
+/// The interval between such messages.
 const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
-/// The time that closing the logs may take after the grace. The manager handles a disk that hangs
-/// longer.
+/// The time limit for closing the logs after the grace period. If a disk hangs for longer, the
+/// service manager ends the program.
 const CLOSING: Duration = Duration::from_secs(60);
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
@@ -58,13 +58,14 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     served.map_err(failed)
 }
 
-/// Sets the level of logging: the configuration's, or everything with `--verbose`.
+/// Sets the level of logging, to the configuration's or, with `--verbose`, at least to informative
+/// messages.
 fn set_level(config: &Config) {
     let least = if is_verbose() { LevelFilter::Info } else { LevelFilter::Off };
     log::set_max_level(config.log_level.max(least));
 }
 
-/// Returns the configuration of the arguments, or of the file that they name.
+/// Returns the configuration from the arguments, or from the file that they name.
 fn configured(arguments: &ServeArgs) -> Result<Config, wrote_serve::Error> {
     if let Some(path) = &arguments.config {
         return Config::from_file(path);
@@ -88,14 +89,14 @@ fn check(arguments: &ServeArgs, config: &Config) -> Result<(), Error> {
     output::to_stdout(|out| writeln!(out, "{place}: {}: fine", shape(config)))
 }
 
-/// Returns how many logs and listeners there are.
+/// Returns the numbers of logs and listeners as text.
 fn shape(config: &Config) -> String {
     let listeners = config.logs.iter().map(|log| log.listeners.len() as u64).sum();
     let logs = units::counted(config.logs.len() as u64, "log");
     format!("{logs}, {}", units::counted(listeners, "listener"))
 }
 
-/// Prints the last line: how much was received, acknowledged and refused.
+/// Returns the last line that the server prints: how much was received, acknowledged and refused.
 fn taken(handle: &Handle) -> String {
     let figures = handle.figures();
     let mut line = format!("wrote: received {}", units::counted(figures.messages, "message"));
@@ -111,7 +112,7 @@ fn taken(handle: &Handle) -> String {
 fn failed(error: wrote_serve::Error) -> Error {
     match error {
         wrote_serve::Error::Config(text) => {
-            // Its last line is the program's.
+            // The last line becomes the error of the program.
             let (lines, last) = text.rsplit_once('\n').unwrap_or(("", &text));
             lines.lines().for_each(complain);
             Error::Usage(last.to_owned())
@@ -121,8 +122,8 @@ fn failed(error: wrote_serve::Error) -> Error {
     }
 }
 
-/// Makes SIGTERM and SIGINT drain the server, and SIGHUP reload its files. A second SIGTERM or
-/// SIGINT ends the program at once.
+/// Makes SIGTERM and SIGINT drain the server, and makes SIGHUP reload its files. A second SIGTERM
+/// or SIGINT ends the program immediately.
 fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result<(), Error> {
     let cannot = |error| Error::Failed(format!("cannot listen for signals: {error}"));
     let signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
@@ -144,7 +145,7 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
     thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(cannot)
 }
 
-/// Reloads the files. A fault in them is reported in a line, and changes nothing.
+/// Reloads the files. If there is a fault in them, reports it on a line and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     tell_reloading();
     let config = configured(arguments).inspect_err(|_| handle.reload_failed());
@@ -172,16 +173,16 @@ fn tell_ready(status: &str) {
     tell_manager(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports that files are being reloaded, until [`tell_ready`].
+/// Reports that files are being reloaded. [`tell_ready`] ends this state.
 fn tell_reloading() {
-    // From version 253 on systemd takes it only with the time.
+    // Since version 253, systemd requires the time as well.
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell_manager(&[NotifyState::Reloading, now]),
         Err(_) => tell_manager(&[NotifyState::Reloading]),
     }
 }
 
-/// Reports that the server drains, and requests as much time as that may take.
+/// Reports that the server is draining, and keeps requesting time until that must be done.
 fn tell_stopping(grace: Duration) {
     let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
     let extension = move || NotifyState::ExtendTimeoutUsec(extension);
@@ -193,11 +194,13 @@ fn tell_stopping(grace: Duration) {
             tell_manager(&[extension()]);
         }
     };
-    // Without a thread the manager waits for its configured time. The thread ends with the program.
+    // If the thread cannot be started, the service manager waits for its configured time. The
+    // thread ends with the program.
     let _ = thread::Builder::new().name("manager".into()).spawn(extend);
 }
 
-/// Sends a message to the service manager, as sd_notify(3) describes; none if there is no manager.
+/// Sends a message to the service manager, as sd_notify(3) describes. Does nothing if there is
+/// none.
 fn tell_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = notify(states) {
         log::warn!("NOTIFY_SOCKET: {error}");

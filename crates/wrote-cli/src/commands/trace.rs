@@ -16,8 +16,8 @@ use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
-/// Exit codes, as in shells: there is no such program, it can't be run, or the tracer failed before
-/// that.
+/// Exit codes, with the same meanings as in shells: there is no such program, the program cannot be
+/// run, or the tracer failed before it was started.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 const NOT_TRACED: u8 = 125;
@@ -44,13 +44,13 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Traces a program, behind its front if it is started, and reports the verdict.
+/// Traces a program and reports the verdict. If the program is started, `front` represents it.
 fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(), Error> {
     let files = ResultFiles::of(&arguments.to)?.beside_output();
     let mut under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
     if arguments.check.is_some() && under.is_empty() {
-        // The folder of the record: nothing else is checked.
+        // This is the folder of the record; nothing else is checked.
         under.push(whole(Path::new("."))?);
     }
     let temporary = match (&arguments.check, &arguments.record) {
@@ -72,7 +72,8 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         io_uring: arguments.io_uring,
         data: record.is_some(),
         daemons: arguments.daemons,
-        // A check asks what a crash may leave on a disk, not of the place of a test.
+        // A check is about what a crash may leave on a disk, not about the file system on which a
+        // test runs.
         on_disk: arguments.on_disk || arguments.check.is_some(),
     };
     let request = TraceRequest {
@@ -103,7 +104,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let mut trace = traced.trace;
-    // Warnings too may be missing where something was not seen, or lies in memory.
+    // Warnings may be missing, too, if something was not seen or is in memory.
     let is_judged = trace.files.is_empty()
         || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
         || !trace.findings.is_empty();
@@ -111,7 +112,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let is_judged = is_judged && unjudged.is_empty();
     let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
-    // What a record lacks is not checked.
+    // What the record does not contain cannot be checked.
     let recorded = traced.record.map_err(|problem| match arguments.check {
         Some(_) => Error::Coded(crash::UNDECIDED, problem),
         None => Error::Failed(problem),
@@ -127,7 +128,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             crash::verdict(&test, &unjudged)
         });
         if trace.crash.as_ref().is_some_and(|test| test.failed.is_some()) {
-            // The line that makes a failed state again needs it.
+            // The command that reproduces a failed state needs the record.
             temporary.map(TempDir::keep);
         }
     }
@@ -148,7 +149,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         (None, _) => {}
     }
     let is_found = arguments.fail_on.is_some_and(|least| worst >= Some(least));
-    // A process that was left has no exit code.
+    // A process that was detached from has no exit code.
     let is_left = arguments.process.is_some() && end == End::default();
     match if is_left { 0 } else { end.exit_code() } {
         0 => {
@@ -170,7 +171,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     }
 }
 
-/// Returns the request of a record at this path, of one folder.
+/// Returns the request to record one folder at this path.
 fn record(arguments: &TraceArgs, path: &Path, under: &[PathBuf]) -> Result<RecordRequest, Error> {
     let to = &arguments.to;
     ResultFile::new("--record", path, to.force)?;

@@ -1,4 +1,5 @@
-//! Progress of a copy: bytes, rate and time left, in a bar on a terminal, or in lines.
+//! The progress of a copy: the bytes, the rate and the time left, in a bar on a terminal, or else
+//! in lines.
 
 use super::{Current, Work, clock, template};
 use crate::terminal;
@@ -8,17 +9,17 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wrote_result::{Stop, units};
 
-/// How often the bar is drawn, at most.
+/// The maximum frequency of updates of the bar.
 const DRAWN_PER_S: u8 = 10;
 
-/// How often it is drawn at least, because the rate also falls while no bytes arrive.
+/// The maximum interval between updates, because the rate falls even while no bytes arrive.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Shows the progress of a copy on standard error, unless the user wants quiet.
+/// The progress of a copy on standard error, unless the user wants quiet.
 #[derive(Debug)]
 pub struct CopyReporter {
     bar: Option<ProgressBar>,
-    /// Whether the total of bytes is known.
+    /// Whether the total number of bytes is known.
     has_length: bool,
     began: Instant,
     current: Current,
@@ -41,7 +42,7 @@ impl Default for CopyReporter {
 }
 
 impl CopyReporter {
-    /// Shows the progress, and stops the work if the user asked for it.
+    /// Shows the progress. Breaks off the work if the user has asked to stop.
     pub fn progress_until(
         &mut self,
         stop: &Stop,
@@ -82,7 +83,7 @@ impl Drop for CopyReporter {
 }
 
 fn style(has_length: bool) -> ProgressStyle {
-    // Writing into a line in memory does not fail.
+    // Writing to a string never fails.
     let done = |state: &ProgressState, out: &mut dyn Write| {
         let _ = write!(out, "{}", done(state.pos(), state.len(), state.per_sec()));
     };
@@ -93,14 +94,13 @@ fn style(has_length: bool) -> ProgressStyle {
     style.with_key("done", done).with_key("left", left)
 }
 
-/// Returns text such as `1.20 GB of 4.29 GB, 2.26 GB/s`; if the length is unknown, only the known
-/// part.
+/// Returns text such as `1.20 GB of 4.29 GB, 2.26 GB/s`, without the total if it is unknown.
 fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
     let of = length.map_or(String::new(), |length| format!(" of {}", units::bytes(length)));
     format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))
 }
 
-/// Returns text such as `, 2 min 05 s left`; unknown while no byte moves.
+/// Returns text such as `, 2 min 05 s left`; empty while no bytes are copied.
 fn left(per_s: f64, left: Duration) -> String {
     if per_s > 0.0 { format!(", {} left", clock(left)) } else { String::new() }
 }

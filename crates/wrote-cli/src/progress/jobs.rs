@@ -1,4 +1,4 @@
-//! Progress of jobs: one line before, a bar for each group on a terminal, and notes.
+//! The progress of jobs: one line at the start, a bar for each group on a terminal, and notes.
 
 use super::Reporter;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use wrote_jobs::spec::JobSpec;
 use wrote_report::per_second;
 use wrote_result::units;
 
-/// A bar's length: the finished part of a group, in thousandths.
+/// The length of the bar. The finished part of a group is measured in thousandths.
 const PARTS: u64 = 1000;
 
-/// Reports the progress of jobs to the user on standard error.
+/// The progress of jobs on standard error.
 ///
-/// The announcement and the notes are always printed, unless the user wants quiet; the bar is shown
-/// only on a terminal that can draw one, and in its place there are lines.
+/// The announcement and the notes are always printed, unless the user wants quiet. The bar is shown
+/// only on a terminal that can draw one; otherwise, lines are printed instead.
 #[derive(Debug)]
 pub struct JobReporter {
     bar: Reporter,
-    /// The bytes of each operation of the current group, where all have the same.
+    /// The size of each operation in the current group; `None` if sizes differ.
     bs_bytes: Option<u64>,
     groups: usize,
-    /// The current group: `group 1 of 3: reader, mix`.
+    /// A description of the current group: `group 1 of 3: reader, mix`.
     group: String,
     groups_begun: usize,
     /// The text to print when the first group begins.
@@ -37,7 +37,7 @@ struct Seen {
 }
 
 impl JobReporter {
-    /// Returns a reporter of these jobs.
+    /// Returns a reporter for these jobs.
     pub fn new(jobs: &[JobSpec]) -> JobReporter {
         let mut groups: Vec<u32> = jobs.iter().map(|job| job.group).collect();
         groups.dedup();
@@ -54,7 +54,7 @@ impl JobReporter {
         }
     }
 
-    /// Keeps the announcement until the first group begins, because refused jobs have none.
+    /// Keeps the announcement until the first group begins, because refused jobs are not announced.
     pub fn announce(&mut self, line: String) {
         self.announcement = Some(line);
     }
@@ -98,7 +98,7 @@ impl Watcher for JobReporter {
     }
 }
 
-/// Returns the number of the group, and its jobs, each name once.
+/// Returns the number of the group and the names of its jobs, without repetitions.
 fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     let mut names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
@@ -106,8 +106,8 @@ fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
     if groups == 1 { names } else { format!("group {number} of {groups}: {names}") }
 }
 
-/// Returns text such as `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, since the time
-/// before; directions without I/O are left out, and operations where their size varies.
+/// Returns text such as `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, for the time since
+/// `before`. Leaves out directions without I/O, and also the operations if their sizes differ.
 fn rates(before: &Seen, now: &Seen, bs_bytes: Option<u64>) -> String {
     let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;
@@ -122,7 +122,7 @@ fn rates(before: &Seen, now: &Seen, bs_bytes: Option<u64>) -> String {
     [read, written].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the time left, from the elapsed time and the fraction that is done. Unknown before the
+/// Returns the time left, estimated from the elapsed time and the fraction done; `None` before the
 /// first byte.
 fn left(elapsed: Duration, fraction: f64) -> Option<Duration> {
     let whole_s = elapsed.as_secs_f64() / fraction.clamp(0.0, 1.0);

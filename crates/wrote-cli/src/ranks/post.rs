@@ -1,6 +1,6 @@
-//! MPI ranks as the peers of a measurement: messages, start and end.
+//! MPI ranks as the peers of a measurement: their messages, start and end.
 //!
-//! Only the thread that called `Mpi::start` speaks to MPI.
+//! Only the thread that called `Mpi::start` calls MPI functions.
 
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -14,14 +14,14 @@ use wrote_jobs::peers::Post;
 use wrote_result::Error;
 
 /// How long the ranks of an interrupted group wait for each other. Open MPI kills all ranks a
-/// second after it has asked them to end, or as soon as the first one has.
+/// second after it has asked them to end, or as soon as one of them has ended.
 const LEAVING: Duration = Duration::from_millis(700);
 
-/// A message that MPI has not copied yet. Its bytes are freed when it has.
+/// A message that MPI has not copied yet. Its bytes are freed once they have been copied.
 type OnItsWay = (Request<'static, [u8], StaticScope>, *mut [u8]);
 
-/// The post of MPI's ranks. Dropping it ends MPI where all ranks do (`MPI_Finalize`), and waits for
-/// them.
+/// A carrier of messages between MPI ranks. If all ranks end, dropping it ends MPI
+/// (`MPI_Finalize`), which waits for them.
 pub struct MpiPost {
     on_their_way: RefCell<Vec<OnItsWay>>,
     world: SimpleCommunicator,
@@ -33,7 +33,7 @@ impl MpiPost {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where MPI was started before.
+    /// [`Error::Failed`] if MPI has already been started.
     pub fn start() -> Result<MpiPost, Error> {
         let started = mpi::initialize_with_threading(Threading::Funneled);
         let failed = || Error::Failed("MPI can't be started in this process".into());
@@ -42,8 +42,8 @@ impl MpiPost {
         Ok(MpiPost { on_their_way: RefCell::default(), world, _universe: universe })
     }
 
-    /// Does not end MPI, for a process that ends at once: others may be gone. Waits a little for
-    /// ranks that still clean up.
+    /// Leaves MPI running, for a process that ends immediately, because other ranks may have gone.
+    /// Briefly waits for ranks that are still cleaning up.
     fn leave(self) {
         let began = Instant::now();
         let mut all_are_here = Err(self.world.immediate_barrier());
@@ -71,8 +71,8 @@ impl Post for MpiPost {
         mpi::environment::processor_name().unwrap_or_else(|_| "unknown".into())
     }
 
-    /// MPI owns a copy of the message until it is sent. It must outlive this call, and must not
-    /// block the sender if it is never received.
+    /// Sends a message without blocking. The bytes are leaked until MPI has sent them, because they
+    /// must outlive this call even if the message is never received.
     fn send(&self, to: u32, message: Vec<u8>) {
         let bytes = Box::into_raw(message.into_boxed_slice());
         // SAFETY: nothing writes to the bytes, and they are freed when the request is complete, or
@@ -101,7 +101,7 @@ impl Post for MpiPost {
     fn end(self: Box<Self>, code: u8, is_lost: bool) {
         match is_lost {
             _ if code > 128 => self.leave(),
-            // Their starter sends them SIGTERM, and then SIGKILL.
+            // The launcher sends the ranks SIGTERM, and then SIGKILL.
             true => self.world.abort(code.into()),
             false => {}
         }
@@ -110,7 +110,7 @@ impl Post for MpiPost {
 
 impl Drop for MpiPost {
     fn drop(&mut self) {
-        // Messages that the others no longer receive must not block this rank.
+        // Messages that the other ranks no longer receive must not block this rank.
         self.on_their_way.borrow_mut().drain(..).for_each(std::mem::forget);
     }
 }

@@ -1,4 +1,4 @@
-//! The copies to make, from the paths of the command line.
+//! The copies to make, according to the paths of the command line.
 
 use crate::args::CopyArgs;
 use crate::stdio::{self, STDIN, STDOUT};
@@ -16,17 +16,17 @@ pub(super) struct Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
-    /// Standard input, or another stream, to a file.
+    /// Copies standard input, or another stream, to a file.
     In,
-    /// A file to standard output, or to another stream.
+    /// Copies a file to standard output, or to another stream.
     Out,
 }
 
-/// Returns the copies to make, in turn.
+/// Returns the copies to make, in order.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], with the right form.
+/// [`Error::Usage`], which shows the correct form.
 pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     let (sources, to) = (&arguments.from, &arguments.to);
     if let Some(from) = sources.iter().find(|from| arguments.recursive || from.is_dir()) {
@@ -75,7 +75,8 @@ fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
     Ok(Item { from: from.to_owned(), to: to.to_owned(), kind })
 }
 
-/// `into`: whether `to` is an existing folder, which gets the copy under its own name.
+/// Returns the copy of one file. If `into`, `to` is an existing folder, in which the copy gets the
+/// name of `from`.
 fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     let to = match from.file_name() {
         Some(name) if into => to.join(name),
@@ -87,7 +88,7 @@ fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     Ok(Item { from: from.to_owned(), to, kind: Kind::File })
 }
 
-/// Names the commands that copy a folder, which this one does not.
+/// Returns a message with the commands that copy a folder, which this command does not do.
 fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     if to == Path::new("-") {
         return "only files are copied; tar makes one of a folder".to_owned();
@@ -96,8 +97,9 @@ fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     format!("only files are copied; for a folder: cp -a {from} {to} && sync -f {to}")
 }
 
-/// Returns whether the path stands for standard input or output (`dash`), or for another open file
-/// that is read or written in order, such as `/dev/fd/63` of `<(command)`.
+/// Returns whether the path stands for standard input or output (`dash` tells which), or for
+/// another open file that is read or written sequentially, such as the `/dev/fd/63` of
+/// `<(command)`.
 fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
     let Some(descriptor) = stdio::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();
@@ -117,8 +119,8 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// Returns the plan of a command line. Each `@` is a folder with the file `file` and the folder
-    /// `folder`.
+    /// Returns the plan for a command line. Each `@` becomes a folder that contains a file `file`
+    /// and a folder `folder`.
     fn plan(line: &str) -> Result<Vec<(String, String, Kind)>, String> {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("file"), b"x").unwrap();

@@ -1,4 +1,4 @@
-//! The report of a copy, in one line.
+//! The report on a copy, on one line.
 
 use crate::commands::promised;
 use std::path::Path;
@@ -7,7 +7,8 @@ use wrote::engine::Fallback;
 use wrote::{Method, Survives, Written, device};
 use wrote_result::units::{self, counted};
 
-/// With fewer bytes the rate would measure everything but the copying.
+/// The minimum size for which a rate is reported. With fewer bytes, it would measure everything but
+/// the copying.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -15,11 +16,11 @@ pub(super) struct Done {
     pub files: u64,
     pub bytes: u64,
     pub to_stdout: bool,
-    /// Errors about sources that were not copied.
+    /// The errors about sources that were not copied.
     pub failed: Vec<String>,
     /// The methods that copied bytes.
     methods: Vec<Method>,
-    /// The checksum of the last file, if it was verified.
+    /// The checksum of the last file, if the file was verified.
     checksum: Option<u128>,
     fallbacks: Vec<Fallback>,
 }
@@ -59,7 +60,7 @@ impl Done {
         line
     }
 
-    /// Returns text such as `4.29 GB`, or of more than one file `3 files, 4.29 GB`.
+    /// Returns text such as `4.29 GB`, or, for several files, `3 files, 4.29 GB`.
     fn what(&self) -> String {
         let bytes = units::bytes(self.bytes);
         if self.files == 1 { bytes } else { format!("{}, {bytes}", counted(self.files, "file")) }
@@ -85,7 +86,7 @@ impl Done {
             Some(_) => ways.push("verified".into()),
             None => {}
         }
-        // W6. Blocks that are not shared or not set aside change nothing but the time.
+        // W6. If blocks are not shared or not allocated in advance, only the duration changes.
         let told = |step: &&Fallback| !EXPECTED.contains(&step.wanted);
         ways.extend(
             self.fallbacks
@@ -97,11 +98,11 @@ impl Done {
     }
 }
 
-/// Fallbacks that are not worth reporting, since they have the requested effect.
+/// The fallbacks that are not reported, because their effect is as requested.
 const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
-/// Returns the level that the copies survive: a power loss, if they were flushed as asked and the
-/// file system passes flushes on.
+/// Returns what the copies survive: a power loss, if they were flushed as requested and the file
+/// system passes flushes on.
 pub(super) fn survives(to: &Path, is_durable: bool) -> Survives {
     let level = Survives::of_write(is_durable, false);
     device::examine(to).map_or(level, |target| target.survives(level))

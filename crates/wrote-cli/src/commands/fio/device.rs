@@ -1,4 +1,4 @@
-//! The block devices that jobs may write to: the user must name them, and they must hold nothing.
+//! The block devices that jobs may write to. The user must name them, and they must be empty.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::os::unix::fs::FileTypeExt;
@@ -7,7 +7,7 @@ use std::process::Command;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 
-/// The exit code of blkid(8) where it finds no file system, partition table or other content.
+/// The exit code of blkid(8) if it finds no file system, partition table or other content.
 const NOTHING_FOUND: i32 = 2;
 
 /// Checks the devices that jobs write to, and returns whether there are any.
@@ -34,9 +34,10 @@ pub(super) fn check(specs: &[JobSpec], allowed: &[PathBuf]) -> Result<bool, Erro
     Ok(any)
 }
 
-/// Returns what keeps a device from being written to.
+/// Returns why a device must not be written to; `None` if it may be.
 fn content(path: &Path) -> Option<String> {
-    // The kernel refuses an exclusive open of what is mounted, held by another device, or swap.
+    // The kernel refuses an exclusive open if the device is mounted, held by another device, or
+    // used for swap.
     if let Err(errno) = open(path, OFlags::RDONLY | OFlags::EXCL, Mode::empty()) {
         return Some(format!("is in use: {}", std::io::Error::from(errno)));
     }

@@ -1,4 +1,4 @@
-//! fio's command line: its own options, and the options of jobs.
+//! fio's command line: the options of fio itself, and the options of jobs.
 
 use crate::args::{RunArgs, key_of, with_value};
 use std::ffi::OsString;
@@ -7,40 +7,40 @@ use wrote_jobs::fio as keys;
 use wrote_jobs::fio_report::{Form, VERSION};
 use wrote_result::Error;
 
-/// The request of a command line.
+/// The request that a command line makes.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// A text to print in place of a run.
+    /// A text to print instead of running jobs.
     pub answer: Option<String>,
     pub run: RunArgs,
     pub forms: Vec<Form>,
-    /// JSON has every bucket of the latencies (`json+`).
+    /// Whether JSON lists every bucket of the latencies (`json+`).
     pub bins: bool,
     pub terse_version: u32,
     pub parse_only: bool,
     pub bandwidth_log: bool,
     pub idle_prof: bool,
     pub findings: bool,
-    /// Where log files lie.
+    /// The folder for the log files.
     pub aux_path: Option<PathBuf>,
-    /// Block devices that may be written to.
+    /// The block devices that may be written to.
     pub devices: Vec<PathBuf>,
 }
 
-/// The version of the lines of fields that fio writes by default.
+/// fio's default version of the terse format.
 const TERSE_VERSION: u32 = 3;
 
 const HELP: &str = include_str!("help.txt");
 
-/// Options that have a value, which may be the next word.
+/// The options that take a value, which may be the next word.
 const VALUED: &str = "output output-format terse-version section eta eta-interval eta-newline \
                       status-interval max-jobs alloc-size inflate-log debug aux-path allow-device";
 
-/// The other options.
+/// The options that take no value.
 const SWITCHES: &str = "version help enghelp minimal append-terse readonly parse-only warnings-fatal \
                         bandwidth-log idle-prof findings client server";
 
-/// fio's options that are refused, and why.
+/// fio's options that are refused, with the reasons.
 const REFUSED: [(&str, &str); 3] = [
     ("client server remote-config daemonize", "there are no clients and servers here"),
     ("trigger trigger-file trigger-timeout trigger-remote", "commands are not run"),
@@ -112,8 +112,8 @@ fn is_in(options: &str, option: &str) -> bool {
     options.split_whitespace().any(|known| known == option)
 }
 
-/// Returns the option or the key that begins with these letters, if it is the only one, as
-/// `getopt_long(3)` does.
+/// Returns the only option or key that begins with `start`, as `getopt_long(3)` completes it, or
+/// else `start` itself.
 fn whole(start: &str) -> String {
     let options = || VALUED.split_whitespace().chain(SWITCHES.split_whitespace());
     if start.len() < 2 || keys::is_key(start) || options().any(|option| option == start) {
@@ -128,7 +128,7 @@ fn wrong(key: &str, what: &str) -> Error {
     Error::Usage(format!("--{key} {what}"))
 }
 
-/// Returns the forms of a list, each once, and whether its JSON has every bucket.
+/// Returns the formats in a list, without duplicates, and whether its JSON lists every bucket.
 fn forms(list: &str) -> Result<(Vec<Form>, bool), Error> {
     let form = |name: &str| match name {
         "terse" | "minimal" | "csv" => Ok(Form::Terse),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_fio_does_without_asking_is_allowed() {
-        // W7: a user who calls fio asks for it.
+        // W7: a user who calls fio requests this.
         let permissions = parsed("a.fio").run.permissions();
         assert!(permissions.overwrite && permissions.overlap && permissions.extend);
         assert!(!permissions.devices);

@@ -1,5 +1,5 @@
-//! `wrote log append`: each line of standard input as a record of a log, or as a line of a plain
-//! file.
+//! `wrote log append`: appends each line of standard input as a record of a log, or as a line of a
+//! plain file.
 
 use super::plain::is_plain;
 use crate::args::{LogAppendArgs, RECORD_BYTES_MAX};
@@ -14,22 +14,22 @@ use wrote_result::{Error, Stop, units};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The log's buffers are multiples of this. It fits a record's headers, and is a multiple of every
-/// usual disk block.
+/// The unit of the log's buffer size. It has room for a record's headers, and is a multiple of
+/// every usual disk block.
 const LOG_BUFFER_UNIT_BYTES: usize = 64 << 10;
 
 pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     let target = Target::open(arguments)?;
     let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&target, stop);
-    // Appended records stay, however the command ended.
+    // Appended records are kept, however the command ends.
     target.close().map_err(|error| appended.stopped(&error, &target))?;
     say(&appended.text(&target));
     End::outcome(all)?;
     appended.left_out.outcome(appended.lines)
 }
 
-/// Where lines are appended.
+/// The target to which lines are appended.
 enum Target {
     Log(Log),
     File(Lines),
@@ -39,7 +39,7 @@ impl Target {
     fn open(arguments: &LogAppendArgs) -> Result<Target, Error> {
         let LogAppendArgs { path, sync, .. } = arguments;
         let is_new = !path.exists();
-        // Its headers and its batch's are shorter than the unit.
+        // The headers of a record and of its batch are shorter than the unit.
         let buffer_bytes = arguments.record_max.next_multiple_of(LOG_BUFFER_UNIT_BYTES);
         let buffer_bytes = buffer_bytes + LOG_BUFFER_UNIT_BYTES;
         let (target, kept_aside) = if is_plain(path) {
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    /// Returns whether it still takes lines.
+    /// Returns whether the target still accepts lines.
     fn goes_on(&self) -> bool {
         match self {
             Target::Log(log) => log.check().is_ok(),
@@ -98,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Returns the sequence before which everything is stored.
+    /// Returns the sequence up to which all records are stored.
     fn stored(&self) -> u64 {
         match self {
             Target::Log(log) => log.written_sequence(),
@@ -109,13 +109,13 @@ impl Target {
     fn survives(&self, last: u64) -> Survives {
         match self {
             Target::Log(log) => log.survives(last),
-            // It was closed, and flushed before.
+            // The file has been closed, and before that flushed.
             Target::File(lines) => lines.survives(),
         }
     }
 }
 
-/// The omitted lines that the outcome names.
+/// The maximum number of omitted lines that the message lists.
 const NAMED_LINES_MAX: usize = 10;
 
 struct Appended {
@@ -123,16 +123,17 @@ struct Appended {
     record_bytes_max: usize,
     lines: u64,
     bytes: u64,
-    /// The sequences of the first record and the last.
+    /// The sequences of the first and the last record.
     sequences: Option<(u64, u64)>,
     left_out: LeftOut,
 }
 
-/// The lines that are not records; later lines are still appended.
+/// The lines that could not become records. Lines after them are still appended.
 #[derive(Default)]
 struct LeftOut {
     count: u64,
-    /// The numbers of the first such lines, and the reason why the first of them is not a record.
+    /// The numbers of the first such lines. `because` is why the first of them could not become a
+    /// record.
     lines: Vec<u64>,
     because: String,
 }
@@ -148,7 +149,7 @@ impl LeftOut {
         }
     }
 
-    /// Fails with the omitted lines of `all`.
+    /// Fails if lines were omitted, out of `all` lines.
     fn outcome(&self, all: u64) -> Result<(), Error> {
         let Some((first, others)) = self.lines.split_first() else { return Ok(()) };
         let mut text = format!("standard input: line {first}: {}", self.because);
@@ -182,7 +183,7 @@ impl Appended {
             }
             let sequence = match target.append(&line) {
                 Ok(sequence) => sequence,
-                // A target that has not failed refuses only this line.
+                // The target has not failed, so it refuses only this line.
                 Err(error @ (wrote::Error::Refused { .. } | wrote::Error::TooLong { .. }))
                     if target.goes_on() =>
                 {
@@ -199,18 +200,19 @@ impl Appended {
             self.sequences = Some((first, sequence));
             self.bytes += line.len() as u64;
             if input.buffer().is_empty() {
-                // More input may take long, so the records so far become as safe as asked.
+                // The next input may take a long time, so the records so far are first made as safe
+                // as requested.
                 target.wait(sequence)?;
             }
         }
         Ok(())
     }
 
-    /// Reads the next line without its end; `false` if there is none. If a line is too long, one
-    /// byte more than a record may have is kept, and the rest is skipped.
+    /// Reads the next line without its line feed. Returns `false` if there is none. Keeps at most
+    /// one byte more than a record may have, and skips the rest of a longer line.
     fn read(&mut self, input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, End> {
         line.clear();
-        // One more for the line feed, and one more to recognize a longer line.
+        // One byte is for the line feed, and another serves to recognise a line that is too long.
         let most = self.record_bytes_max as u64 + 2;
         let mut limited = input.take(most);
         if limited.read_until(b'\n', line).map_err(|error| End::of_input(&error))? == 0 {
@@ -225,11 +227,11 @@ impl Appended {
         Ok(true)
     }
 
-    /// Returns the error of a target that did not store all lines, with their numbers.
+    /// Returns the error of a target that has not stored all lines, with their numbers.
     fn stopped(&self, error: &wrote::Error, target: &Target) -> Error {
         let Some((first, last)) = self.sequences else { return of_library(error) };
         let stored = target.stored().clamp(first, last + 1) - first;
-        // Lines that were left out before have numbers, too.
+        // Lines that were omitted earlier have numbers, too.
         let mut next = stored + 1;
         for line in &self.left_out.lines {
             next += u64::from(*line <= next);

@@ -1,5 +1,5 @@
-//! A plain file of lines in place of a log's folder: which of the two a path is, and the lines of
-//! the file as records, by their numbers.
+//! Plain line files in place of log folders: tells which of the two a path is, and reads the lines
+//! of a file as numbered records.
 
 use super::source::{Ends, Follow, Head, Records, Source};
 use crate::stdio::End;
@@ -12,13 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use wrote_result::{Error, units};
 
-/// The bytes in which line feeds are searched at once.
+/// The number of bytes that are searched for line feeds at a time.
 const STEP_BYTES: u64 = 256 << 10;
-/// The interval between two checks of the end of a file that is followed.
+/// The interval between checks for new lines in a file that is followed.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Returns whether the path is a plain file of lines, not a log's folder: by what is there, and for
-/// a new name by whether it has an extension.
+/// Returns whether the path is a plain line file, rather than a log's folder. If the path does not
+/// exist, a file is assumed if the name has an extension.
 pub(super) fn is_plain(path: &Path) -> bool {
     match path.metadata() {
         Ok(found) => !found.is_dir(),
@@ -26,20 +26,20 @@ pub(super) fn is_plain(path: &Path) -> bool {
     }
 }
 
-/// A plain file of lines.
+/// A plain line file.
 pub(super) struct PlainLines(pub PathBuf);
 
-/// The lines of a file in order. A line that lacks its end is not one yet.
+/// A reader of the lines of a file, in order. A line that does not end yet is not returned.
 pub(super) struct PlainReader {
     path: PathBuf,
     file: BufReader<File>,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that does not end yet.
     line: Vec<u8>,
-    /// The bytes read so far.
+    /// The number of bytes read so far.
     offset: u64,
     next: u64,
     from: u64,
-    /// Whether the next file at the path follows where this one is renamed or removed.
+    /// Whether to continue with the next file at the path if this one is renamed or removed.
     awaits: bool,
 }
 
@@ -52,7 +52,7 @@ impl Source for PlainLines {
         Err(without_times(&self.0))
     }
 
-    /// Its first line has the number 0.
+    /// Returns the numbers of the first line, which is 0, and of the next.
     fn ends(&self) -> Result<Ends, End> {
         let file = open(&self.0)?;
         let len = file.get_ref().metadata().map_err(|error| failed(&self.0, &error))?.len();
@@ -67,8 +67,9 @@ impl PlainReader {
         Ok(PlainReader { path, file, line: Vec::new(), offset: 0, next: 0, from, awaits })
     }
 
-    /// Reads from the last `count` lines on, which are found from the end of the file. Only their
-    /// numbers need the lines before: without `is_numbered` the first of them has the number 0.
+    /// Opens the file for reading its last `count` lines, which are found from the end of the file.
+    /// The lines before them are only needed for the numbers: unless `is_numbered`, the first line
+    /// read has the number 0.
     pub(super) fn open_last(
         path: &Path,
         count: u64,
@@ -102,7 +103,8 @@ impl PlainReader {
         Ok(reader)
     }
 
-    /// Returns the number of the next line that is whole, which `line` then holds with its end.
+    /// Returns the number of the next complete line, which `line` then contains with its line feed;
+    /// `None` if there is no complete line.
     fn next_line(&mut self) -> Result<Option<u64>, End> {
         loop {
             let read = self.file.read_until(b'\n', &mut self.line);
@@ -126,7 +128,8 @@ impl PlainReader {
         Ok(Some(Head { sequence, written_at: None }))
     }
 
-    /// Begins anew where another program has shortened the file, or given its path to another one.
+    /// Starts again from the beginning if another program has shortened the file, or if the path
+    /// now leads to another file.
     fn look_again(&mut self) -> Result<(), End> {
         let here = self.file.get_ref().metadata().map_err(|error| failed(&self.path, &error))?;
         let is_shorter = here.len() < self.offset;
@@ -181,7 +184,7 @@ fn open(path: &Path) -> Result<BufReader<File>, End> {
     Ok(BufReader::with_capacity(256 << 10, file))
 }
 
-/// Counts the line feeds of a part of the file.
+/// Counts the line feeds in a part of the file.
 fn line_feeds(file: &File, from: u64, to: u64) -> io::Result<u64> {
     let (mut step, mut at, mut found) = (vec![0; STEP_BYTES as usize], from, 0);
     while at < to {
@@ -197,7 +200,7 @@ fn line_feeds(file: &File, from: u64, to: u64) -> io::Result<u64> {
     Ok(found)
 }
 
-/// Refuses a plain file where a log's folder is meant.
+/// Refuses a plain file if the folder of a log is required.
 pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
     check_kind(path)?;
     if !path.is_file() {

@@ -1,4 +1,4 @@
-//! `wrote log cat` and `wrote log tail`: prints records in several formats.
+//! `wrote log cat` and `wrote log tail`: print records in several formats.
 
 use super::plain::{PlainReader, is_plain};
 use super::source;
@@ -16,11 +16,11 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 use wrote_result::{Error, Stop};
 
-/// How long a wait may last before the command checks for a request to stop, and for a reader that
-/// stopped reading. The log wakes it earlier.
+/// The maximum wait before the command checks for a request to stop, and for a reader that has
+/// gone. The log wakes it earlier.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How much further back to search if places hold fewer records than expected.
+/// The factor applied to the distance searched backwards if there are fewer records than expected.
 const REACH_FACTOR: u64 = 4;
 
 pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
@@ -30,7 +30,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
     let source = source(&arguments.folder, stop)?;
     let mut reader = source.open(arguments.from)?;
     if arguments.until.is_some() {
-        // A log without times is refused, even if empty.
+        // A log without times is refused, even if it is empty.
         source.check_times()?;
     }
     printer.times = Times::seek(&mut *reader, arguments.since, arguments.until)?;
@@ -46,7 +46,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
         left -= 1;
         let is_first = printer.next.is_none() && arguments.since.is_none();
         if arguments.shape.json && is_first && sequence > arguments.from {
-            // Records before the first one left were removed; they are not a gap.
+            // Records before the first one left were removed, so they are not a gap.
             printer.next = Some(source.ends()?.first.max(arguments.from));
         }
         printer.print(head, bytes)?;
@@ -95,7 +95,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         };
         printer.times = Times::seek(&mut *reader, *since, None)?;
         return match follow(&mut *reader, printer, print, stop) {
-            // No other event ends it.
+            // Nothing else ends the command.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
         };
@@ -109,17 +109,18 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     finish(printed, printer)
 }
 
-/// The times that the user named.
+/// The times between which the user wants records.
 #[derive(Default)]
 struct Times {
     since: Option<SystemTime>,
     until: Option<SystemTime>,
-    /// The clock stepped back, so that records of these times may stand between others.
+    /// Whether the clock stepped back, so that records of these times may be between others.
     are_mixed: bool,
 }
 
 impl Times {
-    /// Moves the reader to the first record of these times, and tells where times overlap.
+    /// Moves the reader to the first record of these times, and returns them, with whether times
+    /// overlap.
     fn seek<R: Records + ?Sized>(
         reader: &mut R,
         since: Option<Timestamp>,
@@ -139,18 +140,18 @@ impl Times {
         Ok(Times { since, until, are_mixed: !steps.is_empty() })
     }
 
-    /// Returns whether the record was written after these times.
+    /// Returns whether these times end before the record was written.
     fn are_before(&self, head: &Head) -> bool {
         self.until.zip(head.written_at).is_some_and(|(until, written_at)| written_at > until)
     }
 
-    /// Returns whether the record was written before these times.
+    /// Returns whether these times begin after the record was written.
     fn are_after(&self, head: &Head) -> bool {
         self.since.zip(head.written_at).is_some_and(|(since, written_at)| written_at < since)
     }
 }
 
-/// Calls the function for each record, until there is none left or it returns `false`.
+/// Calls `take` for each record, until there are no more records or it returns `false`.
 fn each(
     mut reader: Box<dyn Records>,
     stop: &Stop,
@@ -167,7 +168,7 @@ fn each(
     Ok(())
 }
 
-/// Writes earlier output even if an error follows.
+/// Writes the output so far, even if the command failed afterwards.
 fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     match printed {
         Err(End::NoReader) => Err(End::NoReader),
@@ -175,7 +176,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     }
 }
 
-/// Prints the existing records and new ones, until the user asks to stop.
+/// Prints the existing records, and then new ones, until the user asks to stop.
 fn follow(
     reader: &mut dyn Follow,
     mut printer: Printer,
@@ -201,13 +202,13 @@ fn follow(
 }
 
 /// Returns where the last `count` records begin: a sequence, and the number of records to skip from
-/// there.
+/// it.
 fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
     let Ends { first, next } = source.ends()?;
     let mut reach = count;
     loop {
         let from = next.saturating_sub(reach).max(first);
-        // Unfilled places, and records that a repair left out, have sequences without a record.
+        // Some sequences have no record: unfilled places, and records that a repair left out.
         let mut found = 0;
         each(source.open(from)?, stop, |Head { sequence, .. }, _| {
             found += u64::from(sequence < next);
@@ -220,7 +221,8 @@ fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End>
     }
 }
 
-/// Few enough that a person sees them arrive, many enough that writes cost little.
+/// The buffer size. It is small enough that a person sees records arrive, and large enough that
+/// writes cost little.
 const BUFFER_BYTES: usize = 64 << 10;
 
 #[serde_as]
@@ -228,16 +230,16 @@ const BUFFER_BYTES: usize = 64 << 10;
 #[derive(Serialize)]
 struct JsonRecord<'a> {
     sequence: u64,
-    /// When the log passed it to the disk (RFC 3339), if known.
+    /// When the log submitted the record to the disk (RFC 3339), if known.
     #[serde_as(as = "Option<DisplayFromStr>")]
     written_at: Option<Timestamp>,
-    /// The record, where it is UTF-8.
+    /// The record, if it is UTF-8.
     text: Option<&'a str>,
     /// The record in base64, if it is not UTF-8 (RFC 4648, section 4).
     bytes_base64: Option<String>,
 }
 
-/// Sequences without a record, in place of the records.
+/// Sequences without a record. This object takes the place of the records.
 #[derive(Serialize)]
 struct JsonMissing {
     sequence: u64,
@@ -247,7 +249,7 @@ struct JsonMissing {
 struct Printer<'a> {
     out: BufWriter<Output<'a>>,
     shape: LogShape,
-    /// The sequence after the last printed record.
+    /// The sequence that follows the last printed record.
     next: Option<u64>,
     times: Times,
 }
@@ -258,7 +260,7 @@ impl<'a> Printer<'a> {
         Printer { out, shape, next: None, times: Times::default() }
     }
 
-    /// Passes over a record of another time between records that are printed.
+    /// Returns whether to skip a record of another time between records that are printed.
     fn passes_over(&mut self, head: &Head) -> bool {
         let Times { are_mixed, .. } = self.times;
         let is_other = are_mixed && (self.times.are_before(head) || self.times.are_after(head));

@@ -1,4 +1,5 @@
-//! The places to read records from: a folder, as it is or as it grows, or a store.
+//! The sources from which records are read: a folder, in its current state or as it grows, or a
+//! store.
 
 use crate::stdio::End;
 use crate::terminal::say;
@@ -10,15 +11,15 @@ use std::time::{Duration, Instant, SystemTime};
 use wrote::LogReader;
 use wrote::log::summary;
 
-/// A place with a log.
+/// A source that contains a log.
 pub(super) trait Source {
-    /// Reads from the record `from` on, up to the current end.
+    /// Returns a reader of the records from `from` up to the current end.
     fn open(&self, from: u64) -> Result<Box<dyn Records>, End>;
 
-    /// Fails if the log has no times.
+    /// Fails if the log does not record times.
     fn check_times(&self) -> Result<(), End>;
 
-    /// Returns the sequences of the first record and of the next one.
+    /// Returns the sequences of the first record and of the next one to be appended.
     fn ends(&self) -> Result<Ends, End>;
 }
 
@@ -33,32 +34,32 @@ pub(super) struct Ends {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub sequence: u64,
-    /// When the log passed the record to the disk, if known.
+    /// When the log submitted the record to the disk, if known.
     pub written_at: Option<SystemTime>,
 }
 
-/// The records of a log in order.
+/// The records of a log, in order.
 pub(super) trait Records {
-    /// Appends the next record to `bytes` and returns its other properties; `None` at the end.
+    /// Appends the next record to `bytes`, and returns its head; `None` at the end.
     fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 
     /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
 
-    /// Returns the ranges of records whose times overlap, as far as they are known: no store lists
-    /// them.
+    /// Returns the ranges of records whose times overlap, as far as they are known. Stores do not
+    /// list them.
     fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, End> {
         Ok(Vec::new())
     }
 }
 
-/// The records of a log that grows.
+/// The records of a log that is growing.
 pub(super) trait Follow: Records {
-    /// Appends the next record to `bytes`, if it comes in time, and returns its other properties.
+    /// Appends the next record to `bytes` if there is one within `timeout`, and returns its head.
     fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 }
 
-/// Returns the URL of a store that the user named in place of a folder; `None` for a folder.
+/// Returns the URL if the user named a store; `None` if they named a folder.
 pub(super) fn in_store(named: &Path) -> Option<&str> {
     let (text, is_scheme) =
         (named.to_str()?, |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
@@ -84,7 +85,7 @@ impl Source for Folder {
     }
 }
 
-/// Returns whether there is a log.
+/// Returns whether the folder contains a log.
 pub(super) fn is_there(folder: &Path) -> Result<bool, End> {
     match LogReader::open(folder, 0) {
         Ok(_) => Ok(true),
@@ -94,14 +95,14 @@ pub(super) fn is_there(folder: &Path) -> Result<bool, End> {
     }
 }
 
-/// The interval between two checks.
+/// The interval between checks for a log.
 const SOON: Duration = Duration::from_millis(10);
 
-/// The longest time between an error in a folder that is being removed and the end of its removal.
+/// The maximum time between an error in a folder that is being removed and the end of the removal.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// A log that grows. With `awaits` it may also not exist yet, and if its folder is removed or
-/// renamed, the next log at the path follows.
+/// A log that is growing. With `awaits`, it need not exist yet, and if its folder is removed or
+/// renamed, the next log at the path is read.
 pub(super) struct Following {
     folder: PathBuf,
     reader: LogReader,
@@ -109,7 +110,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Reads from the record `from` on.
+    /// Opens a log that is growing, for reading from record `from`.
     pub(super) fn open(folder: &Path, from: u64, awaits: bool) -> Result<Following, End> {
         let open = if awaits { LogReader::expect } else { LogReader::open };
         let reader = open(folder, from)?.following()?;

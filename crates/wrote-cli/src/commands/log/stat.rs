@@ -1,4 +1,4 @@
-//! `wrote log stat`: prints the parts of a log as a table or as JSON.
+//! `wrote log stat`: prints the segments of a log as a table or as JSON.
 
 use crate::args::LogStatArgs;
 use crate::output;
@@ -15,7 +15,7 @@ use wrote_result::{Error, units};
 
 const GAP: &str = "  ";
 
-/// The gaps that a text names; JSON has all.
+/// The maximum number of gaps listed in text; JSON lists all of them.
 const GAPS_NAMED: usize = 10;
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
@@ -34,9 +34,9 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
 #[derive(Serialize)]
 pub(super) struct JsonSummary {
     path: String,
-    /// Whether it was closed after its last record.
+    /// Whether the log was closed after its last record.
     closed: bool,
-    /// The process that has it open for writing; left out if none has.
+    /// The process that has the log open for writing; left out if there is none.
     writer_process: Option<u32>,
     first_sequence: u64,
     next_sequence: u64,
@@ -109,7 +109,7 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
     write_rows(&rows(summary), out)
 }
 
-/// Writes rows in columns: the first to the left, the others to the right.
+/// Writes rows in columns. The first column is aligned to the left, the others to the right.
 pub(super) fn write_rows<const N: usize>(
     rows: &[[String; N]],
     out: &mut dyn Write,
@@ -145,7 +145,7 @@ pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result
     writeln!(out, "{} {have} no record: {named}{others}", counted(all, "sequence"))
 }
 
-/// Returns the writer of the log, or how the last one left it.
+/// Returns a description of the log's writer, or of how the last writer left the log.
 fn state(summary: &LogSummary) -> String {
     match summary.writer {
         Some(process) => format!("open for writing by process {process}"),
@@ -154,7 +154,7 @@ fn state(summary: &LogSummary) -> String {
     }
 }
 
-/// Titles, a line for each segment, and the sums of more than one.
+/// Returns the titles, a row for each segment, and the sums if there are several segments.
 fn rows(summary: &LogSummary) -> Vec<[String; 5]> {
     let titles = ["SEGMENT", "FIRST", "RECORDS", "USED", "FILE"].map(str::to_owned);
     let mut rows = vec![titles];

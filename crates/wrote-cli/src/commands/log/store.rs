@@ -1,4 +1,4 @@
-//! Logs in an object store: shipped there, and read, summarized and verified there.
+//! Logs in an object store: how they are shipped to it, read, summarised and verified.
 
 use super::source::{Ends, Head, Records, Source};
 use super::stat::write_rows;
@@ -20,10 +20,10 @@ use wrote_store::{
     StoreSummary, StoreVerified, runtime, summary, until,
 };
 
-/// The interval between two checks of the folder.
+/// The interval between checks of the folder.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause after a failure; each is twice the one before.
+/// The maximum pause after a failure. Each pause is twice as long as the previous one.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Opens a log's store for reading.
@@ -31,7 +31,7 @@ fn open(url: &str) -> Result<SegmentStore, Error> {
     SegmentStore::open(url).map_err(of_store)
 }
 
-/// Returns the exit code of an error of the store.
+/// Converts an error of the store into one with the right exit code.
 fn of_store(error: StoreError) -> Error {
     match error {
         StoreError::Interrupted => Error::Interrupted,
@@ -41,10 +41,10 @@ fn of_store(error: StoreError) -> Error {
     }
 }
 
-/// `wrote log ship`: sealed segments into the store, with a line for each problem.
+/// Runs `wrote log ship`: copies sealed segments to the store, and prints a line for each problem.
 pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
     let LogShipArgs { folder, url, follow } = arguments;
-    // A mistyped folder must not create a folder in the store.
+    // A mistyped local folder must not create a folder in the store.
     wrote::log::Segment::sealed(folder, u64::MAX, 0).map_err(|error| of_library(&error))?;
     let store = SegmentStore::open_or_make(url).map_err(of_store)?;
     let mut shipper = Shipper::new(store, folder).map_err(of_store)?;
@@ -53,7 +53,8 @@ pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
         true => runtime.block_on(follow_log(&mut shipper, stop)),
         false => runtime.block_on(pass(&mut shipper, stop)),
     };
-    // A request without an answer is dropped; the next run finds out whether it succeeded.
+    // A request that has not been answered is abandoned. The next run finds out whether it
+    // succeeded.
     runtime.shutdown_background();
     match shipped {
         Err(StoreError::Interrupted) if *follow => {}
@@ -63,7 +64,7 @@ pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ships the sealed segments, with a bar that is gone when this returns.
+/// Ships the sealed segments while showing a bar.
 async fn pass(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     let mut reporter = CopyReporter::default();
     let mut show = |progress: ShipProgress| {
@@ -73,8 +74,9 @@ async fn pass(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     until(stop.flag(), shipper.pass(0, &mut show)).await
 }
 
-/// Ships sealed segments repeatedly. It reports the first of several temporary failures, and the
-/// recovery, since their texts differ from try to try (a name, a number).
+/// Ships sealed segments repeatedly. Of several temporary failures in a row, only the first is
+/// reported, and then the recovery, because their texts differ from one attempt to the next (a
+/// name, a number).
 async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {
@@ -116,7 +118,7 @@ fn done(shipped: &Shipped, url: &str) -> String {
     }
 }
 
-/// The records of a store.
+/// A store as a source of records.
 struct Stored {
     runtime: tokio::runtime::Runtime,
     store: SegmentStore,
@@ -136,7 +138,7 @@ impl Source for Stored {
     }
 
     fn check_times(&self) -> Result<(), End> {
-        // Only framed logs are shipped.
+        // Only framed logs are shipped, and these record times.
         Ok(())
     }
 
@@ -161,7 +163,7 @@ impl Records for StoreReader {
     }
 }
 
-/// `wrote log stat` of a store: its segments and their sequences.
+/// Runs `wrote log stat` on a store: prints its segments and their sequences.
 pub(super) fn stat(url: &str, arguments: &LogStatArgs, stop: &Stop) -> Result<(), Error> {
     let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
     let summed = runtime.block_on(until(stop.flag(), summary(&store))).map_err(of_store)?;
@@ -185,7 +187,7 @@ fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
     write_rows(&rows, out)
 }
 
-/// `wrote log verify` of a store: reads every byte of it.
+/// Runs `wrote log verify` on a store: reads every byte of it.
 pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let (store, runtime) = (open(url)?, runtime().map_err(of_store)?);
     let mut reporter = CopyReporter::default();
@@ -211,7 +213,7 @@ pub(super) fn verify(url: &str, arguments: &LogVerifyArgs, stop: &Stop) -> Resul
 #[derive(Serialize)]
 struct JsonVerified<'a> {
     url: &'a str,
-    /// Whether nothing is damaged.
+    /// Whether the store is undamaged.
     whole: bool,
     #[serde(flatten)]
     verified: &'a StoreVerified,

@@ -24,14 +24,14 @@ pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     complain(folder, &verified)
 }
 
-/// Reads the log with a bar that is gone from the screen when this returns.
+/// Reads the whole log while showing a bar.
 fn read(folder: &Path, stop: &Stop) -> Result<LogSummary, Error> {
     let mut reporter = CopyReporter::default();
     let mut watch = |done, total| reporter.progress_until(stop, done, total);
     verify(folder, Some(&mut watch)).map_err(|error| crate::stdio::of_library(&error))
 }
 
-/// Fails on damage; its places were reported. Garbage without damage loses nothing.
+/// Fails if there is damage, whose locations have been reported, or garbage, which loses no record.
 fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
     let repair = quoted(&["wrote", "log", "repair", &folder.to_string_lossy()]);
@@ -51,15 +51,15 @@ fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
 
 #[derive(Serialize)]
 struct JsonVerified {
-    /// Whether nothing is damaged, and there is no garbage.
+    /// Whether there is neither damage nor garbage.
     whole: bool,
-    /// Intact records.
+    /// The number of intact records.
     records: u64,
     record_bytes: u64,
-    /// Bytes of an interrupted write after the last whole record.
+    /// The bytes of an interrupted write after the last complete record.
     torn_bytes: u64,
     damage: Vec<JsonDamage>,
-    /// Garbage after sealed segments, which loses no record.
+    /// The garbage after sealed segments. It loses no record.
     garbage: Vec<JsonGarbage>,
     log: JsonSummary,
 }
@@ -131,15 +131,15 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns text such as `3 records in 1 segment, 61 B, whole`; where there is damage, the records
-/// besides it.
+/// Returns text such as `3 records in 1 segment, 61 B, whole`. If there is damage, the text counts
+/// the other records.
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));
     if is_whole { format!("{read}, whole") } else { format!("otherwise whole: {read}") }
 }
 
-/// Returns the records that damage loses, from the one of this sequence on.
+/// Returns a description of the records lost by damage, which begins at record `sequence`.
 pub(super) fn lost(sequence: u64, records: Option<u64>) -> String {
     match records {
         Some(0) => "no record is lost".into(),
@@ -149,7 +149,7 @@ pub(super) fn lost(sequence: u64, records: Option<u64>) -> String {
     }
 }
 
-/// A line for each place that is damaged.
+/// Writes a line for each damaged location.
 fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     for Damage { path, offset_bytes, sequence, records, because, .. } in damage {
         let lost = lost(*sequence, *records);
@@ -167,7 +167,7 @@ fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::
     Ok(())
 }
 
-/// Makes every whole record readable again, and keeps the damaged files aside.
+/// Makes every complete record readable again, and sets the damaged files aside.
 pub(super) fn run_repair(folder: &Path) -> Result<(), Error> {
     let repaired = repair(folder).map_err(|error| crate::stdio::of_library(&error))?;
     output::to_stdout(|out| write_repaired(&repaired, out))

@@ -16,9 +16,9 @@ const JOB_FILE: stdio::Kind = stdio::Kind { name: "job file", bytes_max: 16 << 2
 
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JobFile {
-    /// Its name, without its folder.
+    /// The file's name, without its folder.
     pub name: String,
-    /// Its content. The groups of its jobs follow the previous file's.
+    /// The file's content. The groups of its jobs follow the previous file's groups.
     pub parsed: fio::Parsed,
 }
 
@@ -34,10 +34,10 @@ impl JobFile {
     }
 }
 
-/// Reads and parses all files, and keeps the jobs asked for.
+/// Reads and parses all files, and selects the requested jobs.
 pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Vec<JobFile>, Error> {
     let options = options(arguments);
-    // Those before the first job are for the jobs of files, too.
+    // Options before the first job apply to the jobs in files, too.
     let first = options.iter().position(|(key, _)| key == "name");
     let overrides = &options[..first.unwrap_or(options.len())];
     let is_beside = first.is_some() && !arguments.jobs.is_empty() && !arguments.as_fio;
@@ -51,7 +51,8 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
         let name = shown_name(path);
         let text = read(path, &name, stop)?;
         let include = |included: &str| {
-            // As fio does: the current folder first, then the folder of the including file.
+            // Like fio, this searches the current folder first, and then the folder of the
+            // including file.
             let here = PathBuf::from(included);
             let beside = path.parent().map(|folder| folder.join(included));
             let path = if here.exists() { here } else { beside.unwrap_or(here) };
@@ -80,10 +81,11 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
     Ok(files)
 }
 
-/// The most errors of job files that are shown.
+/// The maximum number of errors in job files that are shown.
 const REFUSED_MAX: usize = 20;
 
-/// Says all errors, each in its line; the program ends with the last one.
+/// Prints all errors but the last, each on a line. Returns the last one as the error of the
+/// program.
 fn check_refused(refused: &[String], peers: Peers) -> Result<(), Error> {
     let Some((last, others)) = refused.split_last() else { return Ok(()) };
     let said = others.iter().take(REFUSED_MAX - 1).filter(|_| peers.is_first());
@@ -95,7 +97,7 @@ fn check_refused(refused: &[String], peers: Peers) -> Result<(), Error> {
     Err(Error::Usage(last))
 }
 
-/// The options of jobs on the command line, keys with their values.
+/// Returns the options of jobs on the command line, which are keys with values.
 fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
     let option = |text: &String| match text.split_once('=') {
         Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
@@ -114,8 +116,8 @@ fn no_file(_: &str) -> Result<String, String> {
     Err("is only of job files".into())
 }
 
-/// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job; only the
-/// wanted sections are taken.
+/// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job, and only
+/// the requested sections are parsed.
 fn parsed(
     overrides: &[(String, Option<String>)],
     arguments: &RunArgs,
@@ -144,7 +146,7 @@ fn shown_name(path: &Path) -> String {
     }
 }
 
-/// Refuses the name of a section that no file has.
+/// Refuses the name of a section that is in none of the files.
 fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
     let names: Vec<&String> = files.iter().flat_map(|file| &file.parsed.sections).collect();
     if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
@@ -157,8 +159,8 @@ fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers the groups from 0 through all files: the jobs of a file begin when the previous file's
-/// have ended.
+/// Numbers the groups across all files, starting at 0. The jobs of a file begin when the previous
+/// file's jobs have ended.
 fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {
@@ -169,7 +171,7 @@ fn number_groups(files: &mut [JobFile]) {
 
 fn put_into(directory: &Path, jobs: &mut [JobSpec]) {
     for file in jobs.iter_mut().flat_map(|job| &mut job.files.paths) {
-        // An absolute path stays as it is.
+        // An absolute path remains unchanged.
         *file = directory.join(&file);
     }
 }

@@ -1,4 +1,4 @@
-//! Describes the plan of jobs, before they run and for `--check`.
+//! The plan of jobs, which is printed before they run, or with `--check`.
 
 use crate::commands::shown;
 use itertools::Itertools;
@@ -15,7 +15,7 @@ use wrote_result::units::{self, counted, some_of};
 
 const FILES_NAMED_MAX: usize = 3;
 
-/// Returns whether a group makes the file before the first group that reads it.
+/// Returns whether a group creates the file before the first group that reads it.
 fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     let first = |uses: fn(&JobSpec) -> bool| {
         let users = jobs.iter().filter(|job| uses(job) && job.files.paths.contains(file));
@@ -25,7 +25,7 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     written.zip(read).is_some_and(|(written, read)| written < read)
 }
 
-/// The bytes that will be written and their place, in one line.
+/// Returns how many bytes will be written, and where, on one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
     let writes = jobs.iter().filter(|job| job.order.rw.write);
     let written: Vec<PathBuf> = files(writes.clone());
@@ -56,7 +56,7 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
     parts.join(", ")
 }
 
-/// The files of these jobs, each once, in order.
+/// Returns the files of these jobs, in order and without duplicates.
 fn files<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Vec<PathBuf> {
     jobs.flat_map(|job| &job.files.paths).unique().cloned().collect()
 }
@@ -70,7 +70,7 @@ fn absolute(file: &Path) -> String {
     shown(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()))
 }
 
-/// Returns the bytes that a job transfers, if they are known.
+/// Returns the maximum number of bytes that a job transfers; `None` if it is unknown.
 fn bytes_max(job: &JobSpec) -> Option<u64> {
     if job.pace.time_based {
         return None;
@@ -86,10 +86,10 @@ fn bytes_max(job: &JobSpec) -> Option<u64> {
     once.min(job.number_ios_bytes().unwrap_or(u64::MAX)).checked_mul(job.pace.loops.into())
 }
 
-/// The longest time of all groups, if each of their jobs has an end.
+/// Returns the maximum time of all groups; `None` if a job has no time limit.
 fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    // The latest end of a job, from the start of its group.
+    // The latest end of a job, counted from the start of its group.
     let end = |job: &JobSpec| Some(job.pace.startdelay + job.pace.ramp_time + job.pace.runtime?);
     let of_group = |group: u32| {
         let times = jobs.iter().filter(|job| job.group == group).map(end);
@@ -98,7 +98,7 @@ fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     groups.into_iter().map(of_group).sum()
 }
 
-/// The plan: a line for each job, under its group's.
+/// Writes the plan: a line for each job, below the line of its group.
 pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     let mut group = None;
     let mut left = jobs;
@@ -119,7 +119,8 @@ pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// `randread of 4k, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
+/// Returns a description of a job: `randread of 4k, io_uring, iodepth 64, direct, 1.07 GB, for 30
+/// s`.
 fn told(job: &JobSpec) -> String {
     let sync = of_spec(job, Direction::Write).sync;
     let mut parts = vec![format!("{} of {}", job.order.rw.as_str(), block_sizes(job))];
@@ -156,7 +157,7 @@ fn told(job: &JobSpec) -> String {
     parts.join(", ")
 }
 
-/// Returns a file, with the consequence of its existence for the permitted job.
+/// Returns a file, and what the permitted job will do with it, depending on whether it exists.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.order.rw.write) {
         (true, true) => "exists, and is written over",

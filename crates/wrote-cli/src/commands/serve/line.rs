@@ -1,4 +1,4 @@
-//! Shows a running server on standard error: a live line on a terminal.
+//! A live line about a running server, shown on standard error if that is a terminal.
 
 use crate::terminal::{self, BAR};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use wrote_result::units;
 use wrote_serve::Handle;
 
-/// How often the line is redrawn.
+/// The interval between updates of the line.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The server's figures, drawn each second until it is dropped.
+/// A line with the server's figures. It is redrawn each second until this is dropped.
 pub(super) struct LivingLine {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -23,7 +23,7 @@ impl LivingLine {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
         let draw = move || draw(&handle, &flag);
-        // The server also works without the line.
+        // The server works without the line, too.
         let thread =
             terminal::draws().then(|| thread::Builder::new().name("line".into()).spawn(draw).ok());
         LivingLine { is_over, thread: thread.flatten() }
@@ -35,7 +35,7 @@ impl Drop for LivingLine {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic was reported by its hook.
+            // The panic hook has already reported a panic.
             let _ = thread.join();
         }
     }

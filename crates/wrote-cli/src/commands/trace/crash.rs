@@ -1,4 +1,4 @@
-//! `wrote trace crash`: a check of each folder that a power loss could have left.
+//! `wrote trace crash`: checks each folder that a power loss could have left.
 
 use super::shown;
 use crate::args::TraceCrashArgs;
@@ -23,17 +23,17 @@ use wrote_result::trace::{CrashState, CrashTest};
 use wrote_result::{Error, Stop, quoted, units};
 use wrote_trace::{Bytes, Entry, Record, State, states, without_loss};
 
-/// The placeholder for the folder in a check.
+/// The placeholder for the folder in a check command.
 const FOLDER: &str = "DIR";
-/// The environment variable with the number of answers.
+/// The environment variable that holds the number of answers.
 const ANSWERS: &str = "WROTE_ANSWERS";
-/// The exit code where something was not checked or not seen.
+/// The exit code if something was not checked, or not seen.
 pub(super) const UNDECIDED: u8 = 3;
-/// The kept bytes of each of a check's streams; one line is shown.
+/// The number of bytes kept from each output stream of a check. One line of them is shown.
 const STREAM_BYTES_MAX: usize = 4096;
-/// The words in a line that tells an error, in lower case.
+/// The words that mark a line as an error, in lower case.
 const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fatal", "corrupt"];
-/// The least bytes of a file that is moved from state to state.
+/// The minimum size of a file that is moved from state to state.
 const KEPT_BYTES_MIN: usize = 64 << 10;
 
 /// Runs `wrote trace crash`.
@@ -43,8 +43,8 @@ pub(super) fn run(arguments: &TraceCrashArgs, stop: &Stop) -> Result<(), Error> 
     verdict(&test, "")
 }
 
-/// Returns the error of a crash test that did not pass. `unseen` has the reasons why the states may
-/// lack something.
+/// Returns the error of a crash test that did not pass. `unseen` gives the reasons why the states
+/// may be incomplete.
 pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
     match (&test.failed, test.unchecked_states) {
         (Some(CrashState { problem: Some(_), number, .. }), _) => {
@@ -59,8 +59,9 @@ pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
     }
 }
 
-/// Runs the check on the states of a record, on as many at once as there are processors. After a
-/// failure, only states that lack fewer changes are checked: the last failure is the smallest.
+/// Runs the check on the states of a record, on as many at a time as there are processors. After a
+/// failure, only states that lack fewer changes are checked, so that the last failure is the
+/// smallest.
 pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest, Error> {
     let name = shown(&arguments.record);
     if matches!(arguments.record.try_exists(), Ok(false)) {
@@ -83,7 +84,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
     let made = thread::scope(|scope| {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         (0..cpus).for_each(|_| drop(scope.spawn(|| run.work())));
-        // Dropped at the end, which ends the threads.
+        // This is dropped at the end of the block, which ends the threads.
         let give = give;
         states(&record, arguments.moments, &mut |state| {
             let (number, most) = (state.shown.number, arguments.moments);
@@ -92,7 +93,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
             run.take(state, &give)
         })
     });
-    // The bar is gone from the screen before the result.
+    // The bar must be removed from the screen before the result is printed.
     drop(reporter);
     let (count, crashes) = made?;
     let elapsed_s = started.elapsed().as_secs_f64();
@@ -120,7 +121,8 @@ struct Run<'a> {
     words: Option<Vec<String>>,
     stop: &'a Stop,
     started: Instant,
-    /// The states for the threads. Few are in memory, because the channel has no room.
+    /// The states for the threads. Only a few are in memory at a time, because the channel has no
+    /// capacity.
     given: Mutex<Receiver<State>>,
     found: Mutex<Found>,
 }
@@ -128,7 +130,7 @@ struct Run<'a> {
 #[derive(Default)]
 struct Found {
     checked: u64,
-    /// There was no time for these.
+    /// The number of states for which there was no time.
     unchecked: u64,
     failed: Option<CrashState>,
     error: Option<Error>,
@@ -139,13 +141,13 @@ impl Run<'_> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time that is left for checks.
+    /// Returns the time left for checks.
     fn left(&self) -> Duration {
         self.arguments.within.saturating_sub(self.started.elapsed())
     }
 
-    /// Runs the check on the folder as the program left it. A check that fails there is wrong
-    /// itself, or the program is without any crash.
+    /// Runs the check on the folder as the program left it. If the check fails there, the check is
+    /// wrong, or the program fails even without a crash.
     fn try_without_loss(&self, record: &Record) -> Result<(), Error> {
         let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
         match self.check(&without_loss(record), &kept)? {
@@ -157,8 +159,8 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a state to a thread that checks it, unless it is larger than one that fails. Returns
-    /// whether to continue.
+    /// Gives a state to a thread to check, unless it lacks more than a state that has failed.
+    /// Returns whether to continue.
     fn take(&self, state: State, give: &SyncSender<State>) -> Result<bool, Error> {
         self.stop.check()?;
         if self.arguments.state.is_some_and(|wanted| wanted != state.shown.number) {
@@ -183,7 +185,7 @@ impl Run<'_> {
         }
         drop(found);
         if self.words.is_some() {
-            // The threads live until this channel is dropped.
+            // The threads run until this channel is dropped.
             let _ = give.send(state);
         }
         Ok(self.arguments.state.is_none())
@@ -224,7 +226,8 @@ impl Run<'_> {
         CrashState { problem, reproduce, ..state.shown.clone() }
     }
 
-    /// Runs the check on a state in a new folder. Returns how it failed; `None` without time.
+    /// Runs the check on a state, in a new folder. Returns its result, or how it failed; `None` if
+    /// there was no time.
     fn check(&self, state: &State, kept: &Kept) -> Result<Option<Result<(), String>>, Error> {
         let made = temporary().and_then(|place| {
             state.tree.make_by(place.path(), &mut |path, bytes| kept.put(path, bytes))?;
@@ -245,7 +248,7 @@ impl Run<'_> {
         };
         let ended = supervise(&mut command, limits, self.stop, &mut |_| {});
         let ended = ended.map_err(|error| match error {
-            // It cannot be started.
+            // The check cannot be started.
             Error::Failed(problem) => Error::Usage(format!("the check: {problem}")),
             other => other,
         })?;
@@ -265,10 +268,10 @@ impl Run<'_> {
     }
 }
 
-/// Characters that only a shell understands.
+/// The characters that only a shell understands.
 const OF_SHELLS: &str = "|&;<>$`";
 
-/// Returns the first character of a shell outside quotes.
+/// Returns the first character outside quotes that only a shell understands.
 fn of_a_shell(check: &str) -> Option<char> {
     let (mut quote, mut escapes) = (None, false);
     check.chars().find(|&letter| {
@@ -285,7 +288,7 @@ fn of_a_shell(check: &str) -> Option<char> {
     })
 }
 
-/// Returns the words of a check, with the word for the folder.
+/// Returns the words of a check command, with the placeholder for the folder.
 fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))
@@ -302,7 +305,8 @@ fn words(check: &str) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-/// Splits a word where the folder's word stands, by itself or in a path.
+/// Splits a word at the placeholder for the folder, which may be the whole word or a part of a
+/// path.
 fn pieces(word: &str) -> Vec<&str> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     let (mut pieces, mut from) = (Vec::new(), 0);
@@ -317,13 +321,14 @@ fn pieces(word: &str) -> Vec<&str> {
     pieces
 }
 
-/// Puts the folder into a word.
+/// Returns a word with the folder in place of the placeholder.
 fn with_folder(word: &str, folder: &Path) -> OsString {
     pieces(word).iter().map(OsStr::new).collect_vec().join(folder.as_os_str())
 }
 
-/// Returns the line of a check's output that tells the error: the last one that names it, or the
-/// last one. Lines of source and of a stack are indented.
+/// Returns the line of a check's output that describes the error: the last line that mentions one,
+/// or else the last line. Indented lines are skipped, because they are lines of source or of a
+/// stack.
 fn error_line(output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let tells = |line: &&str| {
@@ -331,21 +336,22 @@ fn error_line(output: &str) -> Option<String> {
         !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| text.contains(word))
     };
     let at = lines.iter().rposition(tells).or(lines.len().checked_sub(1))?;
-    // A panic in Rust has its message in the next line.
+    // The message of a panic in Rust is on the next line.
     let next = lines.get(at + 1).filter(|_| lines[at].ends_with(':'));
     Some([lines[at].trim()].into_iter().chain(next.map(|line| line.trim())).join(" "))
 }
 
 pub(super) fn temporary() -> io::Result<TempDir> {
-    // The files may be private.
+    // The files may be private, so the folder is, too.
     let private = Permissions::from_mode(0o700);
     tempfile::Builder::new().prefix("wrote-crash-").permissions(private).tempdir()
 }
 
-/// Large files of the state before, which its check left as they were: most states share them.
+/// The large files of the previous state that its check left unchanged. Most states share them.
 struct Kept {
     folder: TempDir,
-    /// Their time of change, in whole seconds, which a check that writes to one moves.
+    /// The modification time of these files, in whole seconds. A check that writes to a file
+    /// changes it.
     changed_at: SystemTime,
 }
 
@@ -360,7 +366,7 @@ impl Kept {
         self.folder.path().join(format!("{:016x}-{}", bytes.hash(), bytes.len()))
     }
 
-    /// Makes a file of a state, or moves an earlier one to its path.
+    /// Creates a file of a state, or moves an existing one to its path.
     fn put(&self, path: &Path, bytes: &Bytes) -> io::Result<()> {
         if bytes.len() < KEPT_BYTES_MIN {
             return fs::write(path, &**bytes);
@@ -373,7 +379,7 @@ impl Kept {
         file.set_modified(self.changed_at)
     }
 
-    /// Takes the large files of a state that its check has left as they were.
+    /// Takes over the large files of a state that its check has left unchanged.
     fn take(&self, folder: &Path, state: &State) {
         for (path, (entry, _)) in &state.tree.0 {
             let Entry::File(bytes) = entry else { continue };
@@ -385,19 +391,19 @@ impl Kept {
             };
             let is_large = bytes.len() >= KEPT_BYTES_MIN;
             if is_large && path.symlink_metadata().is_ok_and(is_as_made) {
-                // Where it can't be moved, it is written again.
+                // A file that cannot be moved is written again.
                 let _ = fs::rename(&path, self.path(bytes));
             }
         }
     }
 
-    /// Removes the files that the latest state does not have.
+    /// Removes the files that the latest state did not use.
     fn clear(&self) -> io::Result<()> {
         fs::read_dir(self.folder.path())?.try_for_each(|entry| fs::remove_file(entry?.path()))
     }
 }
 
-/// The folder of a state. It is removed even if its folders are not writable.
+/// The folder of a state. It is removed even if folders in it are not writable.
 struct Place<'a>(TempDir, &'a State);
 
 impl Drop for Place<'_> {
