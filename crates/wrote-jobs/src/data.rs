@@ -356,7 +356,7 @@ mod buffers_tests {
         for bs_bytes in [1, 40, 512, 4096, 5000, 1 << 20, 3 << 20] {
             for iodepth in [1, 64, 4096] {
                 if u64::from(iodepth) * bs_bytes > 1 << 28 {
-                    continue; // More than a small machine maps.
+                    continue; // A small machine cannot map this much.
                 }
                 let options = Options::new(Ioengine::IoUring, iodepth, bs_bytes as usize)
                     .registered_buffers(false)

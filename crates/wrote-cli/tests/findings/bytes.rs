@@ -6,10 +6,11 @@ use fixtures::{Mounted, or_skip};
 use serde_json::json;
 use std::fs::File;
 
-/// A way that is direct and in place: every byte passes the device.
+/// A direct overwrite in place. All of its bytes pass through the device.
 const DIRECT: &str = "stream/direct-io_uring-overwrite";
 
-/// Options that bound a run only by its size, so that the speed of the machine does not matter.
+/// Returns options that limit a run only by its size, so that the speed of the machine does not
+/// matter.
 fn once(rows: &str, size: &str) -> String {
     format!("--only {rows} --size {size} --time 60s --runs 1")
 }
@@ -37,7 +38,7 @@ const DIRECT_JOB: &str = "[direct]\nrw=write\nbs=256k\nsize=16m\ndirect=1\n";
 #[test]
 fn a_file_system_that_journals_data_is_not_taken_for_direct() {
     // With data=journal, ext4 writes through the page cache despite O_DIRECT
-    // (Documentation/filesystems/ext4); newer kernels refuse O_DIRECT there.
+    // (Documentation/filesystems/ext4). Newer kernels refuse O_DIRECT in that mode.
     let mounted = or_skip!(Mounted::image_with("ext4", 256 * MIB, "data=journal"));
     let document = run(mounted.path(), DIRECT_JOB, "");
     match found(&document, "fallback") {
@@ -52,7 +53,7 @@ fn direct_not_honoured_is_said_of_a_loop_device_that_caches_its_image() {
     let document = run(disk.path(), DIRECT_JOB, "");
     let finding = said(&document, "direct-not-honoured", &["direct"]);
     assert!(finding.text.contains("loop"), "{finding:?}");
-    // Flushed bytes are on the disk below.
+    // Flushed bytes are on the disk below the loop device.
     let flushed = format!("{DIRECT_JOB}end_fsync=1\n");
     silent(&run(disk.path(), &flushed, "--overwrite"), "direct-not-honoured");
 }
@@ -62,7 +63,8 @@ fn direct_not_honoured_is_not_said_of_one_that_writes_directly() {
     let disk = or_skip!(Disk::ext4(256 * MIB).and_then(Disk::without_cache));
     silent(&run(disk.path(), DIRECT_JOB, ""), "direct-not-honoured");
     silent(&bench(disk.path(), &once("stream", "4MiB")), "direct-not-honoured");
-    // A file system that refuses O_DIRECT at once causes a fallback, which has its own finding.
+    // A file system that refuses O_DIRECT immediately causes a fallback, which has a separate
+    // finding.
     let strange = or_skip!(strange::mount("--refuse-direct open"));
     let document = run(strange.path(), DIRECT_JOB, "");
     silent(&document, "direct-not-honoured");
@@ -91,7 +93,7 @@ fn unwritten_read_is_said_of_blocks_that_were_only_allocated() {
 fn unwritten_read_is_not_said_of_blocks_that_were_written() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     std::fs::write(disk.path().join("file"), vec![7; 4 << 20]).expect("room");
-    // Neither for possibly unwritten blocks, nor for blocks that the run wrote.
+    // There is no finding for blocks that may be unwritten, nor for blocks that the run wrote.
     silent(&run(disk.path(), READ_JOB, "--read-unwritten"), "unwritten-read");
     silent(&run(disk.path(), "[own]\nrw=randread\nsize=4m\n", ""), "unwritten-read");
 }

@@ -40,12 +40,11 @@ fn counters_off_is_said_where_the_queue_counts_nothing() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("iostats", "0")));
     let document = bench(disk.path(), SOME);
     of(&document, "counters-off");
-    // Without counters, no finding is about memory.
+    // Without counters, there is no finding about memory.
     silent(&document, "ram-not-disk");
 }
 
-/// Fills the file system with one file until `free_percent` of it are free for an ordinary
-/// user.
+/// Fills the file system with one file, until `free_percent` of it is free for an ordinary user.
 fn fill(folder: &Path, free_percent: u64) {
     let stat = statvfs(folder).expect("a file system");
     let taken = stat.f_bavail - stat.f_blocks * free_percent / 100;

@@ -1,5 +1,5 @@
-//! Findings on whole files: the source of a copy in memory, the memory of a way, ways without a
-//! measurement.
+//! Findings on whole files: the source of a copy in memory, the memory of a method, and methods
+//! that were not measured.
 
 use crate::scene::{Disk, MIB, bench, of, said};
 use crate::support::{self, document};
@@ -52,7 +52,7 @@ fn left_out_is_said_where_dd_is_not_installed() {
 #[ignore = "nightly"]
 fn shortened_is_said_where_the_time_is_too_short_for_every_run() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
-    // All slices of these rows are longer than that.
+    // All runs of these rows are longer than their share of this time.
     let document = bench(disk.path(), "--only stream,small --within 9s");
     let evidence = &of(&document, "shortened").evidence;
     assert_eq!(evidence["within_s"], 9.0);
@@ -67,7 +67,7 @@ fn interrupted_is_said_with_the_runs_until_then_and_nothing_is_left() {
     let rows = "--only stream/cached,small/cached --size 4MiB --iodepth 1 --runs 1000 \
                 --format json";
     let mut run = fixtures::Running::start(&mut support::bench(folder.path(), rows));
-    // A run's file is removed before the next one begins.
+    // The file of a run is removed before the next run begins.
     let mut changes = 0;
     run.until("the file of another run", || {
         let files = support::run_folders(folder.path()).into_iter();

@@ -1,5 +1,6 @@
-//! Findings on drives that tests cannot have: hot, badly connected, lying, with other blocks. A
-//! test mounts its own files over the kernel's, only for the program (mount_namespaces(7)).
+//! Findings on drives that tests cannot have: hot, badly connected, with wrong reports, or with
+//! other block sizes. A test mounts its own files over the kernel's, for the program alone
+//! (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, alone, jobs, of, said};
 use crate::support::document;
@@ -9,13 +10,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// Returns the result of a run on a loop device. `/sys` has these files above it, as above a drive
-/// on a bus.
+/// Returns the result of a run on a loop device. In `/sys`, these files are above the device, as
+/// they would be for a drive on a bus.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     seen_of(&Disk::ext4(64 * MIB)?, "[job]\nrw=write\nsize=1m\ndirect=1\n", files)
 }
 
-/// Like [`seen_below`], for these jobs on this disk.
+/// Like [`seen_below`], but for these jobs on this disk.
 fn seen_of(disk: &Disk, text: &str, files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
     let upper = fixtures::folder();
@@ -32,7 +33,7 @@ fn seen_of(disk: &Disk, text: &str, files: &[(&str, &str)]) -> Result<Document, 
     Ok(document(&finished))
 }
 
-/// Returns the same command, which sees the folder's files among the kernel's.
+/// Returns the same command in a mount namespace where the files of `upper` are among the kernel's.
 fn laid_over(upper: &Path, command: &Command) -> Command {
     let script = "mount -t overlay -o \"lowerdir=$0:$1\" overlay \"$1\" && shift && exec \"$@\"";
     let mut over = Command::new("unshare");
@@ -93,7 +94,7 @@ fn preferred_larger_is_said_of_blocks_below_those_of_the_device() {
     assert_eq!(finding.evidence["preferred_bytes"], 16384);
 }
 
-/// Durable writes in place, so that no journal commits.
+/// Durable overwrites in place, for which no journal commits.
 const DURABLE: &str = "[global]\nfilename=file\nbs=4k\nsize=2m\ndirect=1\n[first]\nrw=write\n\
                        end_fsync=1\n[durable]\nstonewall\nrw=write\nsync=dsync\n";
 
@@ -107,14 +108,14 @@ fn implausible_flush_is_said_of_a_device_that_reports_a_cache_and_flushes_nothin
     });
 }
 
-/// Returns the result of a direct read of `size` on a disk that the kernel lists as one of ZFS.
+/// Returns the result of a direct read on a disk that the kernel lists as one of the type `listed`.
 fn read_from_zfs(listed: &str) -> Result<Document, String> {
     is_installed("unshare")?;
     let disk = Disk::ext4(64 * MIB)?;
     fs::write(disk.path().join("file"), vec![7; MIB as usize]).expect("room");
     let command = jobs(disk.path(), "[read]\nrw=read\nsize=1m\nfilename=file\ndirect=1\n", "");
     let list = fixtures::folder();
-    // The process's own list; its number does not change.
+    // The list of the process itself, whose number does not change.
     let script = "sed \"s/ - ext4 / - $0 /\" /proc/$$/mountinfo > \"$1/list\" && \
                   mount --bind \"$1/list\" /proc/$$/mountinfo && shift && exec \"$@\"";
     let mut listing = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! Findings on limits of the device, and on writes that the program did not ask for.
+//! Findings on the limits of the device, and on writes that the program did not request.
 
 use crate::scene::{Disk, MIB, alone, jobs, of, run, said};
 use crate::support::{bench, document};
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// Creates a group whose processes write to the device `number` (`MAJOR:MINOR`) at `bytes_per_s` at
-/// most. The error is a reason to skip the test.
+/// Creates a group whose processes may write to the device `number` (`MAJOR:MINOR`) with at most
+/// `bytes_per_s`. The error is a reason to skip the test.
 fn throttled(number: &str, bytes_per_s: u64) -> Result<Group, String> {
     let root = Path::new("/sys/fs/cgroup");
     let (parent, file, text) = if root.join("blkio/cgroup.procs").exists() {
@@ -23,7 +23,7 @@ fn throttled(number: &str, bytes_per_s: u64) -> Result<Group, String> {
     Ok(group)
 }
 
-/// Returns the same command, which enters the group before it begins.
+/// Returns the same command, which joins the group before it begins.
 fn held(group: &Group, command: &Command) -> Command {
     let mut held = Command::new("sh");
     held.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(group.path());
@@ -53,8 +53,8 @@ fn throttled_is_said_of_a_control_group_whose_limit_was_met() {
     });
 }
 
-/// Returns the result of one stream of the ladder to a disk of 1 GiB, in a control group that
-/// limits it to `bytes_per_s`.
+/// Returns the result of one stream of the ladder to a disk of 1 GiB, from a control group with a
+/// limit of `bytes_per_s`.
 fn streamed_at(bytes_per_s: u64) -> Result<Document, String> {
     let disk = Disk::ext4(1024 * MIB)?;
     let group = throttled(&disk.number(), bytes_per_s)?;
@@ -76,8 +76,8 @@ fn burst_is_said_of_a_control_group_whose_limit_was_met_and_the_rate_is_the_limi
 
 #[test]
 fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
-    // The disk is large enough that mkfs.ext4 makes blocks of 4 KiB. Each write is one block, and
-    // some blocks of the journal.
+    // The disk is so large that mkfs.ext4 chooses blocks of 4 KiB. Each write consists of one
+    // block, and some blocks of the journal.
     let disk = or_skip!(Disk::ext4(768 * MIB));
     let appends = "[appends]\nrw=write\nbs=4k\nsize=3m\nsync=dsync\n";
     let document = run(disk.path(), appends, "");

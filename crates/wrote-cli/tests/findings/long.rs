@@ -1,6 +1,6 @@
 //! Findings on long writes: the point where a disk slows down, and its steady state, as the
-//! scenario `sustained` finds them. They take a minute; the scenario's own tests judge simulated
-//! rates.
+//! scenario `sustained` finds them. These tests take a minute. The scenario's own tests judge
+//! simulated rates.
 
 use crate::scene::{alone, bench, of, silent};
 use crate::strange;
@@ -9,8 +9,8 @@ use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: a tenth of the rate from 1.2 GB on, until the disk has rested. The file system
-/// compensates for late wake-ups.
+/// A cliff: from 1.2 GB on, a tenth of the rate until the disk has rested. The file system
+/// compensates for threads that wake up late.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
 const SLOW_BYTES_PER_S: f64 = 40e6;
@@ -71,7 +71,7 @@ fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
         let strange = or_skip!(strange::mount(
             "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
         ));
-        // A round takes 200 ms: five rounds in a row all differ.
+        // A round takes 200 ms. Five consecutive rounds all differ.
         let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
         assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
         of(&document, "not-steady");
@@ -99,7 +99,8 @@ fn concurrent_iops_is_said_of_a_disk_that_takes_more_with_many_in_flight() {
     });
 }
 
-/// Returns the result of a stream on a disk of 400 MB/s that writes new blocks at this rate.
+/// Returns the result of a stream on a disk that writes new blocks at this rate, and written blocks
+/// at 400 MB/s.
 fn new_blocks_at(rate: &str) -> Result<Document, String> {
     let strange = strange::mount(&format!(
         "--forget --capacity-mib 20000 --first-rate {rate} --slow-rate 400MB/s"

@@ -1,4 +1,4 @@
-//! Findings on the program and its machine, where a figure is not the disk's.
+//! Findings on the program and its machine, for figures that are not the disk's.
 
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, said};
@@ -25,11 +25,11 @@ fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it
 fn debug_build_is_said_of_a_program_that_is_one() {
     let folder = fixtures::folder();
     let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1");
-    // The program has the build profile of these tests.
+    // The program was built with the same profile as these tests.
     assert_eq!(found(&document, "debug-build").is_some(), cfg!(debug_assertions));
 }
 
-/// Small reads of a file in memory, long enough that CPU time can be measured.
+/// Small reads of a file in memory, for long enough to measure CPU time.
 const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nruntime=2\n\
                          norandommap=1\n";
 
@@ -39,7 +39,8 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     alone(|| {
         or_skip!(is_installed("chrt"));
         let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
-        // The run has real-time priority: other processes would take CPU time from it.
+        // The run has real-time priority, because other processes would otherwise take CPU time
+        // from it.
         let command = jobs(mounted.path(), CPU_BOUND, "");
         let mut first = Command::new("chrt");
         first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
@@ -48,7 +49,7 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     });
 }
 
-/// Returns the result of small writes, with this library before the C library.
+/// Returns the result of small writes, with this library loaded before the C library.
 fn timed(library: Option<&Path>) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
     let mut command = jobs(disk.path(), "[small]\nrw=write\nbs=4k\nsize=1m\n", "");

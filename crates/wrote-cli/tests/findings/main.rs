@@ -1,9 +1,9 @@
-//! Tests the findings of `docs/findings.md`: the built program reports each where it applies.
+//! Tests that the built program reports the findings of `docs/findings.md` where they apply.
 //!
-//! A test of a finding `an-id` is called `an_id_is_said..`; one test here compares their names with
-//! the catalogue. Unit tests next to the code prove where a finding is absent. Most tests need
-//! root, for their own devices. Tests that judge rates and times need an idle machine:
-//! `cargo xtask nightly`.
+//! A test of a finding `an-id` is called `an_id_is_said..`. One test compares these names with the
+//! catalogue. Unit tests next to the code prove when a finding is absent. Most tests need root, to
+//! create their own devices. Tests that judge rates and times need an idle machine: `cargo xtask
+//! nightly`.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -27,8 +27,8 @@ mod strange;
 use std::process::Command;
 use wrote_result::finding::IDS;
 
-/// Findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the
-/// first two kinds, and the tests of `wrote clean` the last.
+/// The findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the
+/// first two kinds, and the tests of `wrote clean` prove the last.
 const ELSEWHERE: [&str; 3] = ["leftovers", "slower-each-round", "stragglers"];
 
 #[test]

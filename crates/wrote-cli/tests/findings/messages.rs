@@ -1,11 +1,12 @@
-//! Findings on appended messages: lost ones, and their order.
+//! Findings on appended messages: lost messages, and their order.
 
 use crate::scene::{bench, said};
 use crate::support::row;
 use fixtures::folder;
 use wrote_result::document::Document;
 
-/// Enough messages that tasks on two or more processors overtake each other.
+/// Returns the result of appending enough messages that tasks on two or more processors overtake
+/// each other.
 fn appended(rows: &str) -> Document {
     let folder = folder();
     bench(folder.path(), &format!("--only {rows} --messages 20000 --message-size 64 --runs 2"))
@@ -21,7 +22,7 @@ fn records_lost_is_said_of_several_handles_on_one_file() {
 fn records_out_of_order_is_said_of_tasks_that_each_hand_over_one() {
     let document = appended("append/mutex,append/loop");
     let records = |name: &str| row(&document, name).runs[0].records.expect("looked for");
-    // The test proves something only if one task overtakes another.
+    // The test proves nothing unless one task overtakes another.
     assert!(records("append/mutex").out_of_order > 0, "{document:?}");
     said(&document, "records-out-of-order", &["append/mutex"]);
 }

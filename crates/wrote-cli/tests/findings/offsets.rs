@@ -14,7 +14,7 @@ fn same_offsets_is_said_of_two_jobs_that_write_the_same_bytes() {
     of(&run(disk.path(), jobs, "--allow-overlap"), "same-offsets");
 }
 
-/// Writes at a rate, for two seconds.
+/// Returns a job that writes at a rate for two seconds.
 fn rated(rate: &str) -> String {
     format!("[rated]\nrw=write\nbs=64k\nsize=4m\ndirect=1\nrate={rate}\ntime_based\nruntime=2\n")
 }
@@ -28,7 +28,7 @@ fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
     });
 }
 
-/// Returns the output of fio for a job that writes through the page cache, imported.
+/// Returns fio's result for a job that writes through the page cache, as imported.
 fn fio(more: &str) -> Result<Document, String> {
     let folder = fixtures::folder();
     let mut fio = Command::new("fio");

@@ -1,10 +1,10 @@
-//! A plain run on a plain disk. The unit tests of each finding have the cases next to it.
+//! A plain run on a plain disk. Special cases are in the unit tests of each finding.
 
 use crate::scene::{Disk, MIB, bench, run};
 use fixtures::or_skip;
 use wrote_result::document::Document;
 
-/// Findings about how fast this machine is, and about other programs.
+/// The findings that depend on the speed of this machine, and on other programs.
 const BY_CHANCE: [&str; 9] = [
     "busy-neighbour",
     "cpu-limited",

@@ -1,19 +1,19 @@
-//! Libraries of the tests that the program loads before the C library (`LD_PRELOAD` in ld.so(8)).
+//! Libraries for tests that are loaded before the C library (`LD_PRELOAD` in ld.so(8)).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A library in a folder that is removed when this is dropped.
+/// A library in a folder, which is removed when this is dropped.
 pub struct Library {
     pub path: PathBuf,
     _folder: TempDir,
 }
 
-/// Compiles a C file that lies next to this one.
+/// Compiles a C file in the same folder as this source.
 pub fn library(source: &str) -> Result<Library, String> {
     // The loader splits the list of libraries at blanks, which the path of the tests' folder may
-    // have.
+    // contain.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("library.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/findings").join(source);

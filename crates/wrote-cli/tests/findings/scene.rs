@@ -1,4 +1,4 @@
-//! The common parts of the tests of findings: a disk of the test, jobs on it, and their findings.
+//! The common parts of the tests of findings: a disk for the test, jobs on it, and their findings.
 
 use crate::support::{document, wrote};
 use fixtures::{Mounted, Setting, finish};
@@ -12,14 +12,14 @@ use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
 
-/// The maximum number of tries of a test about time.
+/// The maximum number of attempts at a test that depends on time.
 const TRIES: u32 = 5;
 
-/// Runs a test of findings about time, without other such tests. Another program may disturb one
-/// try, but hardly all.
+/// Runs a test of findings that depend on time, while no other such test runs. Another program may
+/// disturb one attempt, but hardly all of them.
 pub fn alone(test: impl Fn()) {
     static ALONE: Mutex<()> = Mutex::new(());
-    // A failed test leaves no state for the next one.
+    // A failed test leaves no state behind that affects the next one.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for number in 1..=TRIES {
         match catch_unwind(AssertUnwindSafe(&test)) {
@@ -30,17 +30,19 @@ pub fn alone(test: impl Fn()) {
     }
 }
 
-/// An ext4 file system on a loop device of the test. The device counts only bytes of the test.
+/// An ext4 file system on a loop device that the test has created, so that the device counts only
+/// bytes of the test.
 #[derive(Debug)]
 pub struct Disk {
-    /// Restored before the device is removed.
+    /// The settings, which are restored before the device is removed.
     settings: Vec<Setting>,
     mounted: Mounted,
 }
 
 impl Disk {
     pub fn ext4(size_bytes: u64) -> Result<Disk, String> {
-        // Otherwise the kernel initialises the file system during the measurement (ext4(5)).
+        // Without this option, the kernel would initialise the file system during the measurement
+        // (ext4(5)).
         let mounted = Mounted::image_with("ext4", size_bytes, "noinit_itable")?;
         Ok(Disk { settings: Vec::new(), mounted })
     }
@@ -52,7 +54,7 @@ impl Disk {
         Ok(self)
     }
 
-    /// Makes the loop device bypass the page cache of the image, like a disk (`--direct-io` in
+    /// Makes the loop device bypass the image's page cache, like a real disk (`--direct-io` in
     /// losetup(8)).
     pub fn without_cache(self) -> Result<Disk, String> {
         let node = Path::new("/dev").join(self.name());
@@ -60,12 +62,12 @@ impl Disk {
         Ok(self)
     }
 
-    /// Makes the kernel believe that its cache needs no flush.
+    /// Makes the kernel believe that the device's cache needs no flush.
     pub fn without_flushes(self) -> Result<Disk, String> {
         self.with("write_cache", "write through")
     }
 
-    /// Returns the kernel's name of the device.
+    /// Returns the kernel's name for the device.
     pub fn name(&self) -> String {
         let folder = Path::new("/sys/dev/block").join(self.number());
         let folder = folder.canonicalize().expect("the kernel has a folder of each device");
@@ -76,15 +78,15 @@ impl Disk {
         self.mounted.path()
     }
 
-    /// Returns the device number in the form of cgroups, `MAJOR:MINOR`.
+    /// Returns the device number in the form that cgroups use, `MAJOR:MINOR`.
     pub fn number(&self) -> String {
         let device = fs::metadata(self.path()).expect("it is mounted").dev();
         format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
     }
 }
 
-/// Returns the command `wrote run` of jobs whose files lie in the folder, with more arguments, a
-/// word each.
+/// Returns the command `wrote run` for jobs with files in the folder. Each word of `more` is a
+/// further argument.
 pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
     let path = folder.join("jobs.fio");
     fs::write(&path, text).expect("a job file");
@@ -94,35 +96,35 @@ pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
     command
 }
 
-/// Returns the result of `wrote bench` in the folder, with more arguments, a word each.
+/// Returns the result of `wrote bench` in the folder. Each word of `more` is a further argument.
 pub fn bench(folder: &Path, more: &str) -> Document {
     document(&finish(crate::support::bench(folder, more).args(["--format", "json"])))
 }
 
-/// Returns the result of the command that [`jobs`] makes.
+/// Returns the result of the command that [`jobs`] returns.
 pub fn run(folder: &Path, text: &str, more: &str) -> Document {
     document(&finish(&mut jobs(folder, text, more)))
 }
 
-/// Returns the first finding of this id, if any.
+/// Returns the first finding with this id, if there is one.
 pub fn found<'a>(document: &'a Document, id: &str) -> Option<&'a Finding> {
     document.findings.iter().find(|finding| finding.id == id)
 }
 
-/// Returns the finding of this id, and asserts that it names exactly these rows.
+/// Returns the finding with this id, after asserting that it names exactly these rows.
 pub fn said<'a>(document: &'a Document, id: &str, rows: &[&str]) -> &'a Finding {
     let finding = of(document, id);
     assert_eq!(finding.evidence["rows"], serde_json::json!(rows), "{finding:?}");
     finding
 }
 
-/// Returns the finding of this id.
+/// Returns the finding with this id.
 pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
     found(document, id)
         .unwrap_or_else(|| panic!("no {id}: {:?} of {:?}", document.findings, document.scenarios))
 }
 
-/// Asserts that there is no finding of this id.
+/// Asserts that there is no finding with this id.
 pub fn silent(document: &Document, id: &str) {
     assert!(found(document, id).is_none(), "{:?}", found(document, id));
 }

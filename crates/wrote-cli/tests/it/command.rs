@@ -1,5 +1,5 @@
-//! `wrote bench` and `wrote clean`: the result on standard output, messages on standard error, and
-//! nothing left behind.
+//! Tests of `wrote bench` and `wrote clean`: the result on standard output, messages on standard
+//! error, and nothing left behind.
 
 use crate::support::{
     bench, document, findings, job_files, row, run_folders, survived, terminal, until_it_writes,
@@ -20,9 +20,9 @@ use wrote_result::quoted;
 
 const MIB: u64 = 1 << 20;
 
-/// A run that ends at once.
+/// A run that ends almost immediately.
 const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
-/// A run that lasts until a test ends it: 50 times 50 000 writes, each flushed.
+/// A run that lasts until a test ends it: 50 times 50,000 writes, each of them flushed.
 const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
 
 #[test]
@@ -32,7 +32,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
         finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
     let document = document(&finished);
     let said: Vec<&str> = finished.stderr.lines().collect();
-    // Where the disk is slow, lines tell the progress.
+    // If the disk is slow, there are lines about the progress.
     let is_progress = |line: &&str| line.starts_with("run ");
     assert!(said[0].starts_with("Measuring ") && said[1..].iter().all(is_progress), "{said:?}");
     assert!(said[0].contains(&format!("{}/.wrote-", folder.path().display())), "{said:?}");
@@ -69,7 +69,7 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
     assert_eq!(scenarios, ["peak", "rand"]);
     for row in document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
         assert!(row.name.starts_with("peak/read/") || row.name.starts_with("rand/mix/"));
-        // M9, M3: reads are of written blocks; only writes survive something.
+        // M9, M3: reads are of written blocks, and only writes survive something.
         let is_read = row.direction == Direction::Read;
         assert_eq!(
             (row.settings.effective.blocks, row.survives.is_none()),
@@ -97,7 +97,7 @@ fn pages_are_measured_with_whether_they_may_be_torn_and_an_answer() {
     for words in ["BS x CLIENTS", "possible", "never", "Never torn, 16 KiB, 16 clients"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // Where there are no atomic writes, one line says so.
+    // If atomic writes are not supported, one line says so.
     let skipped = finished.stderr.lines().filter(|line| line.contains("skipped")).count();
     assert!(skipped <= 1, "{}", finished.stderr);
     assert_eq!(text.contains("no atomic writes here"), skipped == 1, "{text}");
@@ -111,12 +111,12 @@ fn pages_are_measured_with_whether_they_may_be_torn_and_an_answer() {
     assert!(list.contains("pages/doublewrite") && list.contains("pages/atomic"), "{list}");
 }
 
-/// Returns the number of operations of all runs, by their bytes.
+/// Returns the number of operations of all runs, computed from their bytes.
 fn operations(row: &Row) -> u64 {
     row.runs.iter().map(|run| run.bytes / row.settings.asked.bs_bytes).sum()
 }
 
-/// Asserts that a row has 2 whole runs of 2 MiB, and its settings in effect (M6).
+/// Asserts that a row has two complete runs of 2 MiB, and reports its settings in effect (M6).
 fn assert_measured_as_asked(row: &Row) {
     let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
     assert!(survived(row) <= listed.survives.expect("a write"), "{row:?}");
@@ -134,14 +134,14 @@ fn assert_measured_as_asked(row: &Row) {
     let percentiles =
         [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
-    // A setting that differs from the request has a reason; an equal one has none.
+    // If a setting differs from the request, there is a reason; if it is equal, there is none.
     let iodepth = asked.iodepth;
-    // No argument asks for huge pages, or for a ring's flags.
+    // No argument requests huge pages, or flags of a ring.
     let as_reached = Settings { iodepth, ring_flags: None, huge_pages: None, ..effective.clone() };
     assert_eq!(as_reached == *asked, row.settings.fallbacks.is_empty(), "{row:?}");
 }
 
-/// Asserts a lower bound (M7): other processes may write at the same time.
+/// Asserts a lower bound (M7), because other processes may write at the same time.
 fn device_saw_what_was_written_directly(document: &Document) {
     let rows = document.scenarios[0].rows.iter().filter(|row| row.settings.effective.direct);
     for row in rows {
@@ -203,11 +203,11 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
 }
 
-/// Returns the terminal output of a command that succeeds.
+/// Returns the terminal output of a command, which must succeed.
 fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let (mut screen, end) = terminal()?;
     let run = Running::start(command.stdout(end));
-    // Closes our copy of the other end, so that the screen ends with the run.
+    // This closes our copy of the other end, so that the screen ends when the run ends.
     drop(command);
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
@@ -264,7 +264,7 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
     until_it_writes(&mut run, &before);
     fs::rename(&before, &after).unwrap();
     let finished = run.finish();
-    // Which is missing first depends on the moment: the folder, or a file in it.
+    // Which one is missing first, the folder or a file in it, is a matter of chance.
     assert!(matches!(finished.code(), Some(1 | 2)), "{finished:?}");
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
@@ -273,7 +273,7 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
 
 #[test]
 fn a_run_that_may_open_few_files_ends_and_leaves_nothing() {
-    // With fewer the run has no folder yet; with more it already measures.
+    // With fewer descriptors, the run has no folder yet; with more, it is already measuring.
     for descriptors in 4..16 {
         let folder = folder();
         let run = format!("ulimit -n {descriptors} && exec \"$0\" bench --only small --size 64K");
@@ -293,7 +293,7 @@ fn a_signal_at_any_moment_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(moment_ms));
         run.send(Signal::TERM);
         let finished = run.finish();
-        // Until the program has a handler, the signal itself ends it.
+        // Before the program has a handler, the signal itself ends it.
         let is_ended = finished.code() == Some(143) || finished.signal() == Some(15);
         assert!(is_ended && finished.stdout.is_empty(), "{finished:?}");
         assert_eq!(names(folder.path()), [""; 0], "{work} after {moment_ms} ms");
@@ -328,7 +328,8 @@ fn a_killed_run_leaves_one_folder_at_most_of_which_the_next_run_tells_and_which_
     }
 }
 
-/// Asserts that a run measures, and names the leftovers of a killed run and their remedy.
+/// Asserts that a run measures, and that it names the leftovers of a killed run and how to remove
+/// them.
 fn next_run_tells(parent: &Path, left: &[PathBuf]) {
     let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
     let document = document(&next);
@@ -386,7 +387,7 @@ fn kept_files_are_whole_and_their_place_is_printed() {
         for file in job_files(&kept[0]) {
             assert_eq!(fs::metadata(&file).unwrap().len(), MIB, "{}", file.display());
         }
-        // The folder is the user's now.
+        // The folder now belongs to the user.
         next_run_tells_of_nothing(folder.path());
         assert_eq!(finish(wrote(&["clean"]).arg(folder.path())).stdout, "nothing to clean\n");
         assert_eq!(job_files(&kept[0]).len(), files.len());

@@ -1,4 +1,4 @@
-//! `wrote compare` and `wrote bench --vs`: their output, refusals and exit codes.
+//! Tests of `wrote compare` and `wrote bench --vs`: their output, refusals and exit codes.
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, finish, folder, names, samples};
@@ -13,7 +13,7 @@ use wrote_result::stats;
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 
-/// Returns the sample with five runs of each row, and another kernel.
+/// Returns the sample with five runs of each row, and a different kernel.
 fn before() -> Document {
     let mut document = samples::document();
     document.host.kernel = "6.17.1".into();

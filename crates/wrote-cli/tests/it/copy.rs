@@ -1,5 +1,5 @@
-//! `wrote copy`: a whole copy or none, one line about it on standard error, and nothing left
-//! behind.
+//! Tests of `wrote copy`: a complete copy or none, one line about it on standard error, and nothing
+//! left behind.
 
 use crate::support::{terminal, wrote};
 use fixtures::{Finished, Running, finish, folder, names};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
-/// Makes bytes without repetition: some pages and an odd end.
+/// Returns `len` pseudorandom bytes, so that no part of them repeats.
 fn bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -24,28 +24,28 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len.div_ceil(8)).flat_map(|_| next()).take(len).collect()
 }
 
-/// Makes a folder with the file `from` of these bytes.
+/// Creates a folder with a file `from` that contains these bytes.
 fn place(content: &[u8]) -> tempfile::TempDir {
     let folder = folder();
     fs::write(folder.path().join("from"), content).expect("a file");
     folder
 }
 
-/// Returns the command `wrote copy` in the folder, with a word for each argument.
+/// Returns the command `wrote copy` in the folder. Each word of `arguments` is an argument.
 fn copy(folder: &Path, arguments: &str) -> Command {
     let mut command = wrote(&["copy"]);
     command.args(arguments.split_whitespace()).current_dir(folder);
     command
 }
 
-/// Asserts that the copy succeeded, and returns the one line about it.
+/// Returns the only line about a copy, after asserting that the copy succeeded.
 fn line(finished: &Finished) -> &str {
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
     finished.stderr.trim_end()
 }
 
-/// Returns the one line of a refusal for bad usage.
+/// Returns the only line of a refusal for bad usage.
 fn refusal(command: &mut Command) -> String {
     let finished = finish(command);
     assert_eq!(finished.code(), Some(2), "{finished:?}");
@@ -196,7 +196,7 @@ fn a_reader_that_goes_away_before_the_end_is_an_error() {
     assert!(said.ends_with(": Broken pipe (os error 32)\n") && said.lines().count() == 1, "{said}");
 }
 
-/// Sends SIGINT once the copy has begun, and asserts that it ends and leaves nothing.
+/// Sends SIGINT once the copy has begun, and asserts that the copy ends and leaves nothing behind.
 fn interrupt(folder: &Path, mut running: Running, left: &[&str]) {
     let has_begun = || names(folder).iter().any(|name| name.contains(".wrote-")).then_some(());
     running.until("a temporary file", has_begun);
@@ -224,7 +224,7 @@ fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it
     let hole = File::create(folder.path().join("folder/hole")).expect("a file");
     hole.set_len(64 << 30).expect("a hole");
     let before = names(folder.path());
-    // The pipe stays open: the copy waits for more.
+    // The pipe stays open, so the copy waits for more.
     for arguments in ["-f - from", "--verify folder/hole to"] {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let mut running = Running::start(copy(folder.path(), arguments).stdin(reader));
@@ -235,7 +235,8 @@ fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it
         assert_eq!(living.stdout, format!("kept ./{name}: its run is still alive\n"), "{living:?}");
         running.send(Signal::KILL);
         assert_eq!(running.finish().signal(), Some(9));
-        // The kernel closes a dead process's ring, which holds the locked file, a moment later.
+        // The kernel closes a dead process's ring, which holds the locked file, only a moment
+        // later.
         let is_dead = |clean: &Finished| !clean.stdout.starts_with("kept ");
         let mut cleans = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_millis(50));
@@ -264,7 +265,7 @@ fn a_copy_to_standard_output_is_interrupted_while_nobody_reads() {
 fn a_limit_of_size_is_told_and_leaves_nothing() {
     let folder = place(&bytes(3 * MIB));
     for from in ["from", "-"] {
-        // In units of 512 bytes (dash) or 1024 (bash): 1 or 2 MiB.
+        // The unit is 512 bytes in dash and 1024 bytes in bash, so the limit is 1 or 2 MiB.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -f 2048 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_wrote")]);
         command.args(["copy", from, "to"]).current_dir(folder.path());
@@ -300,7 +301,7 @@ fn names_of_open_files_are_streams() {
     let folder = place(b"some");
     let path = folder.path().join("redirected");
     fs::write(&path, b"").expect("a file");
-    // A redirected file receives the bytes, and is not replaced.
+    // A file to which output is redirected receives the bytes, and is not replaced.
     let file = File::options().append(true).open(&path).expect("a file");
     let finished = copy(folder.path(), "-qf from /dev/stdout").stdout(file).status();
     assert!(finished.expect("it runs").success());
@@ -323,7 +324,7 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
         let (mut screen, end) = terminal().expect("a terminal");
         let mut command = copy(folder.path(), arguments);
         let mut child = command.env("TERM", "xterm").stderr(end).spawn().expect("it starts");
-        // The screen ends only if this process closes the other end.
+        // The screen ends only once this process has closed the other end.
         drop(command);
         let mut said = Vec::new();
         let mut piece = [0; 4096];

@@ -1,4 +1,4 @@
-//! `wrote doctor` on a good mount and a bad one. It writes nothing.
+//! Tests of `wrote doctor` on a good and a bad mount. It writes nothing.
 
 use crate::support::{printed, wrote};
 use fixtures::{Mounted, finish, folder, or_skip, run, skip_here};
@@ -13,7 +13,7 @@ fn doctor(path: &Path) -> Examination {
     printed(&finished)
 }
 
-/// Returns the one check of this name.
+/// Returns the only check with this id.
 fn check<'a>(examination: &'a Examination, id: &str) -> &'a Check {
     let mut of = examination.checks.iter().filter(|check| check.id == id);
     let check = of.next().unwrap_or_else(|| panic!("no {id}: {examination:?}"));
@@ -25,7 +25,7 @@ fn state(examination: &Examination, id: &str) -> State {
     check(examination, id).state
 }
 
-/// Returns the first command that remedies the finding of a check.
+/// Returns the first command that fixes what a check has found.
 fn command<'a>(examination: &'a Examination, id: &str) -> &'a str {
     let change = check(examination, id).change.as_ref();
     let command = change.and_then(|change| change.commands.first());
@@ -41,7 +41,7 @@ fn options_of_a_mount_that_cost_or_endanger_are_named() {
         assert_eq!(state(&found, id), State::Advice, "{id}: {found:?}");
     }
     assert_eq!(state(&found, "mount-barrier"), State::Risk, "{found:?}");
-    // The command works although the mount point has a space in its name.
+    // The command works even though the mount point has a space in its name.
     let mounted_anew = run("sh", &["-c", command(&found, "mount-discard")]);
     assert!(mounted_anew.is_ok(), "{mounted_anew:?}");
     assert_eq!(state(&doctor(mounted.path()), "mount-discard"), State::Fine);

@@ -1,4 +1,4 @@
-//! `wrote fio`, and a link named `fio`: scripts that call fio run as they are.
+//! Tests of `wrote fio`, and of a link named `fio`: scripts that call fio run unchanged.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the program by a link named `fio` in a folder.
+/// Runs the program in a folder, through a link named `fio`.
 fn fio(folder: &Path, words: &str) -> Output {
     let link = folder.join("fio");
     if !link.exists() {
@@ -16,7 +16,7 @@ fn fio(folder: &Path, words: &str) -> Output {
     Command::new(link).args(words).current_dir(folder).output().expect("the program runs")
 }
 
-/// Returns the standard output of a run that ends well, with nothing on standard error.
+/// Returns the standard output of a run, which must succeed without any output on standard error.
 fn printed(folder: &Path, words: &str) -> String {
     let output = fio(folder, words);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -138,7 +138,7 @@ fn a_device_is_written_to_only_if_it_is_named_and_holds_nothing() {
     assert!(told.contains("is in use") || told.contains("holds data"), "{told}");
 }
 
-/// Returns a text with its numbers replaced, and without lines that figures decide on.
+/// Returns a text with its digits replaced, and without the lines that depend on measured figures.
 fn shape(text: &str) -> Vec<String> {
     let depends = ["  lat (", "     | ", "   bw (", "   iops", "  wrote", "Disk", "  vd", "fio-"];
     let lines = text.lines().filter(|line| !depends.iter().any(|start| line.starts_with(start)));
@@ -153,7 +153,7 @@ fn shape(text: &str) -> Vec<String> {
             }
         }
         let shape = shape.replace("(nsec)", "(usec)").replace("(msec)", "(usec)");
-        // The day, and the bounds of sizes.
+        // This leaves out the date, and the bounds of sizes.
         shape.split(":pid").next().unwrap_or_default().to_owned()
     };
     lines.map(masked).collect()

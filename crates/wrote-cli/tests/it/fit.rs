@@ -1,4 +1,4 @@
-//! `wrote fit`: verdicts as exit codes, its lists, refusals, and what it leaves.
+//! Tests of `wrote fit`: verdicts as exit codes, its lists and refusals, and what it leaves behind.
 
 use crate::support::{until_it_writes, wrote};
 use crate::text::screen::assert_lines_fit;
@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 use wrote_result::document::Document;
 
-/// Runs `wrote fit` in `folder` with a user's own program: a log with a rule about flushes.
+/// Runs `wrote fit` in `folder` with a program that the user defines: a log with a rule about
+/// flushes.
 fn own(folder: &Path, rule: &str, more: &[&str]) -> Finished {
     let file = folder.join("mine.toml");
     let text = format!(
@@ -53,7 +54,7 @@ fn the_exit_code_is_the_verdict_and_a_live_folder_stays_as_it_is() {
     let fits = own(place.path(), &rule("most = 3.6e12"), &["--quiet"]);
     assert_eq!((fits.code(), fits.stderr.as_str()), (Some(0), ""), "{fits:?}");
     assert!(fits.stdout.contains("\nmine 1 on "), "{}", fits.stdout);
-    // Beside other work, a disk that others use too is judged as it is.
+    // Under background load, a disk that others use as well is judged as it is.
     let fails = own(place.path(), &rule("most = 1.0"), &["--quiet", "--beside", "sync"]);
     let line = format!("wrote: mine on {}: NOT SUITABLE (", data.display());
     assert!(fails.code() == Some(1) && fails.stderr.starts_with(&line), "{fails:?}");

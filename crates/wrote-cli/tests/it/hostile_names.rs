@@ -6,13 +6,13 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::path::Path;
 
-/// The second line of the name. No other text begins a line with it.
+/// The second line of the name. No other text has a line that begins with it.
 const SECOND_LINE: &str = "^second";
-/// No prose is wrapped in fewer columns.
+/// The minimum width to which text is wrapped.
 const WRAPPED_MIN: usize = 70;
 const NAME: &str = "a\u{1b}[2J\u{7}\n^second";
 
-/// Makes a folder in which all things have such names.
+/// Creates a folder in which everything has such a name.
 fn place() -> tempfile::TempDir {
     let folder = folder();
     let hostile = folder.path().join(NAME);
@@ -29,8 +29,8 @@ fn place() -> tempfile::TempDir {
     folder
 }
 
-/// Asserts that neither stream has a character that a terminal obeys, and that the errors, notes
-/// and announcements are single lines.
+/// Asserts that neither stream contains a character that a terminal obeys, and that each error,
+/// note and announcement is a single line.
 fn assert_harmless(folder: &Path, arguments: &str) {
     let words = arguments.split(' ').map(|word| word.replace('@', NAME));
     let words: Vec<String> = words.collect();
@@ -44,8 +44,8 @@ fn assert_harmless(folder: &Path, arguments: &str) {
     assert!(finished.stdout.len() + finished.stderr.len() > 0, "{arguments}");
 }
 
-/// Returns whether a line ended at the name's line feed: prose that is wrapped there had no room
-/// for the next word.
+/// Returns whether a line ended at the line feed of the name. Text that was wrapped at this point
+/// would have had no room for the next word.
 fn is_broken_by_the_name((before, line): (&str, &str)) -> bool {
     let word = line.split(' ').next().unwrap_or_default();
     line.starts_with(SECOND_LINE) && before.len() + " ".len() + word.len() <= WRAPPED_MIN

@@ -1,5 +1,5 @@
-//! Tests of input files that are not text, or too long: one line for each, in bounded memory, and
-//! every wait ends at a signal.
+//! Tests of input files that are not text, or too long. The program prints one line about each,
+//! uses limited memory, and ends every wait when a signal arrives.
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder};
@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The verbs that read a file whole; `@` is the file.
+/// The subcommands that read a whole file; `@` stands for the file.
 const READERS: [(&str, &str); 4] = [
     ("run @", "which no job file is"),
     ("run --check @", "which no job file is"),

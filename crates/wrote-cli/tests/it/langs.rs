@@ -1,5 +1,5 @@
-//! `wrote langs` with test languages, honest ones and rogues. A fault is reported only for its
-//! program, and nothing is left.
+//! Tests of `wrote langs` with languages made for the tests, honest ones and rogues. A fault is
+//! reported only for the program that has it, and nothing is left behind.
 //!
 //! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
 

@@ -1,5 +1,5 @@
-//! `wrote language-program` keeps the protocol of `langs/README.md`, like the program of any
-//! language.
+//! Tests that `wrote language-program` follows the protocol of `langs/README.md`, like the program
+//! of any language.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish, folder, names};
@@ -12,7 +12,8 @@ fn program(task: &str, path: &Path, more: &str) -> Finished {
     finish(command.arg(path).args(more.split(' ')))
 }
 
-/// Returns the answer of a successful run: one line with these keys, and nothing on standard error.
+/// Returns the answer of a run, which must succeed with one line with these keys, and with nothing
+/// on standard error.
 fn answer(finished: &Finished, keys: &[&str]) -> Value {
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(finished.stdout.lines().count(), 1, "{finished:?}");

@@ -1,5 +1,5 @@
-//! `wrote log`: records on standard output, one line for an error, and no command changes the log
-//! unless its help documents it.
+//! Tests of `wrote log`: records on standard output, one line for an error, and no command that
+//! changes the log unless its help says so.
 
 mod append;
 mod cat;

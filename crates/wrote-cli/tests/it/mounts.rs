@@ -1,5 +1,5 @@
-//! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All
-//! tests need root.
+//! Tests of `wrote bench` on file systems that are full, read-only, in memory, stacked, or not
+//! ext4. All of them need root.
 
 use crate::support::{bench, document, findings, row, survived, until_it_writes, wrote};
 use fixtures::{Mounted, Running, finish, folder, names, or_skip};
@@ -12,12 +12,12 @@ use wrote_result::units::parse_size;
 
 const MIB: u64 = 1 << 20;
 
-/// The measured rows: unflushed, in place, and flushed.
+/// The rows that are measured: unflushed, in place, and flushed.
 const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/o_dsync-each,\
                     small/direct-o_dsync-each-overwrite --size 4MiB --time 60s --runs 1 \
                     --format json";
 
-/// Measures these rows on a file system where each of them works.
+/// Returns the result of these rows on a file system on which each of them works.
 fn measured(mounted: &Mounted) -> Document {
     let before = names(mounted.path());
     let document = document(&finish(&mut bench(mounted.path(), SOME)));
@@ -32,7 +32,7 @@ fn survives(document: &Document, name: &str) -> Survives {
     survived(row(document, name))
 }
 
-/// Fills the file system with one file until `free_bytes` are left.
+/// Fills the file system with one file, until `free_bytes` are left.
 fn fill(folder: &Path, free_bytes: u64) {
     let mut options = File::options();
     let file = options.append(true).create(true).open(folder.join("filler")).unwrap();
@@ -88,7 +88,8 @@ fn a_read_only_file_system_is_refused() {
     let line = format!("wrote: {}: is on a read-only file system", mounted.path().display());
     let (path, elsewhere) = (mounted.path().to_str().unwrap(), folder());
     let fit = |place: &[&str]| wrote(&[&["fit", "etcd"], place].concat());
-    // It has less space than etcd's pattern needs, but no space would do.
+    // This file system has less space than etcd's pattern needs, but no amount of space would
+    // suffice.
     for (code, mut command) in [
         (1, bench(mounted.path(), "--size 4M")),
         (5, fit(&[path])),
@@ -105,7 +106,7 @@ fn a_read_only_file_system_is_refused() {
 #[test]
 fn a_file_system_in_memory_suits_no_program_that_flushes_however_fast_it_is() {
     let mounted = or_skip!(Mounted::tmpfs(512 * MIB));
-    // The only rule of redis is about a thread that flushes each second.
+    // The only rule of redis concerns a thread that flushes once per second.
     for program in ["etcd", "redis"] {
         let mut command = wrote(&["fit", program, mounted.path().to_str().unwrap()]);
         let finished = finish(command.args(["--runs", "3", "--time", "3s", "--quiet"]));
@@ -168,18 +169,19 @@ fn no_flush_survives_a_power_loss_where_barriers_are_off() {
 
 #[test]
 fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
-    // The first row takes blocks at each write, the second by fallocate before the first write.
+    // The first row allocates blocks with each write, and the second with fallocate before the
+    // first write.
     for row in ["small/fdatasync-each", "small/direct-psync"] {
         let mounted = or_skip!(Mounted::image("ext4", 256 * MIB));
         let before = names(mounted.path());
         let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
         let mut run = Running::start(&mut bench(mounted.path(), &more));
         until_it_writes(&mut run, mounted.path());
-        // Repeatedly, because a run that ends frees its blocks and the next run uses them.
+        // This is repeated, because a run that ends frees its blocks and the next run uses them.
         run.while_it_runs(|| fill(mounted.path(), 0));
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
-        // What is announced comes first, unless the calibration found the disk full.
+        // The announcement comes first, unless the calibration has found the disk full.
         let said: Vec<&str> = finished.stderr.lines().collect();
         assert!((1..=2).contains(&said.len()), "{said:?}");
         let line = said[said.len() - 1];

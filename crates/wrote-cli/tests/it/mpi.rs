@@ -1,4 +1,4 @@
-//! Tests of the program under `mpirun`: all ranks give one result, and end together.
+//! Tests of the program under `mpirun`: all ranks give a single result, and end together.
 
 use fixtures::{folder, names};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(180);
 const RANKS: [&str; 3] = ["--allow-run-as-root", "--oversubscribe", "--quiet"];
 
-/// Returns the command as this number of ranks; `None` without `mpirun`.
+/// Returns the command with this number of ranks; `None` without `mpirun`.
 fn mpirun(test: &str, ranks: u32, arguments: &[&str]) -> Option<Command> {
     if Command::new("mpirun").arg("--version").output().is_err() {
         fixtures::skip(test, "mpirun is not installed");
@@ -25,19 +25,19 @@ fn mpirun(test: &str, ranks: u32, arguments: &[&str]) -> Option<Command> {
     Some(command)
 }
 
-/// Returns the words of a line of arguments, in which `HERE` is the path.
+/// Returns the words of a line of arguments, with `HERE` replaced by the path.
 fn words<'a>(line: &'a str, here: &'a Path) -> Vec<&'a str> {
     let here = here.to_str().unwrap();
     line.split_whitespace().map(|word| if word == "HERE" { here } else { word }).collect()
 }
 
-/// How long `mpirun` may take to end once its ranks have.
+/// How long `mpirun` may take to end after its ranks.
 const END: Duration = Duration::from_secs(10);
 
-/// Waits for a process, and ends it where it hangs.
+/// Waits for a process, and kills it if it hangs.
 ///
-/// The `mpirun` of Open MPI 4.1 can lock a mutex of PMIx twice after its last rank has ended, and
-/// then never ends, or crash there. It is killed here: [`has_failed`] accepts both.
+/// The `mpirun` of Open MPI 4.1 can lock a mutex of PMIx twice after its last rank has ended; it
+/// then never ends, or crashes. [`has_failed`] accepts both.
 fn ended(mut child: Child) -> Output {
     let began = Instant::now();
     let mut without_ranks: Option<Instant> = None;
@@ -70,20 +70,20 @@ fn ended(mut child: Child) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
 }
 
-/// Returns the processes that `mpirun` has started and not waited for.
+/// Returns the processes that `mpirun` has started and not yet waited for.
 fn children(starter: u32) -> Vec<i32> {
     let path = format!("/proc/{starter}/task/{starter}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     children.split(' ').filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Returns whether a process still runs, and is not only a zombie.
+/// Returns whether a process is still running, and is not just a zombie.
 fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
-/// Returns whether `mpirun` failed as its ranks did, or hung or crashed after them.
+/// Returns whether `mpirun` failed because its ranks did, or hung or crashed after they ended.
 fn has_failed(output: &Output) -> bool {
     output.status.code() == Some(1) || output.status.signal().is_some()
 }
@@ -98,7 +98,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one document")
 }
 
-/// Returns the lines of the program itself; the starter has its own.
+/// Returns the lines that the program itself printed; the launcher (mpirun) prints its own.
 fn complaints(output: &Output) -> Vec<String> {
     let told = String::from_utf8_lossy(&output.stderr);
     told.lines().filter(|line| line.starts_with("wrote: ")).map(String::from).collect()
@@ -109,7 +109,7 @@ fn rows(document: &Value) -> Vec<&Value> {
     scenarios.iter().flat_map(|scenario| scenario["rows"].as_array().unwrap()).collect()
 }
 
-/// Returns the processes of the ranks, which are children of the starter.
+/// Returns the processes of the ranks, which are children of the launcher.
 fn ranks_of(starter: u32) -> Vec<i32> {
     let began = Instant::now();
     loop {
@@ -131,8 +131,9 @@ fn send(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Starts three ranks that would measure for long, and returns when they write. Each run is short,
-/// even on a busy disk: a rank waits for the others ten times as long as its own run took.
+/// Starts three ranks that would measure for a long time, and returns when they write. Each run is
+/// short, even on a busy disk, because a rank waits for the others ten times as long as its own run
+/// took.
 fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
     let path = folder.to_str().unwrap();
     let mut arguments = vec!["bench", path, "--only", "small", "--size", "64K", "--runs", "1000"];
@@ -164,7 +165,7 @@ fn all_ranks_give_one_result() {
     let nodes = document["ranks"]["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0]["ranks"], serde_json::json!([0, 1, 2, 3]));
-    // One clock, which is read by messages that took less than a second.
+    // Both nodes have the same clock. The messages that compare it take less than a second.
     assert!(nodes[0]["clock_offset_s"].as_f64().unwrap().abs() < 0.5);
     for row in rows(&document) {
         assert_eq!(row["settings"]["asked"]["numjobs"], 4);
@@ -174,7 +175,7 @@ fn all_ranks_give_one_result() {
                 ["slowest", "fastest"].map(|of| spread[of]["iops"].as_f64().unwrap());
             assert!(slow <= fast, "{spread}");
             assert!(spread["stonewalled_bytes_per_s"].as_f64().unwrap() > 0.0);
-            // The total takes at least as long as any rank.
+            // The whole run takes at least as long as any rank.
             let whole_s = run["elapsed_s"].as_f64().unwrap();
             assert!(spread["slowest"]["elapsed_s"].as_f64().unwrap() <= whole_s * 1.01 + 1e-3);
         }
@@ -220,13 +221,13 @@ fn each_rank_has_a_file_of_its_own() {
     let document = json(&run(command));
     assert_eq!(rows(&document).len(), 2);
     assert_eq!(names(folder.path()), ["a.fio", "data.00000000", "data.00000001"]);
-    // W7: files that exist are not written over.
+    // W7: existing files are not overwritten.
     let again = run(mpirun(test, 2, &arguments).unwrap());
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(complaints(&again).len(), 1, "{:?}", complaints(&again));
 }
 
-/// A disk of 1 MiB, unmounted when dropped.
+/// A disk of 1 MiB, which is unmounted when this is dropped.
 struct SmallDisk(std::path::PathBuf);
 
 impl Drop for SmallDisk {
@@ -289,7 +290,7 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
     let test = "a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named";
     let [folder, programs] = [folder(), folder()];
     let path = folder.path().to_str().unwrap();
-    // Long enough for the other two to start on a busy machine.
+    // This is long enough for the other two ranks to start on a busy machine.
     let arguments = ["bench", path, "--only", "meta", "--rank-timeout", "10s"];
     let Some(mut command) = mpirun(test, 2, &arguments) else { return };
     match hanging(programs.path()) {
@@ -340,7 +341,7 @@ fn a_rank_that_fails_takes_back_the_files_of_all() {
     std::fs::create_dir(&second).unwrap();
     let Some(_mounted) = small_disk(test, &second) else { return };
     let job = folder.path().join("a.fio");
-    // The rank with room is done when the other one fails.
+    // The rank with enough room has already finished when the other one fails.
     let text = "[w]\nrw=write\nbs=64k\nsize=8m\nfilename=data\nfallocate=none\n";
     std::fs::write(&job, text).unwrap();
     let directory = format!("{}/{{rank}}", folder.path().display());
@@ -358,7 +359,7 @@ fn a_rank_that_fails_takes_back_the_files_of_all() {
 fn every_scenario_is_measured_by_all_ranks() {
     let test = "every_scenario_is_measured_by_all_ranks";
     let folder = folder();
-    // A row or two of each, because everything takes minutes.
+    // Each scenario has only one or two rows, because all rows take minutes.
     let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
                 peak/write,rand/mix,sustained,meta/own";
     let line = format!(
@@ -380,7 +381,7 @@ fn every_scenario_is_measured_by_all_ranks() {
     assert!(names(folder.path()).is_empty());
 }
 
-/// The default benchmark, as its user starts it: `cargo xtask nightly ranks` runs it.
+/// The default benchmark, as a user would start it. `cargo xtask nightly ranks` runs this test.
 #[test]
 #[ignore = "nightly"]
 fn the_default_benchmark_of_four_ranks_prints_one_table() {
@@ -417,7 +418,7 @@ fn a_refusal_by_all_ranks_is_printed_once() {
     let unknown = ["bench", folder.path().to_str().unwrap(), "--only", "serve/relp"];
     let alone = ["langs", folder.path().to_str().unwrap()];
     for arguments in [&["bench", "--siez", "1G"][..], &["bench", "/nowhere"], &unknown, &alone] {
-        // mpirun can lose the messages of a rank that failed.
+        // mpirun can lose the output of a rank that has failed.
         let said = (0..5).find_map(|_| {
             let output = run(mpirun(test, 3, arguments)?);
             assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -1,14 +1,14 @@
-//! Tests pages in a browser, headless Chromium.
+//! Tests of pages in a browser, headless Chromium.
 
 use fixtures::{Running, folder};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A time limit that only a hanging browser reaches.
+/// A time limit that only a browser that hangs reaches.
 const HANG: Duration = Duration::from_secs(900);
 
-/// Returns the folder with the program that checks pages, and the results.
+/// Returns the folder with the script that checks pages, and with the results.
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages")
 }
@@ -60,8 +60,8 @@ impl Eyes {
         Ok(Eyes { chromium: program("chromium")?, node: program("node")?, modules: modules()? })
     }
 
-    /// Examines pages, each with a name and its results: at every width, light and dark, without
-    /// the script, and on paper.
+    /// Examines pages, each with a name and its results: at every width, in light and dark mode,
+    /// without the script, and on paper.
     fn look(&self, folder: &Path, pages: &[(&str, Vec<PathBuf>)]) {
         let mut look = Command::new(&self.node);
         look.arg(here().join("look.mjs")).args([&self.modules, &self.chromium]).arg(folder);
@@ -75,7 +75,7 @@ impl Eyes {
         assert_eq!(looked.code(), Some(0), "{}\n{}", looked.stdout, looked.stderr);
     }
 
-    /// Examines a page of each of these results.
+    /// Examines a page for each of these results.
     fn look_at(&self, names: &[&'static str]) {
         let pages: Vec<_> = names.iter().map(|name| (*name, vec![result(name)])).collect();
         self.look(folder().path(), &pages);

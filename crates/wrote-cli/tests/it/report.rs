@@ -1,4 +1,5 @@
-//! `wrote report` and `--html`: pages of every document, and refusals of anything else.
+//! Tests of `wrote report` and `--html`: pages of every kind of document, and refusals of anything
+//! else.
 
 use crate::support::{bench, document, wrote};
 use base64::Engine as _;
@@ -12,7 +13,8 @@ use wrote_report::{Content, Named, write_html};
 use wrote_result::document::{Document, Finding, Row, SCHEMA, Severity};
 use wrote_result::stats;
 
-/// Results of every command and scenario, written before the program kept histograms.
+/// Returns the folder with results of every command and scenario. They were written before the
+/// program kept histograms.
 fn results() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/results")
 }
@@ -21,7 +23,7 @@ fn report(files: &[&Path]) -> Finished {
     finish(wrote(&["report"]).args(files))
 }
 
-/// Returns the page of results.
+/// Returns the page for these results.
 fn page(files: &[&Path]) -> String {
     let finished = report(files);
     assert_eq!((finished.code(), &*finished.stderr), (Some(0), ""), "{files:?}");
@@ -35,7 +37,7 @@ fn page_of(document: &Document) -> String {
     String::from_utf8(page).unwrap()
 }
 
-/// Returns the documents that a page holds.
+/// Returns the documents that a page contains.
 fn saved(page: &str) -> Vec<Value> {
     let begin = "href=\"data:application/json;base64,";
     let addresses = page.split(begin).skip(1).map(|rest| rest.split('"').next().unwrap());
@@ -57,7 +59,7 @@ fn a_result_of_every_command_and_scenario_becomes_a_page_with_the_document_insid
     }
 }
 
-/// Removes the keys that reading adds to an older result, `original`.
+/// Removes the keys that reading adds to `original`, an older result.
 fn leave_out_guesses(saved: &mut Value, original: &Value) {
     match (saved, original) {
         (Value::Object(saved), Value::Object(original)) => {
@@ -215,7 +217,7 @@ fn an_empty_result_becomes_a_page_that_says_so() {
     assert!(page_of(&empty).contains("This document holds no measured row."));
 }
 
-/// Makes a document of ten thousand rows, each changed by its number.
+/// Returns a document of ten thousand rows, each changed according to its number.
 fn ten_thousand_rows(change: fn(&mut Row, usize)) -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -364,7 +366,7 @@ fn a_comparison_makes_its_page() {
     assert!(fs::read_to_string(&html).unwrap().contains("Which rows became faster or slower?"));
 }
 
-/// Puts markup into every free text of a document.
+/// Adds markup to every free text of a document.
 fn spoil<T: serde::de::DeserializeOwned>(document: &mut Value, markup: &str) -> usize {
     let mut paths = Vec::new();
     collect(document, String::new(), &mut paths);

@@ -1,4 +1,5 @@
-//! `wrote run`: fio's job files in, the result out, and no file touched but the jobs' own.
+//! Tests of `wrote run`: it reads fio's job files, prints the result, and touches no files but the
+//! jobs' own.
 
 use crate::support::{document, row, survived, wrote};
 use fixtures::{Running, finish, folder, names};
@@ -11,7 +12,7 @@ use wrote_result::document::{Direction, Survives};
 
 const MIB: u64 = 1 << 20;
 
-/// Two groups: a write that is flushed, then a mix of two clones.
+/// Two groups: a flushed write, and a mix of two clones.
 const JOBS: &str = "[global]\nioengine=io_uring\niodepth=4\nsize=1m\n\
                     [seq]\nrw=write\nbs=128k\nend_fsync=1\n\
                     [mix]\nstonewall\nrw=randrw\nbs=4k\nnumjobs=2\ngroup_reporting\n";
@@ -19,15 +20,15 @@ const JOBS: &str = "[global]\nioengine=io_uring\niodepth=4\nsize=1m\n\
 /// A job that lasts until a test ends it.
 const LONG: &str = "[long]\nioengine=psync\nrw=write\nbs=4k\nsize=4m\ntime_based\nruntime=60\n";
 
-/// Writes the job file `jobs.fio` with this text into the folder.
+/// Writes this text to the job file `jobs.fio` in the folder.
 fn job_file(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("jobs.fio");
     fs::write(&path, text).expect("a file");
     path
 }
 
-/// Returns the command `wrote run FOLDER/jobs.fio` with its files in the folder, and more
-/// arguments, a word each.
+/// Returns the command `wrote run FOLDER/jobs.fio`, with its files in the folder. Each word of
+/// `more` is a further argument.
 fn run(folder: &Path, text: &str, more: &str) -> Command {
     let mut command = wrote(&["run"]);
     command.arg(job_file(folder, text)).arg("--directory").arg(folder);
@@ -35,7 +36,7 @@ fn run(folder: &Path, text: &str, more: &str) -> Command {
     command
 }
 
-/// The options of a job, as scripts give them to fio.
+/// The options of a job, as scripts pass them to fio.
 const PASTED: &str = "--name=rand_rw_4k --ioengine=libaio --rw=randrw --rwmixread=50 --bs=4k \
                       --iodepth=8 --numjobs=2 --size=1m --runtime=30 --group_reporting --output-format=json";
 
@@ -63,7 +64,7 @@ fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
     fs::write(folder.path().join("jobs.fio"), "[x]\nrw=write\nsize=1m\n").expect("a file");
     let planned = check("--bs=8k --size=64k --rw=write --name=a --name=b -bs=4k --direct 0").stdout;
     assert!(planned.contains("a: write of 8k") && planned.contains("b: write of 4k"));
-    // Beside a job file they hold for its jobs.
+    // Together with a job file, the options apply to its jobs.
     assert!(check("jobs.fio --bs=8k").stdout.contains("x: write of 8k"));
     for (arguments, because) in [
         (
@@ -111,8 +112,8 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
 /// The exit code, and the lines that begin with "wrote: ".
 type Ending = (Option<i32>, String);
 
-/// Runs the jobs with and without `--check`, each in a folder made by `prepare`. Returns both
-/// endings.
+/// Runs the jobs with and without `--check`, each time in a folder that `prepare` has prepared.
+/// Returns both endings.
 fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 2] {
     let folder = folder();
     let inside = || {
@@ -134,7 +135,7 @@ fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 
         let before = inside();
         let finished = finish(&mut run(folder.path(), text, &format!("{more}{check}")));
         let told = finished.stderr.lines().filter(|line| line.starts_with("wrote: "));
-        // The rest has the free bytes, which change while other programs write.
+        // The rest of the line mentions the free bytes, which change while other programs write.
         let told = told.filter_map(|line| line.split_inclusive("do not fit").next());
         if finished.code() != Some(0) || !check.is_empty() {
             assert_eq!(inside(), before, "{finished:?}");
@@ -143,7 +144,7 @@ fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 
     })
 }
 
-/// Returns a job of 1 MiB on the file `x` with more keys, which replace these.
+/// Returns a job of 1 MiB on the file `x`. `keys` are added, and take precedence.
 fn job_on_x(keys: &str) -> String {
     format!("[a]\nfilename=x\nrw=write\nsize=1m\nbs=4k\nioengine=psync\n{keys}\n")
 }
@@ -165,7 +166,7 @@ fn a_check_ends_as_the_run_does() {
     let device = fs::read_dir("/dev").expect("it is there").flatten().map(|entry| entry.path());
     let is_device = |path: &PathBuf| {
         let found = path.metadata().is_ok_and(|it| it.file_type().is_block_device());
-        // A user without permission to read the device gets that error first.
+        // A user who may not read the device gets an error about that instead.
         found && fs::File::open(path).is_ok()
     };
     let device = device.into_iter().find(is_device).unwrap_or("/dev/null".into());
@@ -332,7 +333,7 @@ fn a_size_that_direct_io_cannot_have_is_told_with_its_job_its_line_and_both_keys
     ] {
         let finished = finish(&mut run(folder.path(), &format!("{job}{keys}\n"), ""));
         if finished.code() == Some(0) {
-            // Where O_DIRECT is refused, another way is taken.
+            // If O_DIRECT is refused, the job falls back to cached I/O.
             return fixtures::skip("alignment", "there is no direct I/O in this folder");
         }
         let line = finished.stderr.lines().last().unwrap_or_default();
@@ -374,7 +375,7 @@ fn the_file_of_a_killed_run_is_found_by_clean_and_that_of_another_is_not() {
     assert!(said.starts_with(&format!("kept {} (", file.display())), "{said}");
     let remove = wrote_result::quoted(&["rm", &file.display().to_string()]);
     assert!(said.ends_with(&format!("; {remove} removes it\n")), "{said}");
-    // A copy is the user's, and so is a file that a later run was allowed to write over.
+    // A copy belongs to the user, and so does a file that a later run was allowed to overwrite.
     let copy = folder.path().join("copy");
     let copied = Command::new("cp").arg("-a").args([&file, &copy]).status().expect("cp");
     assert!(copied.success() && clean().lines().count() == 1);

@@ -1,4 +1,5 @@
-//! A scenario that is not in the registry, measured and written out like a registered one.
+//! Test of a scenario that is not in the registry. It is measured and written out like a registered
+//! one.
 
 use fixtures::{folder, names};
 use std::time::Duration;
@@ -68,7 +69,7 @@ impl Scenario for Own {
     }
 }
 
-/// Makes the runs.
+/// Performs the runs of the scenario.
 struct Files {
     bytes: usize,
 }
@@ -99,7 +100,7 @@ impl Work for Files {
     }
 }
 
-/// Measures the scenario in a folder, which is empty again afterwards.
+/// Returns the result of the scenario in a folder that is empty again afterwards.
 fn measured(only: &str) -> Result<Document, Error> {
     let folder = folder();
     let request = Request {
@@ -136,7 +137,7 @@ fn a_scenario_of_ones_own_is_written_in_every_format() {
         let is_for_people = matches!(format, Format::Table | Format::Markdown);
         let name = if is_for_people { "fs::write" } else { ROW };
         assert!(text.contains(name), "{format:?}: {text}");
-        // A line of CSV is a run, and has no findings.
+        // A line of CSV describes a run, and has no findings.
         assert!(
             format == Format::Csv || text.contains("files of 5000 bytes"),
             "{format:?}: {text}"

@@ -1,4 +1,5 @@
-//! `wrote serve`: its configuration file, its signals, and a service manager played by the test.
+//! Tests of `wrote serve`: its configuration file, its signals, and a service manager that the test
+//! imitates.
 
 use crate::support::wrote;
 use fixtures::{Running, finish, folder, names};
@@ -14,11 +15,12 @@ use std::thread;
 use tempfile::TempDir;
 use wrote::LogReader;
 
-/// A service manager that has bound a server's socket and receives its notifications.
+/// A service manager that has bound the server's socket, and receives its notifications.
 struct Manager {
     listener: TcpListener,
     notified: UnixDatagram,
-    /// A socket's path has at most 107 bytes, and the build's may be longer.
+    /// A separate folder, because a socket's path has at most 107 bytes, and the build's path may
+    /// be longer.
     folder: TempDir,
 }
 
@@ -34,13 +36,13 @@ impl Manager {
         self.listener.local_addr().unwrap().to_string()
     }
 
-    /// Starts `wrote serve` with the socket as its descriptor 3, and waits until it is ready.
+    /// Starts `wrote serve` with the socket as descriptor 3, and waits until the server is ready.
     fn start(&self, name: &str, arguments: &[&str]) -> Running {
         self.start_after(":", name, arguments)
     }
 
-    /// Starts it after a command of the shell, which also writes the number of the process into the
-    /// environment.
+    /// Starts the server after a shell command. The shell also sets the environment variable with
+    /// the server's process number.
     fn start_after(&self, before: &str, name: &str, arguments: &[&str]) -> Running {
         let script =
             format!("{before}; exec 3<&0 0</dev/null; LISTEN_PID=$$ exec \"$0\" serve \"$@\"");
@@ -62,7 +64,7 @@ impl Manager {
         String::from_utf8(buffer[..bytes].to_vec()).unwrap()
     }
 
-    /// Connects, sends, ends, and returns the answers.
+    /// Connects, sends the text, ends the connection, and returns the answers.
     fn ask(&self, text: &str) -> String {
         let stream = TcpStream::connect(self.address()).unwrap();
         converse(stream, text).unwrap()
@@ -171,7 +173,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
     assert_eq!(manager.ask("AUTH second\r\n"), "+OK\r\n");
 
-    // A bad file changes nothing.
+    // A file with an error changes nothing.
     fs::write(&path, text.replace("access", "acces")).unwrap();
     server.send(Signal::HUP);
     assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
@@ -180,7 +182,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     assert!(status.contains("did you mean 'access'?"), "{status}");
     assert_eq!(manager.ask("AUTH second\r\nRPUSH log two\r\n"), "+OK\r\n:1\r\n");
 
-    // The connection from before is still there.
+    // The earlier connection is still open.
     before.write_all(b"RPUSH log one\r\n").unwrap();
     before.read_exact(&mut ok[..4]).unwrap();
     assert_eq!(&ok[..4], b":2\r\n");
@@ -214,7 +216,7 @@ fn messages_become_lines_of_a_plain_file_which_the_signal_of_logrotate_opens_ane
     assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
     assert!(path.exists(), "it was not opened anew");
     send("second");
-    // As logrotate's copytruncate does.
+    // logrotate's copytruncate does the same.
     fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
     send("third");
     server.send(Signal::TERM);
@@ -253,8 +255,8 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
             for number in 0.. {
                 let message = format!("message-{number}");
                 let request = format!("RPUSH log {message}\r\n");
-                // A connection is never refused. A draining server may end one that it has accepted
-                // and that has sent nothing yet: its client tries again.
+                // Connections are never refused. A draining server may close a connection that it
+                // has accepted but on which nothing was sent yet. The client then tries again.
                 let stream = || TcpStream::connect(manager.address()).unwrap();
                 let answer = (0..).find_map(|_| {
                     converse(stream(), &request).ok().filter(|answer| !answer.is_empty())
@@ -275,7 +277,7 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
             server.send(Signal::TERM);
             let finished = server.finish();
             assert_eq!(finished.code(), Some(0), "{finished:?}");
-            // The remaining messages of the first.
+            // These are the remaining notifications of the first server.
             while manager.notified.recv(&mut [0; 4096]).is_ok() {}
             server = manager.start("", &arguments);
         }
@@ -285,7 +287,7 @@ fn a_server_that_is_restarted_with_its_socket_kept_refuses_no_connection() {
     server.send(Signal::TERM);
     assert_eq!(server.finish().code(), Some(0));
     let mut records = records(&log);
-    // A message whose answer did not arrive was sent again.
+    // A message was sent again if its answer did not arrive.
     records.dedup();
     assert_eq!(records, answered);
 }
@@ -343,7 +345,7 @@ fn the_logs_keep_the_descriptors_that_they_need_whoever_connects() {
     };
     ask(b"PING\r\n", "+PONG\r\n");
     let idle: Vec<_> = (0..300).map(|_| TcpStream::connect(manager.address()).unwrap()).collect();
-    // The last of them is closed, and all earlier ones were seen.
+    // The last of them has been closed, and all earlier ones were checked.
     assert_eq!((&idle[299]).read(&mut [0]).unwrap(), 0);
     let value = "x".repeat(30_000);
     let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$30000\r\n{value}\r\n");

@@ -1,4 +1,5 @@
-//! `wrote log ship` and logs at a URL: a folder as the store, and an S3 server on loopback.
+//! Tests of `wrote log ship`, and of logs at a URL: a folder as the store, and an S3 server on
+//! loopback.
 
 mod s3;
 
@@ -18,12 +19,12 @@ use wrote::{Log, SyncPolicy};
 
 const HANG: Duration = Duration::from_secs(120);
 
-/// Appends records `from..to` of 100 bytes to the log `events`, of segments of 64 KiB.
+/// Appends these records of 100 bytes each to the log `events`, whose segments have 64 KiB.
 fn append(folder: &Path, numbers: std::ops::Range<u64>) {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
     let log = options.segment_bytes(64 << 10).open(folder.join("events")).expect("a log");
     for number in numbers {
-        // The close below waits for all of them.
+        // Closing the log waits for all of them.
         assert_eq!(log.append(line(number).as_bytes()).expect("room").sequence(), number);
     }
     log.close().expect("a disk");
@@ -43,14 +44,14 @@ fn log(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the standard output of a successful run.
+/// Returns the standard output of a run, which must succeed.
 fn said(command: &mut Command) -> String {
     let finished = finish(command);
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
     finished.stdout
 }
 
-/// Returns the sequence after the last record in the store, from the last line.
+/// Returns the sequence that follows the last record in the store, from the last line.
 fn shipped_to(finished: &Finished) -> u64 {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let (_, rest) = finished.stderr.split_once("the records before ").expect("a last line");
@@ -86,7 +87,7 @@ fn shipped_records_are_read_from_the_url_as_from_the_folder() {
     assert_eq!(table.lines().filter(|line| line.contains(".segment")).count(), segments);
     let json = run(&["cat", "--json", "--from", "1234", "-n", "3", &url]);
     assert_eq!(json, run(&["cat", "--json", "--from", "1234", "-n", "3", "events"]));
-    // Again: nothing new.
+    // A second run ships nothing new.
     let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
     assert!(again.stderr.starts_with("shipped nothing new; the records before"), "{again:?}");
     assert_eq!(shipped_to(&again), end);
@@ -138,15 +139,16 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let first = running.until("the first segments", || Some(count()).filter(|count| *count > 0));
     append(folder.path(), 2000..5000);
     running.until("the later segments", || (count() > first + 3).then_some(()));
-    // It reports this once, and continues. The names are exchanged atomically, since a store that
-    // is missing for a moment would be created again.
+    // The command reports this once, and continues. The names are exchanged atomically, because the
+    // command would recreate a store that is missing for a moment.
     let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
     fs::write(&aside, "in the way").expect("a file");
     let exchange = || renameat_with(CWD, &store, CWD, &aside, RenameFlags::EXCHANGE).expect("ours");
     exchange();
     append(folder.path(), 5000..7000);
     running.until("a complaint", || told().ends_with("; trying again\n").then_some(()));
-    // Time for the next try, two seconds later. A late one passes the test.
+    // This is the time until the next attempt, which comes two seconds later. The test passes even
+    // if the attempt is late.
     std::thread::sleep(Duration::from_millis(2200));
     exchange();
     let before = count();
@@ -157,7 +159,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let told = told();
     let told: Vec<&str> = told.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
-    // The signal may come before the successful pass ends, and so before its report.
+    // The signal may arrive before the successful pass has ended and is reported.
     let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
     assert_eq!(complaints, 1, "{told:?}");
     assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
@@ -171,7 +173,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
     numbers
 }
 
-/// A server with small segments and a store, and a client that notes the answers.
+/// A server with small segments and a store, and a client that records the answers.
 struct Served {
     address: String,
     config: String,
@@ -198,7 +200,8 @@ impl Served {
         Running::start(&mut command).within(HANG * 4)
     }
 
-    /// Appends records until `is_enough`, or until the server is gone. Returns the answered ones.
+    /// Appends records until `is_enough`, or until the server has gone. Returns the records that
+    /// were answered.
     fn append(&self, next: &mut u64, is_enough: impl Fn(u64) -> bool) -> Vec<u64> {
         let (mut answered, began) = (Vec::new(), Instant::now());
         let mut stream = loop {
@@ -242,7 +245,8 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
         let (killed, to) = (next + 25, next + 60 + round * 7 % 40);
         answered.extend(served.append(&mut next, |next| next >= to));
         answered.extend(served.append(&mut next, |next| next >= killed + 60));
-        // It ships once a second, and then removes: the kill comes at any moment of that.
+        // The server ships once per second, and then removes segments. The kill may come at any
+        // point of that.
         server.until("a stored segment", || (last_stored() > before).then_some(()));
         std::thread::sleep(Duration::from_micros(round * 700));
         server.send(Signal::KILL);
@@ -257,7 +261,7 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
         assert_eq!(stored, (1..=shipped).collect::<Vec<_>>(), "round {round}");
     }
     assert!(numbers(&folder.path().join("events"))[0] > 3, "retention was at work");
-    // Bytes that recovery would keep aside were never acknowledged.
+    // Any bytes that recovery would set aside were never acknowledged.
     Log::open(folder.path().join("events")).expect("a log").close().expect("a disk");
     let end =
         serde_json::from_str::<Value>(&said(&mut log(folder.path(), &["stat", "--json", &url])));

@@ -1,11 +1,11 @@
-//! Tests that no subcommand succeeds with a closed or full standard input or output.
+//! Tests that no subcommand succeeds if standard input or output is closed or full.
 
 use fixtures::{Finished, finish, folder, names};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Makes a folder with a file, a log and a result.
+/// Creates a folder with a file, a log and a result.
 fn place() -> tempfile::TempDir {
     let folder = folder();
     fs::write(folder.path().join("file"), "some").expect("a file");
@@ -17,7 +17,7 @@ fn place() -> tempfile::TempDir {
     folder
 }
 
-/// Returns the command with its words, in the folder. The shell makes the redirection.
+/// Returns the command with these arguments, in the folder. The shell performs the redirection.
 fn redirected(folder: &Path, arguments: &str, redirection: &str) -> Command {
     let mut command = Command::new("sh");
     let limit = if redirection == LIMITED { "ulimit -f 0; " } else { "" };
@@ -27,7 +27,7 @@ fn redirected(folder: &Path, arguments: &str, redirection: &str) -> Command {
     command
 }
 
-/// A redirection into a file that may not have a byte.
+/// A redirection to a file that may not contain a single byte.
 const LIMITED: &str = ">said";
 
 /// Asserts that the command failed with this one line.
@@ -36,7 +36,7 @@ fn assert_failed(finished: &Finished, line: &str) {
     assert_eq!(finished.stdout, "");
 }
 
-/// Each verb that prints results.
+/// The commands that print results.
 const PRINTERS: [&str; 13] = [
     "--help",
     "--version",

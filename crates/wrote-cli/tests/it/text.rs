@@ -1,4 +1,4 @@
-//! The texts of `wrote`: exports, help, and refusals of bad input. No test needs a disk.
+//! Tests of the texts of `wrote`: exports, help, and refusals of bad input. No test needs a disk.
 
 mod export;
 mod export_fit;

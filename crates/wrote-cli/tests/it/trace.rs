@@ -1,4 +1,4 @@
-//! `wrote trace`: the verdicts on common programs, which must not behave differently.
+//! Tests of `wrote trace`: its verdicts on common programs, whose behaviour must not change.
 
 mod advice;
 mod below;
@@ -25,13 +25,13 @@ use wrote_result::document::{Document, Survives};
 use wrote_result::quoted;
 use wrote_result::trace::{File, How, Trace, Verdict};
 
-/// Traces a script in a folder, which is judged as one on a disk; the document is in a file next to
-/// it.
+/// Traces a script in a folder, which is judged like a folder on a disk. The document is written to
+/// a file next to it.
 fn traced(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
     traced_there(place, script, &[&["--on-disk"], more].concat())
 }
 
-/// Traces a script in a folder, and judges it there.
+/// Traces a script in a folder, and judges it by the file system of that folder.
 fn traced_there(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) {
     let file = place.join("trace.json");
     let mut command = wrote(&["trace", "--format", "json", "--force", "-o"]);
@@ -41,7 +41,7 @@ fn traced_there(place: &Path, script: &str, more: &[&str]) -> (Trace, Finished) 
     (serde_json::from_str(&text).unwrap(), finished)
 }
 
-/// Returns the document of a script in a folder with a file `a`.
+/// Returns the document of a script in a folder that contains a file `a`.
 fn trace(script: &str) -> Trace {
     let place = folder();
     fs::write(place.path().join("a"), "old").unwrap();
@@ -57,7 +57,7 @@ fn ids(trace: &Trace) -> Vec<&str> {
     trace.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-/// This program, as a shell's command.
+/// Returns the command that runs this program, for a shell.
 fn own() -> String {
     quoted(&[env!("CARGO_BIN_EXE_wrote")])
 }
@@ -103,7 +103,7 @@ fn a_row_has_the_counts_of_its_file() {
     assert_eq!(row.write_p50_bytes, 1);
 }
 
-/// Scripts that give a file a name, and whether a power loss leaves it.
+/// Scripts that name a file, a name, and whether it survives a power loss.
 const NAMES: [(&str, &str, bool); 7] = [
     ("printf new > b; sync b; ln b c", "b", true),
     ("printf new > b; sync b; ln b c", "c", false),
@@ -134,7 +134,7 @@ fn a_file_that_is_emptied_by_its_path_or_by_zeros_loses_its_only_copy_too() {
         fs::write(place.path().join("a"), vec![7; 8192]).unwrap();
         traced(place.path(), script, &[]).0
     };
-    // It flushes the file.
+    // This call flushes the file.
     or_skip!(match pages("fallocate --zero-range -l 8192 a").end.code {
         Some(0) => Ok(()),
         _ => Err("this file system can't zero ranges"),
@@ -172,7 +172,7 @@ fn an_answer_before_the_flush_is_told_with_how_much_later_the_file_was_durable()
     assert!(early(script, "/^sta?rt$/").0.is_some());
     assert_eq!(early(script, "/saved/").0, None);
     assert_eq!(early(script, "exit").0, None);
-    // A pipe between children of the program is not its standard output.
+    // A pipe between child processes of the program is not its standard output.
     let piped = "printf new > b; echo saved | cat >/dev/null; sync b; sync .";
     assert_eq!((early(piped, "stdout").0, early(piped, "/saved/").0), (None, None));
     for wrong in ["stdot", "/(/"] {
@@ -209,16 +209,16 @@ fn answers_on_a_socket(send: &str) {
     }
 }
 
-/// Checks that a command ends with this code and one line.
+/// Asserts that a command has ended with this code and a single line.
 fn is_one_line(finished: &Finished, code: i32, says: &str) {
     let found = (finished.code(), finished.stderr.lines().count());
     assert_eq!(found, (Some(code), 1), "{finished:?}");
     assert!(finished.stderr.contains(says), "{finished:?}");
 }
 
-/// Whether a program to trace is installed.
+/// Returns an error if a program to trace is not installed.
 fn installed(program: &str) -> Result<(), String> {
-    // Go has another word for it; any answer is one.
+    // Go spells this option differently, but any answer will do.
     let found = Command::new(program).arg("--version").output();
     found.map(drop).map_err(|_| format!("{program} is not installed"))
 }
@@ -271,10 +271,10 @@ fn the_program_keeps_its_streams_and_its_exit_code() {
     assert!(removed.stderr.ends_with("No file that it wrote is left; 0 warnings.\n"));
     // A real-time signal, which has no name but which the shell accepts.
     assert_eq!(run("trap 'exit 5' 40; kill -40 $$", &[]).code(), Some(5));
-    // Stopped as a whole, and continued.
+    // The program is stopped as a whole, and then continued.
     let stopped = run("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo on", &[]);
     assert_eq!((stopped.code(), stopped.stdout.as_str()), (Some(0), "on\n"), "{stopped:?}");
-    // Restores the default action of SIGPIPE, which Rust ignores.
+    // The default action of SIGPIPE must be restored, because Rust ignores the signal.
     let piped = run("yes | head -1; exit ${PIPESTATUS:-0}", &[]);
     assert_eq!((piped.code(), piped.stdout.as_str()), (Some(0), "y\n"), "{piped:?}");
 }
@@ -355,7 +355,7 @@ fn each_of_many_files_is_listed_or_counted_by_its_verdict() {
 
 #[test]
 fn files_of_the_kernel_and_streams_are_not_judged() {
-    // Java writes the first.
+    // Java writes to the first of these files.
     let trace = trace("echo 0x33 > /proc/self/coredump_filter; echo out; echo err >&2");
     assert_eq!((trace.files.len(), trace.findings.len()), (0, 0), "{trace:?}");
 }
@@ -380,7 +380,7 @@ fn our_own_copy_survives_by_io_uring_and_by_its_fallback() {
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         trace
     };
-    // It uses its fallback if io_uring is refused (W6).
+    // If io_uring is refused, the program falls back to system calls (W6).
     for (more, is_refused) in [(&[][..], false), (&["--io-uring", "refuse"], true)] {
         let trace = copied(more);
         let row = file(&trace, "b");
@@ -394,7 +394,7 @@ fn our_own_copy_survives_by_io_uring_and_by_its_fallback() {
     }
 }
 
-/// Returns a shell that appends to a file for each line of its input.
+/// Returns a shell that appends to a file whenever it reads a line.
 fn appender(place: &Path) -> Child {
     let script = "while read line; do printf $line >> b; done";
     let mut command = Command::new("sh");
@@ -402,13 +402,14 @@ fn appender(place: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Joins a process that ends with its input; returns it and its tracer once it is watched.
+/// Attaches to a process that ends when its input ends. Returns the process and its tracer once it
+/// is being watched.
 fn joined(mut process: Child, document: &Path) -> Result<(Child, Child), String> {
     let mut command = wrote(&["trace", "--on-disk", "--format", "json", "-p"]);
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
-    // The number there belongs to the watching thread.
+    // The number in this line belongs to the thread that traces.
     let is_watched = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
     while !is_watched() {
         if tracer.try_wait().unwrap().is_some() {
@@ -427,7 +428,7 @@ fn document(path: &Path) -> Trace {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Waits until a file has these bytes.
+/// Waits until a file contains these bytes.
 fn await_file(path: &Path, bytes: &str) {
     while fs::read_to_string(path).unwrap_or_default() != bytes {
         std::thread::sleep(Duration::from_millis(5));
@@ -458,7 +459,7 @@ fn a_program_that_is_left_runs_on_alone() {
     let file_b = place.path().join("b");
     input.write_all(b"one\n").unwrap();
     await_file(&file_b, "one");
-    // SIGINT is ignored in a test that a shell has started in the background.
+    // SIGINT is ignored in tests that a shell has started in the background.
     let tracer_id = tracer.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &tracer_id]).status().unwrap().success());
     assert_eq!(tracer.wait().unwrap().code(), Some(143));
@@ -475,7 +476,7 @@ fn a_program_that_is_left_runs_on_alone() {
 fn a_process_that_is_not_there_or_another_users_is_one_line() {
     is_one_line(&finish(&mut wrote(&["trace", "-p", "2147483647"])), 2, "no such process");
     let through = or_skip!(without_rights());
-    // An ordinary user's program is traced.
+    // A program of an ordinary user can be traced.
     let finished = finish(&mut run_through(&through, wrote(&["trace", "sh", "-c", "exit 3"])));
     assert_eq!(finished.code(), Some(3), "{finished:?}");
     let finished = finish(&mut run_through(&through, wrote(&["trace", "-p", "1"])));

@@ -1,4 +1,4 @@
-//! Runs the program `wrote` in tests, and reads its results.
+//! Functions that run the program `wrote` in tests, and read its results.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wrote_result::document::{Document, Row, Survives};
 
-/// Returns the command `wrote` with these arguments, in the environment of a script.
+/// Returns the command `wrote` with these arguments, in an environment like a script's.
 pub fn wrote<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wrote"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -23,7 +23,8 @@ pub fn wrote<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Returns the command as an argument of another one; the command itself if there is none.
+/// Returns the command as an argument of the command `through`; the command itself if that is
+/// empty.
 pub fn run_through<S: AsRef<OsStr>>(through: &[S], command: Command) -> Command {
     let [program, arguments @ ..] = through else { return command };
     let mut whole = Command::new(program);
@@ -38,13 +39,13 @@ pub fn run_through<S: AsRef<OsStr>>(through: &[S], command: Command) -> Command 
     whole
 }
 
-/// Returns words before a command that take root's rights from it; none for any other user. The
+/// Returns the words that, before a command, remove root's rights; none for any other user. The
 /// error is a reason to skip the test.
 pub fn without_rights() -> Result<Vec<String>, String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Vec::new());
     }
-    // Other users may not reach the build: it may be below a private folder.
+    // Other users may not have access to the build, which may be below a private folder.
     let owner = fs::metadata(env!("CARGO_MANIFEST_DIR")).map_err(|error| error.to_string())?.uid();
     let user = format!("--reuid={owner}");
     let words = ["setpriv", &user, "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
@@ -56,14 +57,14 @@ pub fn without_rights() -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns the command `wrote bench FOLDER` with more arguments, a word each.
+/// Returns the command `wrote bench FOLDER`. Each word of `more` is a further argument.
 pub fn bench(folder: &Path, more: &str) -> Command {
     let mut command = wrote(&["bench"]);
     command.arg(folder).args(more.split_whitespace());
     command
 }
 
-/// Returns the result that a successful run printed by `--format json`.
+/// Returns the result that a run printed with `--format json`; the run must have succeeded.
 pub fn printed<T: DeserializeOwned>(finished: &Finished) -> T {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
@@ -74,7 +75,7 @@ pub fn document(finished: &Finished) -> Document {
     printed(finished)
 }
 
-/// Returns a new terminal: the screen, and the end that a program has. Once no process has that end
+/// Returns a new terminal: the screen, and the end for a program. Once no process has that end
 /// open, reading the screen fails (EIO).
 pub fn terminal() -> rustix::io::Result<(File, File)> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
@@ -86,14 +87,14 @@ pub fn terminal() -> rustix::io::Result<(File, File)> {
     Ok((screen.into(), end))
 }
 
-/// Waits until a run's folder below `parent` holds a file that is being written. Returns that
-/// folder.
+/// Waits until a run's folder below `parent` contains a file that is being written, and returns
+/// that folder.
 pub fn until_it_writes(run: &mut Running, parent: &Path) -> PathBuf {
     let is_written = |path: &PathBuf| !job_files(path).is_empty();
     run.until("a job's file", || run_folders(parent).into_iter().find(is_written))
 }
 
-/// Returns the folders that runs made below `parent`.
+/// Returns the folders that runs have created below `parent`.
 pub fn run_folders(parent: &Path) -> Vec<PathBuf> {
     let names = names(parent).into_iter().filter(|name| name.starts_with(".wrote-"));
     names.map(|name| parent.join(name)).collect()
@@ -101,13 +102,13 @@ pub fn run_folders(parent: &Path) -> Vec<PathBuf> {
 
 /// Returns the files that a run has written or is writing.
 pub fn job_files(folder: &Path) -> Vec<PathBuf> {
-    // The run may remove its folder in the meantime.
+    // The run may remove its folder at any moment.
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter(|path| path.extension() == Some(OsStr::new("data"))).collect()
 }
 
-/// Returns the row of this name.
+/// Returns the row with this name.
 pub fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
     let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
     rows.find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}: {document:?}"))
@@ -123,7 +124,7 @@ pub fn survived(row: &Row) -> Survives {
     row.survives.unwrap_or_else(|| panic!("{row:?}"))
 }
 
-/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` rewrites the file:
+/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` rewrites the file;
 /// read the difference before you commit it.
 pub fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);

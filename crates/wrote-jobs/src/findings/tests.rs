@@ -153,7 +153,7 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
     assert!(warning.text.starts_with("tmpfs is in memory"), "{}", warning.text);
-    // Nor does a disk in memory count.
+    // A disk in memory is not a block device either.
     target.device = Some(Device { name: "zram0".into(), ..Device::default() });
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();

@@ -1,4 +1,4 @@
-//! The parser of job files, compared with an installed fio.
+//! Tests of the parser of job files, which is compared with an installed fio.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ fn read_sections(text: &str, sections: &[String]) -> Result<Parsed, ParseError> 
     parse(text, &surroundings).map_err(|mut errors| errors.remove(0))
 }
 
-/// Returns fio's standard output; `None` if fio fails. Ends one that hangs.
+/// Returns fio's standard output; `None` if fio fails. Kills fio if it hangs.
 fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = folder.join("output");
     let mut child = Command::new("fio")
@@ -56,7 +56,7 @@ fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     status.success().then(|| std::fs::read_to_string(&output).expect("text"))
 }
 
-/// Returns the version of fio; without fio, skips `test`.
+/// Returns fio's version; skips `test` if fio is not installed.
 fn version(test: &str) -> Option<String> {
     match Command::new("fio").arg("--version").output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
@@ -71,7 +71,8 @@ fn there_is_fio(test: &str) -> bool {
     version(test).is_some()
 }
 
-/// Returns whether fio has the version whose keys are compared; others have more or fewer.
+/// Returns whether fio has the version whose keys are compared. Other versions have more or fewer
+/// keys.
 fn there_is_the_fio_that_was_read(test: &str) -> bool {
     let version = version(test);
     let same = version.as_deref() == Some("fio-3.33");
@@ -81,7 +82,7 @@ fn there_is_the_fio_that_was_read(test: &str) -> bool {
     same
 }
 
-/// Returns the numbers that fio reads from the values of these lines of a job, in their order.
+/// Returns the numbers that fio parses from the values of these lines of a job, in order.
 fn values_in_fio(folder: &Path, lines: &str) -> Vec<u64> {
     std::fs::write(folder.join("job.fio"), format!("[a]\n{lines}\n")).expect("a job file");
     let told = fio(folder, &["--debug=parse", "--parse-only", "job.fio"]).expect("fio's word");
@@ -132,7 +133,7 @@ fn times_are_as_long_as_in_fio() {
     }
 }
 
-/// Returns the first words of the lines that fio prints, before a colon.
+/// Returns the words before the colons of the lines that fio prints.
 fn names_in_fio(folder: &Path, arguments: &[&str]) -> Vec<String> {
     let told = fio(folder, arguments).unwrap_or_default();
     let names = told.lines().filter_map(|line| line.split_once(':'));
@@ -158,7 +159,7 @@ fn the_list_of_fios_keys_has_all_that_fio_lists() {
     assert!(unlisted.is_empty(), "{unlisted:?}");
 }
 
-/// Runs a job in fio and returns its files: name and bytes, in order.
+/// Runs a job with fio, and returns the names and sizes of its files, in order.
 fn files_of_fio(folder: &Path, text: &str) -> Vec<(String, u64)> {
     let made = folder.join("made");
     std::fs::create_dir_all(made.join("d1")).expect("a folder");
@@ -225,7 +226,7 @@ fn fio_takes_the_example_of_every_key_that_is_taken() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut text = String::from("[before]\nsize=1m\n");
-    // fio has these since 3.38.
+    // fio has these keys since version 3.38.
     let newer = |example: &&str| {
         !["uncached", "dontcache", "atomic"].iter().any(|key| example.starts_with(key))
     };
@@ -288,7 +289,7 @@ fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
     }
 }
 
-/// Returns the operations and the bytes of reads and of writes that fio counts of a job.
+/// Returns the operations and bytes of reads and of writes that fio counts for a job.
 fn counts_in_fio(folder: &Path, text: &str) -> [(u64, u64); 2] {
     std::fs::write(folder.join("job.fio"), text).expect("a job file");
     let told = fio(folder, &["--output-format=json", "job.fio"]).expect("fio's result");
@@ -299,13 +300,13 @@ fn counts_in_fio(folder: &Path, text: &str) -> [(u64, u64); 2] {
     })
 }
 
-/// Returns the operations and the bytes of reads and of writes of the job here.
+/// Returns the operations and bytes of reads and of writes that this crate counts for the job.
 fn counts(folder: &Path, text: &str) -> [(u64, u64); 2] {
     let own = format!("ioengine=io_uring\ndirectory={}", folder.display());
     let jobs = read(&text.replace("ioengine=null", &own))
         .unwrap_or_else(|error| panic!("{text}{error}"))
         .jobs;
-    // An earlier job has left its file.
+    // An earlier job has left its file behind.
     let permissions =
         Permissions { overwrite: true, read_unwritten: true, ..Permissions::default() };
     let done = run(&jobs, permissions, &Stop::new(), &mut (), Peers::ALONE);
@@ -335,7 +336,7 @@ fn jobs_do_as_many_operations_as_in_fio() {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
         assert_eq!(counts(folder.path(), &text), counts_in_fio(folder.path(), &text), "{lines}");
     }
-    // The sizes are drawn by chance; their number is not.
+    // The sizes are random, but not their number.
     for lines in ["rw=randrw\nbs=4k,8k", "rw=write\nbssplit=4k/50:8k/50\nloops=2"] {
         let text = format!("[a]\nioengine=null\nsize=1m\nnumber_ios=10\n{lines}\n");
         let operations = |counts: [(u64, u64); 2]| counts[0].0 + counts[1].0;
@@ -344,7 +345,7 @@ fn jobs_do_as_many_operations_as_in_fio() {
     }
 }
 
-/// Returns the bytes of the only file that the job writes here.
+/// Returns the content of the only file that the job writes with this crate.
 fn written(folder: &Path, text: &str) -> Vec<u8> {
     let mut jobs = read(text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
     let path = folder.join("ours");
@@ -376,7 +377,7 @@ fn a_buffer_pattern_is_written_as_by_fio_and_verify_finds_its_own_header_in_it()
         let ours = written(folder.path(), &text);
         assert_eq!(ours, written_by_fio(folder.path(), &text), "{pattern}");
     }
-    // An altered block would end the run.
+    // A block that was altered would end the run.
     let pattern = "[a]\nrw=randwrite\nsize=64k\nbuffer_pattern=\"abc\"\nverify=crc32c\n";
     let block = &written(folder.path(), pattern)[..4096];
     assert!(block.starts_with(b"wroteblk") && block[42..].starts_with(b"abcabc"));
@@ -417,7 +418,7 @@ fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
         for section in ["write", "read", "other"] {
             run_sections(&[section]).expect(&text);
         }
-        // Alone, the reader has the writer's order, and so finds a damaged block.
+        // By itself, the reader has the same order as the writer, and so finds a damaged block.
         let mut bytes = std::fs::read(&path).expect("the file");
         let block = bytes.windows(8).position(|bytes| bytes == b"wroteblk").expect("a block");
         bytes[block + 100] ^= 1;
@@ -434,7 +435,8 @@ fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    // Blocks of the first tenth, and of all. With a uniform choice there would be 65 and 647.
+    // The numbers of blocks in the first tenth, and in total. With a uniform distribution, they
+    // would be 65 and 647.
     for (lines, is_like) in
         [("zipf:1.2", 0.6..1.6), ("pareto:0.1", 0.6..1.6), ("zoned:90/10:10/90", 0.8..1.2)]
     {

@@ -1,4 +1,4 @@
-//! The output of `--format fio-json`: the keys, types and units of fio's own output.
+//! Tests of the output of `--format fio-json`, which has the keys, types and units of fio's output.
 
 use fixtures::samples::reports as sample;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
     About { ended_at, global, device: Some("nvme0n1p2"), ..About::default() }
 }
 
-/// Returns the document of these groups, parsed from its text.
+/// Returns the document of these groups, after writing and parsing it.
 fn written(groups: &[GroupReport], global: &[(String, String)]) -> Value {
     let mut text = Vec::new();
     document(groups, &about(global)).write(&[Form::Json], &mut text).expect("memory");
@@ -24,7 +24,7 @@ fn pair(key: &str, value: &str) -> (String, String) {
     (key.into(), value.into())
 }
 
-/// Collects every key below `value`, with the type of its value. A list counts as its first
+/// Collects every key below `value`, with the type of its value. A list is represented by its first
 /// element.
 fn paths(value: &Value, path: String, found: &mut BTreeMap<String, &'static str>) {
     let kind = match value {
@@ -52,8 +52,8 @@ fn paths_of(value: &Value) -> BTreeMap<String, &'static str> {
     found
 }
 
-/// Returns fio's own output for a tiny job that reads, writes and flushes; `None`, after a skip, if
-/// fio is not installed.
+/// Returns fio's output for a tiny job that reads, writes and flushes. If fio is not installed,
+/// skips the test and returns `None`.
 fn fios_own(test: &str) -> Option<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let job = "[global]\nbs=4k\n[tiny]\nrw=randrw\nsize=1m\nfsync=8\niodepth=1\n";
@@ -82,7 +82,7 @@ fn every_key_of_fios_own_output_is_there_with_its_type() {
     let group = GroupReport { jobs: vec![job], ..sample::groups().remove(0) };
     let ours = written(&[group], &[pair("bs", "4k")]);
     let (ours, fios) = (paths_of(&ours), paths_of(&fios));
-    // Only of a device below another.
+    // These keys exist only for a device on top of others.
     let left_out = |path: &str| path.starts_with("/disk_util[]/aggr");
     let missing: Vec<_> = fios
         .iter()
@@ -156,7 +156,7 @@ fn clones_are_entries_of_their_own_unless_the_group_is_reported_as_one() {
     assert_eq!(group["job_runtime"], 2500, "of all jobs, added up");
     assert_eq!(group["usr_cpu"], 15.0, "of the time that the jobs took");
     assert_eq!(group["sync"]["total_ios"], 3);
-    // As in fio, the jobs' samples and means are added up.
+    // As in fio, the samples and the means of the jobs are added up.
     assert_eq!(group["read"]["bw_samples"], 6);
     assert_eq!(group["read"]["bw_mean"], f64::from((64 + 64 + 16) << 10));
 }

@@ -1,4 +1,4 @@
-//! Jobs on real files: their files and counts.
+//! Tests of jobs on real files: their files and counts.
 
 use crate::scene::*;
 use fixtures::{folder, names};
@@ -89,7 +89,7 @@ fn verify_expects_the_written_bytes_and_names_a_flipped_one() {
             (write.writes.verify, write.io.direct) = (VERIFY, direct);
             let path = folder.path().join("file");
             assert_eq!(one(write).verified_bytes, FILE);
-            // A later run reads the file in another order.
+            // A later run reads the file in a different order.
             let mut read = job(folder.path(), "file", random(READ));
             (read.writes.verify, read.io.direct, read.files.file_bytes) = (VERIFY, direct, None);
             assert_eq!(one(read.clone()).verified_bytes, FILE);
@@ -202,7 +202,7 @@ fn no_operation_is_issued_that_is_due_at_the_deadline_or_later() {
         let mut spec = job(folder.path(), "", WRITE);
         (spec.io.ioengine, spec.pace.runtime, spec.pace.time_based) = (ioengine, runtime, true);
         let files = |rate: &str| vec![folder.path().join(format!("{rate}-{number}"))];
-        // Due at 0 and 100 ms; in bytes at 0, 50, 100 and 150 ms.
+        // Operations are due at 0 and 100 ms; with a rate in bytes, at 0, 50, 100 and 150 ms.
         let mut iops = spec.clone();
         (iops.files.paths, iops.pace.write_rate_iops) = (files("iops"), Some(10));
         assert!((1..=2).contains(&one(iops).write.operations));
@@ -222,7 +222,7 @@ fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself
     (rates.pace.read_rate_iops, rates.pace.write_rate_iops) = (Some(4000), Some(1000));
     let report = one(rates);
     assert_eq!((report.read.operations, report.write.operations), (40, 10));
-    // M5: a direction without a rate is never late, even if the other one waits.
+    // M5: a direction without a rate is never late, even if the other direction waits.
     let one_rate = mix.with(|job| job.pace.read_rate_iops = Some(100));
     let report = one(one_rate.with(|job| job.files.paths = vec![folder.path().join("other")]));
     assert_eq!(report.read.operations + report.write.operations, 50);
@@ -290,7 +290,7 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
         let report = one(job);
         assert_eq!(report.read.operations + report.write.operations, 4);
         assert!(report.elapsed >= time * pauses, "{blocks}: {:?}", report.elapsed);
-        // Completions are found before the pause; none waits for its end.
+        // Completions are found before the pause, so none of them waits for its end.
         assert!(report.completed_together.max() <= u64::from(blocks), "{blocks}");
     }
     let think = Some(Think { time: Duration::from_secs(3600), spin: Duration::ZERO, blocks: 1 });
@@ -311,7 +311,7 @@ fn a_file_to_write_over_is_written_before_the_clock_starts() {
         run(&[over("new")], Permissions::default(), &Stop::new(), &mut told, Peers::ALONE).unwrap();
     assert_eq!((told.0[0].2, done[0].jobs[0].write.bytes), (FILE, BLOCK));
     assert!(all_blocks_differ(&folder.path().join("new")));
-    // Only missing parts of an existing file are written, and only with permission.
+    // Only the missing parts of an existing file are written, and only with permission.
     std::fs::write(folder.path().join("short"), [7; BLOCK as usize]).unwrap();
     assert!(refusal(&[over("short")]).contains("--overwrite allows it"));
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
@@ -362,6 +362,6 @@ fn reads_of_unwritten_bytes_are_noted() {
     assert_eq!(told(), Some(FILE / 2));
     file.write_all_at(&[1; FILE as usize], 0).unwrap();
     assert_eq!(told(), Some(0));
-    // The run writes a new file before it reads it.
+    // The run writes a new file before reading it.
     assert_eq!(one(job(folder.path(), "b", READ)).unwritten_bytes, Some(0));
 }

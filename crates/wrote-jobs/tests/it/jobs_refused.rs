@@ -1,4 +1,5 @@
-//! Jobs that are refused, interrupted or fail: their messages, and nothing left behind.
+//! Tests of jobs that are refused or interrupted, or that fail: their messages, and that nothing is
+//! left behind.
 
 use crate::scene::*;
 use fixtures::{folder, names};
@@ -17,7 +18,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
         let folder = folder();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; FILE as usize]).unwrap();
-        // The job before does not begin either.
+        // The job before it does not begin either.
         let before = job(folder.path(), "before", WRITE);
         let spec = job(folder.path(), "file", rw).with(|job| job.group = 1);
         let error = refusal(&[before, spec.clone()]);
@@ -76,7 +77,7 @@ fn a_device_is_never_written() {
         devices: false,
     };
     let error = refusal_with(&[spec], everything);
-    // A user without permission to read the device gets that error first.
+    // A user who may not read the device gets an error about that instead.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
 }
 
@@ -113,7 +114,7 @@ fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
     assert_eq!(go(&[on_it("a", WRITE, 0), on_it("b", WRITE, FILE)])[0].jobs.len(), 2);
     std::fs::remove_file(&file[0]).unwrap();
 
-    // In order a job touches no more than it transfers.
+    // A sequential job touches no more bytes than it transfers.
     let half = |name, rw, offset_bytes| {
         on_it(name, rw, offset_bytes).with(|job| job.pace.io_bytes = Some(FILE / 2))
     };
@@ -215,7 +216,7 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
     std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
     let wrong = job(folder.path(), "bare", READ).with(|job| job.writes.verify = VERIFY);
     let error = refusal(&[endless, wrong]);
-    // Any of the first blocks may complete first.
+    // Any of the first blocks may be the first to complete.
     assert!(error.contains("bare: verify at byte "), "{error}");
     assert!(error.contains(": there is no header"), "{error}");
     assert_eq!(names(folder.path()), ["bare"]);

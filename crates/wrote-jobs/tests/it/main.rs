@@ -1,4 +1,4 @@
-//! Jobs that run on real files, and job files and reports as text.
+//! Tests of jobs that run on real files, and of job files and reports as text.
 
 mod fio;
 mod fio_report;

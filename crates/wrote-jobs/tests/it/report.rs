@@ -1,4 +1,5 @@
-//! Jobs as a result document: a row for each job and direction, with what it survives.
+//! Tests of the result document of jobs: a row for each job and direction, with what its writes
+//! survive.
 
 use fixtures::samples::reports as sample;
 use std::collections::HashSet;
@@ -19,7 +20,7 @@ fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
     rows.find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}: {document:?}"))
 }
 
-/// Returns the document of the sample with a change in its first job, a sequential direct write.
+/// Returns the sample's document with a change in its first job, a sequential direct write.
 fn write_with(change: impl FnOnce(&mut wrote_jobs::jobs::JobReport)) -> Document {
     let mut groups = sample::groups();
     change(&mut groups[0].jobs[0]);
@@ -169,7 +170,7 @@ fn cached_bytes_count_unless_they_may_be_from_before() {
         row(&documented(&groups, &sample::before()), "seq-write").runs[0].page_cache_bytes
     };
     assert_eq!(counted(vec![held(0, 5000)], true), Some(5000));
-    // 1 GiB was written over existing blocks.
+    // 1 GiB overwrote existing blocks.
     assert_eq!(counted(vec![held(5000, 5000)], true), Some(5000));
     assert_eq!(counted(vec![held(2 << 30, 1 << 30)], true), Some(0));
     assert_eq!(counted(vec![held(0, 5000)], false), None, "it went through the cache");

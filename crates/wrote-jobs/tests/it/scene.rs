@@ -1,4 +1,4 @@
-//! A plain job in a folder, and ways to run jobs.
+//! A plain job in a folder, and functions that run jobs.
 
 use std::path::Path;
 use wrote_jobs::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
@@ -16,7 +16,7 @@ pub fn random(rw: Rw) -> Rw {
     Rw { random: true, ..rw }
 }
 
-/// Describes a job over 64 blocks of 4 KiB, in one file named like the job.
+/// Returns a job on 64 blocks of 4 KiB, in one file with the name of the job.
 pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     JobSpec::new(name, rw, BLOCK).with(|job| {
         job.io.iodepth = 8;
@@ -25,7 +25,7 @@ pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     })
 }
 
-/// A watcher that keeps the number, the count of jobs, and the laid-out bytes of each group.
+/// A watcher that records the number, the count of jobs, and the laid-out bytes of each group.
 #[derive(Default)]
 pub struct Told(pub Vec<(u32, usize, u64)>);
 impl Watcher for Told {
@@ -56,7 +56,7 @@ pub fn refusal(jobs: &[JobSpec]) -> String {
     refusal_with(jobs, Permissions::default())
 }
 
-/// Returns whether every block of the file has data, and no two blocks are equal.
+/// Returns whether every block of the file contains data, and all blocks differ.
 pub fn all_blocks_differ(path: &Path) -> bool {
     let bytes = std::fs::read(path).unwrap();
     let blocks: std::collections::HashSet<&[u8]> = bytes.chunks(BLOCK as usize).collect();

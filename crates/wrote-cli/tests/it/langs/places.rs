@@ -1,5 +1,5 @@
-//! The folder that is measured, and the result: existing files stay untouched, and `report` and
-//! `compare` take the result like any.
+//! Tests of the folder that is measured, and of the result: existing files remain untouched, and
+//! `report` and `compare` accept the result like any other.
 
 use crate::langs::scene::{Scene, manifest, text};
 use crate::support::wrote;

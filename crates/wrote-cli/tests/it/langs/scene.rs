@@ -1,5 +1,5 @@
-//! The common parts of these tests: languages of a test, `wrote langs` on them with a home and a
-//! cache of the test, and the result.
+//! The common parts of these tests: the languages of a test, `wrote langs` with a home and a cache
+//! of the test, and the result.
 
 use crate::support::{printed, wrote};
 use fixtures::{HONEST_LANGUAGE, finish, folder};
@@ -11,24 +11,26 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wrote_result::document::Document;
 
-/// A file system in memory that every Linux has (shm_overview(7)).
+/// A file system in memory that exists on every Linux (shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
-/// The mark of every process of a test: children inherit it, even when they leave their parents.
+/// The environment variable that marks every process of a test. Child processes inherit it, even if
+/// they leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
-/// The longest time that the kernel takes to end a killed process.
+/// The maximum time that the kernel takes to end a killed process.
 const LIMIT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(10);
 
-/// A folder to write in, languages, and the home of their user: all removed when dropped.
+/// A folder to write in, languages, and their user's home. All of them are removed when this is
+/// dropped.
 pub struct Scene {
     folder: TempDir,
-    /// The folder to write in.
+    /// The folder in which languages write.
     target: TempDir,
 }
 
 impl Scene {
-    /// Makes a scene that writes in memory if possible. Faults are the same there, and no drive is
-    /// measured.
+    /// Creates a scene that writes in memory if possible. Faults are the same as on a drive, and no
+    /// drive is measured.
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
@@ -51,7 +53,7 @@ impl Scene {
         self.folder.path().join("home")
     }
 
-    /// Returns a path next to the target, for files of the test.
+    /// Returns a path next to the target folder, for files of the test.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -60,15 +62,15 @@ impl Scene {
         self.folder.path().join("languages")
     }
 
-    /// Returns the folder of the language of this id, for `--add`.
+    /// Returns the folder of the language with this id, for `--add`.
     pub fn language(&self, id: &str) -> PathBuf {
         self.languages().join(id)
     }
 
-    /// Adds a language with this manifest, the honest program's text, and these files.
+    /// Adds a language with this manifest, the text of the honest program, and these files.
     pub fn add(&self, id: &str, manifest: &str, files: &[(&str, &str)]) -> PathBuf {
         let language = self.language(id);
-        // A test that changes a language writes it again.
+        // A test that changes a language writes it a second time.
         fs::create_dir_all(&language).expect("a folder");
         fs::write(language.join("manifest.toml"), manifest).expect("a manifest");
         fs::write(language.join("honest.sh"), HONEST_LANGUAGE).expect("a program");
@@ -83,19 +85,20 @@ impl Scene {
         self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
     }
 
-    /// Adds a rogue: `otherwise` replaces functions of the honest program, only in these tasks.
+    /// Adds a rogue: a language that, in these tasks only, replaces functions of the honest program
+    /// with `otherwise`.
     pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
         self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
     }
 
-    /// Returns the command `wrote langs` for only these languages, with more arguments, a word
-    /// each.
+    /// Returns the command `wrote langs` for these languages alone. Each word of `more` is a
+    /// further argument.
     pub fn langs(&self, ids: &[&str], more: &str) -> Command {
         self.langs_in(&self.target(), ids, more)
     }
 
-    /// Returns this command for another folder. It has the home of this scene, and the mark of its
-    /// processes.
+    /// Like [`Scene::langs`], for another folder: with this scene's home, and with the mark that
+    /// identifies its processes.
     pub fn langs_in(&self, path: &Path, ids: &[&str], more: &str) -> Command {
         let mut command = wrote(&["langs", "--only", &ids.join(",")]);
         command.arg(path);
@@ -113,14 +116,16 @@ impl Scene {
         printed(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
     }
 
-    /// Returns the folder that programs are built in.
+    /// Returns the folder in which programs are built.
     pub fn cache(&self) -> PathBuf {
         self.home().join("cache")
     }
 
-    /// Returns the command lines of the living processes that this scene's commands started.
+    /// Returns the command lines of the processes that this scene's commands started and that are
+    /// still alive.
     ///
-    /// The kernel ends a killed process a moment after the signal: this waits for it.
+    /// Waits for killed processes to end, because the kernel ends them only a moment after the
+    /// signal.
     pub fn processes(&self) -> Vec<String> {
         let deadline = Instant::now() + LIMIT;
         while !self.living().is_empty() && Instant::now() < deadline {
@@ -136,7 +141,7 @@ impl Scene {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // A process that waits to be reaped has an empty environment: proc(5).
+            // A process that waits to be reaped has an empty environment (proc(5)).
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -149,7 +154,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Processes left by a failed test would sleep forever.
+        // Processes left by a failed test would sleep for ever.
         for (id, _) in self.living() {
             if let Some(process) = rustix::process::Pid::from_raw(id) {
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
@@ -158,8 +163,8 @@ impl Drop for Scene {
     }
 }
 
-/// Returns the manifest of a language in sh, with these lines of its toolchain and these tasks, a
-/// word each. No task means all tasks.
+/// Returns the manifest of a language in sh, with these lines for its toolchain. Each word of
+/// `tasks` is a task; no words mean all tasks.
 pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
     let tasks: Vec<&str> = tasks.split_whitespace().collect();
     format!(

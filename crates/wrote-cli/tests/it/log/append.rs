@@ -1,4 +1,4 @@
-//! `wrote log append`: lines of standard input as records.
+//! Tests of `wrote log append`: lines of standard input become records.
 
 use super::place::{append_by_command, json, lines, log, said};
 use fixtures::{Mounted, Running, finish, folder, names, or_skip};

@@ -1,4 +1,4 @@
-//! `wrote log cat`: records in order, as lines, as JSON and by their times.
+//! Tests of `wrote log cat`: records in order, as lines, as JSON and by their times.
 
 use super::place::{json, lines, log, open, place, place_with_times, read, said, segments};
 use fixtures::{Running, finish, folder};
@@ -63,7 +63,7 @@ fn cat_prints_the_records_of_a_time_on_and_up_to_one() {
     assert_eq!(said("--since 1d"), lines(0..30));
     assert_eq!(said("--until 1d"), "");
     assert_eq!(said("--since 2999-01-01T00:00Z"), "");
-    // Records before a time are not a gap.
+    // Records before the requested time are not a gap.
     let json = said(&format!("--json --since {one}"));
     assert!(json.starts_with(&format!("{{\"sequence\":{}", first(one))), "{json}");
     assert!(!json.contains("missing"), "{json}");

@@ -1,4 +1,4 @@
-//! The logs of these tests, and the command in their folder.
+//! The logs of these tests, and the command run in their folder.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish, folder, names};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use wrote::{Log, SyncPolicy};
 
-/// Returns the command `wrote log` in the folder, with a word for each argument.
+/// Returns the command `wrote log` in the folder. Each word of `arguments` is an argument.
 pub(super) fn log(folder: &Path, arguments: &str) -> Command {
     let mut command = wrote(&["log"]);
     command.args(arguments.split_whitespace()).current_dir(folder);
     command
 }
 
-/// Returns the standard output of a successful run.
+/// Returns the standard output of a run, which must succeed.
 pub(super) fn said(folder: &Path, arguments: &str) -> String {
     let finished = finish(&mut log(folder, arguments));
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
@@ -28,13 +28,13 @@ pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Opens a fast log: small buffers and segments, and no flushes unless one is requested.
+/// Opens a log that is fast: small buffers and segments, and no flushes unless requested.
 pub(super) fn open(folder: &Path) -> Log {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
     options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
 }
 
-/// Appends records `from..to`, each a line of 100 bytes that begins with its number.
+/// Appends these records, each of which is a line of 100 bytes that begins with its number.
 pub(super) fn append(log: &Log, numbers: std::ops::Range<u64>) {
     for number in numbers {
         assert_eq!(log.append(text(number).as_bytes()).expect("room").sequence(), number);
@@ -50,7 +50,7 @@ pub(super) fn lines(numbers: std::ops::Range<u64>) -> String {
     numbers.map(|number| text(number) + "\n").collect()
 }
 
-/// Makes a folder with the closed log `events` of this number of records.
+/// Creates a folder with a closed log `events` that contains this number of records.
 pub(super) fn place(records: u64) -> tempfile::TempDir {
     let folder = folder();
     let log = open(folder.path());
@@ -66,7 +66,8 @@ pub(super) fn segments(folder: &Path) -> Vec<PathBuf> {
     names(&events).into_iter().filter(is_segment).map(|name| events.join(name)).collect()
 }
 
-/// Changes a byte in the middle of record `number` on the disk.
+/// Changes a byte in the middle of record `number` on the disk, and returns the path of its
+/// segment.
 pub(super) fn damage(folder: &Path, number: u64) -> PathBuf {
     let wanted = text(number);
     for path in segments(folder) {
@@ -81,7 +82,8 @@ pub(super) fn damage(folder: &Path, number: u64) -> PathBuf {
     panic!("record {number} is in no segment");
 }
 
-/// Returns the names and bytes of all files of the log but its lock. The lock names its last owner.
+/// Returns the names and contents of all files of the log, except its lock, which names its last
+/// owner.
 pub(super) fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let events = folder.join("events");
     let files = names(&events).into_iter().filter(|name| name != "lock");
@@ -89,10 +91,10 @@ pub(super) fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files.map(read).collect()
 }
 
-/// Makes a log of 30 records in three parts at different times. Returns the records' times from its
-/// JSON.
+/// Creates a log of 30 records in three parts, written at different times. Returns the times of the
+/// records, from its JSON.
 pub(super) fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
-    // The clock may step back, and is read on other threads.
+    // The clock may step back, and other threads read it.
     for _ in 0..100 {
         let folder = folder();
         let log = open(folder.path());
@@ -109,7 +111,7 @@ pub(super) fn place_with_times() -> (tempfile::TempDir, Vec<Timestamp>) {
     panic!("the clock went back a hundred times");
 }
 
-/// Reads this number of records of a followed log.
+/// Reads this number of records from a log that is followed.
 pub(super) fn read(from: &mut impl Read, records: usize) -> String {
     let mut bytes = vec![0; records * 101];
     from.read_exact(&mut bytes).expect("as much comes");

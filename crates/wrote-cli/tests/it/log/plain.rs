@@ -1,4 +1,4 @@
-//! A plain file of lines: appended, printed and followed.
+//! Tests of plain line files: appended to, printed and followed.
 
 use super::place::{log, said};
 use fixtures::{Finished, Mounted, Running, finish, folder, or_skip};

@@ -1,4 +1,4 @@
-//! `wrote log stat`: the parts of a log and its writer; folders that hold no log.
+//! Tests of `wrote log stat`: the segments of a log and its writer; folders without a log.
 
 use super::place::{append, json, log, open, said, segments, text};
 use crate::support::assert_golden;
@@ -10,7 +10,7 @@ use std::fs;
 fn stat_and_verify_print_the_golden_texts() {
     let folder = folder();
     let log = open(folder.path());
-    // A group is one batch at any pace of its producer.
+    // A group is a single batch, however fast its producer is.
     for first in [0, 100, 200, 300, 400] {
         let group: Vec<String> = (first..first + 100).map(text).collect();
         log.append_all(&group).expect("room").1.wait().expect("a disk");
@@ -49,7 +49,7 @@ fn a_folder_without_a_log_is_refused_in_one_line_and_nothing_is_made() {
     fs::write(folder.path().join("file"), b"x").expect("a file");
     fs::create_dir(folder.path().join("empty")).expect("a folder");
     for verb in ["cat", "tail", "tail -f", "stat", "verify", "repair"] {
-        // A file is one of lines, which only these do not read.
+        // A file would be a line file, which only these subcommands do not read.
         let is_of_logs = ["stat", "verify", "repair"].contains(&verb);
         for path in ["empty", "nothing", "file"].into_iter().take(if is_of_logs { 3 } else { 2 }) {
             let finished = finish(&mut log(folder.path(), &format!("{verb} {path}")));

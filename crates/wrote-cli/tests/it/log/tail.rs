@@ -1,4 +1,4 @@
-//! `wrote log tail`: the last records, and new ones.
+//! Tests of `wrote log tail`: the last records, and new ones.
 
 use super::place::{append, lines, log, open, place, place_with_times, read, said};
 use fixtures::{Running, finish, folder};
@@ -48,7 +48,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
     let mut running = Running::start(command.stdout(output));
     drop(command);
     assert_eq!(read(&mut reader, 10), lines(10..20));
-    // Enough records that segments end while they are read.
+    // There are enough records that segments end while they are read.
     append(&writer, 20..1000);
     assert!(read(&mut reader, 980) == lines(20..1000));
     append(&writer, 1000..1001);
@@ -68,7 +68,7 @@ fn tail_waits_for_a_log_that_another_process_makes_where_it_is_told_to_retry() {
     let mut command = log(folder.path(), "tail -F -n 3 new/events");
     let mut running = Running::start(command.stdout(output));
     drop(command);
-    // If the log existed at its start, it would print the last three.
+    // If the log had existed when the command started, it would print the last three records.
     let files = format!("/proc/{}/fd", running.id());
     running.until("it watches for the log", || {
         let files = fs::read_dir(&files).ok()?.flatten();
@@ -106,7 +106,7 @@ fn tail_that_retries_follows_the_next_log_when_the_folder_was_renamed_or_removed
     assert_eq!((finished.code(), finished.stderr), (Some(130), note.repeat(2)));
 }
 
-/// Appends lines to a log by a process that ends.
+/// Appends lines to a log with a process that then ends.
 fn append_by_process(folder: &Path, name: &str, numbers: Range<u64>) {
     let mut child = log(folder, &format!("append --quiet {name}"))
         .stdin(Stdio::piped())

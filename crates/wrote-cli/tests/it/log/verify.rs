@@ -1,4 +1,4 @@
-//! `wrote log verify` and `repair`: damage, gaps, holes and garbage.
+//! Tests of `wrote log verify` and `repair`: damage, gaps, holes and garbage.
 
 use super::place::{
     append, append_by_command, content, damage, json, lines, log, open, place, said, segments, text,
@@ -46,7 +46,7 @@ fn segments_whose_names_were_swapped_are_told_and_put_back_by_repair() {
     assert!(content(folder.path()) == before);
 }
 
-/// Asserts that damage was found, and returns the report.
+/// Returns the report, after asserting that damage was found.
 fn found(finished: &Finished) -> &str {
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     let complaint = "wrote: events: damaged in 1 place; wrote log repair events keeps every record \
@@ -75,7 +75,7 @@ fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
     );
     assert!(content(folder.path()) == before);
 
-    // The records before the damage are printed before its report.
+    // The records before the damage are printed before it is reported.
     let finished = finish(&mut log(folder.path(), "cat events"));
     assert_eq!((finished.code(), finished.stdout), (Some(1), lines(0..100)));
     let complaint = &finished.stderr;
@@ -131,10 +131,10 @@ fn gaps_that_a_repair_left_are_told_by_stat_verify_and_cat() {
     assert_eq!(part.lines().map(json).next(), Some(json(r#"{"sequence": 101, "missing": 1}"#)));
 }
 
-/// A length that takes too long to read.
+/// A length that would take too long to read.
 const ENDLESS_BYTES: u64 = 8 << 40;
 
-/// Makes a file huge with a hole; returns `false` if the file system does not support that.
+/// Makes a file huge, with a hole. Returns `false` if the file system does not support this.
 fn is_made_endless(path: &Path) -> bool {
     let file = File::options().write(true).create(true).truncate(false).open(path).expect("a file");
     let len_bytes = file.metadata().expect("a file").len();

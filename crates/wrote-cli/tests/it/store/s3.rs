@@ -1,4 +1,5 @@
-//! The same over HTTP: moto, an S3 server in Python, which `cargo xtask nightly s3` installs.
+//! The same tests over HTTP, against moto, an S3 server in Python that `cargo xtask nightly s3`
+//! installs.
 
 use super::{append, lines, log, said, shipped_to};
 use fixtures::{Running, finish, folder, or_skip};
@@ -18,7 +19,7 @@ struct S3 {
 }
 
 impl S3 {
-    /// Starts the server; the error is the reason why there is none.
+    /// Starts the server. The error is the reason why it cannot be started.
     fn start() -> Result<S3, String> {
         let modules =
             Path::new(env!("CARGO_TARGET_TMPDIR")).parent().map(|target| target.join("moto"));
@@ -61,7 +62,7 @@ impl S3 {
         Some(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Gives a command the keys and the address of the server.
+    /// Sets a command's environment to the keys and the address of the server.
     fn of<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env("AWS_ENDPOINT_URL", format!("http://{}", self.address));
         command.env("AWS_REGION", "us-east-1").env("AWS_ACCESS_KEY_ID", "key");
@@ -91,7 +92,7 @@ fn a_log_is_shipped_to_s3_and_read_from_there() {
     assert_eq!(verified["segments"], verified["checksums"], "each object has its checksum");
     let again = finish(s3.of(&mut log(folder.path(), &["ship", "events", url])));
     assert!(again.stderr.starts_with("shipped nothing new"), "{again:?}");
-    // Another log at this URL.
+    // This is a different log at the same URL.
     let other = fixtures::folder();
     append(other.path(), 0..5000);
     let refused = finish(s3.of(&mut log(other.path(), &["ship", "events", url])));

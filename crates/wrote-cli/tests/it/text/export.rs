@@ -1,4 +1,4 @@
-//! Exports of a made-up result, compared with the texts in `golden/`.
+//! Exports of an artificial result, compared with the texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, exported};
@@ -11,7 +11,7 @@ use wrote_result::document::{
     Sustained, View,
 };
 
-/// Returns every document that is made up here: one sweep of widths tries them all.
+/// Returns all documents of this module, which one test shows at various widths.
 pub(super) fn documents() -> Vec<Document> {
     let made = [jobs(), peak(), ways(), appended(), saves(), sustained(), languages()];
     made.into_iter().chain([samples::document()]).collect()
@@ -35,7 +35,7 @@ fn table(screen: Screen) -> String {
     exported(&samples::document(), Format::Table, screen)
 }
 
-/// Makes the document of three jobs on the sample's machine.
+/// Returns the document of three jobs on the sample's machine.
 fn jobs() -> Document {
     let groups = reports::groups();
     let file = ("demo.fio", &groups[..]);
@@ -51,7 +51,7 @@ fn around(median: f64) -> Interval {
     Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 }
 }
 
-/// Makes a grid of four cells. The fastest cell and one other are level.
+/// Returns a grid of four cells. The fastest cell and one other are equally fast.
 fn peak() -> Document {
     let mut document = samples::document();
     let scenario = &mut document.scenarios[0];
@@ -75,7 +75,7 @@ fn peak() -> Document {
     document
 }
 
-/// Makes a result of whole files, in two sizes of chunks. Three ways survive a power loss.
+/// Returns a result of whole files, in two sizes of chunks. Three methods survive a power loss.
 fn ways() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -114,7 +114,7 @@ fn ways() -> Document {
     document
 }
 
-/// Makes a result of messages appended in several ways. One of them loses messages.
+/// Returns a result of messages appended with several methods. One of them loses messages.
 fn appended() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -151,7 +151,7 @@ fn appended() -> Document {
     document
 }
 
-/// Makes a result of a text saved in several ways, into new files and into an existing one.
+/// Returns a result of a text saved with several methods, to new files and to an existing one.
 fn saves() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -199,7 +199,7 @@ fn saves() -> Document {
     document
 }
 
-/// Makes the result of a disk that slows down twice and recovers.
+/// Returns the result of a disk that slows down twice and recovers.
 fn sustained() -> Document {
     let mut document = samples::document();
     let mut row = document.scenarios[0].rows[3].clone();
@@ -253,9 +253,9 @@ fn sustained() -> Document {
     document
 }
 
-/// Grids mark the best cell and the cells level with it; whole files the best way that survives a
-/// power loss; messages the way that loses some; saves say what a sync costs; a long run has its
-/// changes and a drawing.
+/// Grids mark the best cell and those equal to it, whole files mark the best method that survives a
+/// power loss, and messages mark the method that loses some. Saves show what a sync costs, and a
+/// long run shows its changes and a drawing.
 #[test]
 fn tables_of_80_columns_and_markdown_of_every_kind_of_row_are_the_golden_ones() {
     for (name, document, has_markdown) in [
@@ -335,7 +335,7 @@ fn a_result_without_device_findings_or_advice_is_still_a_table() {
     assert!(!text.contains("Findings") && !text.contains("Advice"), "{text}");
 }
 
-/// Returns the sample with this number of operations in each latency.
+/// Returns the sample, in which each latency has this number of operations.
 fn counted(count: u64) -> Document {
     let mut document = samples::document();
     for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {
@@ -353,7 +353,7 @@ fn surfaces(document: &Document) -> [String; 3] {
     let mut page = Vec::new();
     write_html(&[Named { name: "a.json".into(), content }], &mut page).expect("memory");
     let page = String::from_utf8(page).expect("a page is UTF-8");
-    // The document that can be saved is whole.
+    // The document that can be saved from the page always has all figures, so it is removed.
     let (before, after) = page.split_once("data:application/json").expect("a page has it");
     let (_, after) = after.split_once('"').expect("an address ends");
     [

@@ -1,4 +1,4 @@
-//! Verdicts of `wrote fit` in a made-up result, compared with the texts in `golden/`.
+//! Verdicts of `wrote fit` in an artificial result, compared with the texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, exported};
@@ -22,7 +22,8 @@ fn rule(name: &str, of: &str, here: Interval, beside: Interval, times: f64) -> F
     }
 }
 
-/// Makes a result of etcd during a copy: a rule of each verdict, and a figure.
+/// Returns a result of etcd under a background copy, with a rule for each verdict, and with a
+/// figure.
 pub(super) fn etcd() -> Document {
     let mut document = samples::document();
     document.source = Some(Source::Fit);

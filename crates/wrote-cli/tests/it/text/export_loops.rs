@@ -1,5 +1,5 @@
-//! Exports of made-up rows at a rate, alone, among others and as a curve, compared with the texts
-//! in `golden/`.
+//! Exports of artificial rows with a rate, alone, among others and as a curve, compared with the
+//! texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, exported};
@@ -41,7 +41,7 @@ fn rows_at_a_rate_among_others_are_marked_and_the_mark_is_explained() {
     assert_golden("mixed.md", &exported(&document, Format::Markdown, PLAIN));
 }
 
-/// Makes a curve of rates; the last was not reached.
+/// Returns a load curve whose last rate was not reached.
 pub(super) fn curve() -> Document {
     let mut document = small();
     let scenario = &mut document.scenarios[0];

@@ -1,5 +1,5 @@
-//! Bad input gets one clear line and exit code 2; questions about the program are answered on
-//! standard output.
+//! Tests that bad input gets one clear line and exit code 2, and that questions about the program
+//! are answered on standard output.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish};
@@ -11,14 +11,14 @@ fn run(arguments: &[&str]) -> Finished {
     finish(&mut wrote(arguments))
 }
 
-/// Returns the standard output of a successful run.
+/// Returns the standard output of a run, which must succeed.
 fn answer(arguments: &[&str]) -> String {
     let finished = run(arguments);
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     finished.stdout
 }
 
-/// Returns the one line that the program prints when it refuses its arguments.
+/// Returns the only line that the program prints when it refuses its arguments.
 fn refusal(arguments: &[&str]) -> String {
     let finished = run(arguments);
     assert_eq!(finished.code(), Some(2), "{arguments:?}: {finished:?}");
@@ -69,7 +69,7 @@ fn words_that_people_try_are_the_options() {
     assert_eq!(answer(&["-V"]).lines().count(), 1);
 }
 
-/// Returns the words of every command that does something itself.
+/// Returns the words of every command that does something by itself.
 fn commands() -> Vec<Vec<String>> {
     fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
         for command in command.get_subcommands() {
@@ -338,7 +338,7 @@ fn completions_know_every_flag_and_bash_takes_its_own() {
     }
 }
 
-/// Asserts that an installed shell parses a script.
+/// Asserts that a shell parses a script, if that shell is installed.
 fn assert_parses(shell: &str, script: &str) {
     let flag = if shell == "fish" { "--no-execute" } else { "-n" };
     let mut file = tempfile::NamedTempFile::new().expect("a file");

@@ -1,5 +1,5 @@
-//! The width of a screen: no line is longer, and no word is cut; without Unicode there is ASCII
-//! alone.
+//! Tests of the width of the screen: no line is longer, no word is cut, and without Unicode there
+//! is only ASCII.
 
 use crate::text::screen::{PLAIN, exported};
 use crate::text::{export, export_fit, export_loops};
@@ -15,9 +15,9 @@ use wrote_result::{compare, doctor, trace};
 
 /// A narrow terminal, the usual one, and a wide one.
 const WIDTHS: [usize; 3] = [60, 80, 140];
-/// So wide that no word is cut and no text is shortened.
+/// A width at which no word is cut and no text is shortened.
 const WHOLE: usize = 2000;
-/// The words of verdicts in short, and of their explanation.
+/// The words of abbreviated verdicts and of their explanation.
 const SHORT: [&str; 4] = ["can't", "tell", "tell:", "difference."];
 
 /// Returns the recorded document as a screen of this width shows it.
@@ -41,8 +41,8 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
     serde_json::from_str(text).unwrap()
 }
 
-/// Returns the words of a text without its bars and drawings, and the parts between which a hyphen
-/// or slash lets a name break.
+/// Returns the words of a text, without its bars and drawings. A name that may be broken after a
+/// hyphen or slash counts as several words.
 fn words(text: &str) -> BTreeSet<&str> {
     let is_bar = |word: &&str| word.contains(|letter| ('▁'..='▏').contains(&letter));
     let drawn = ['│', '└'];
@@ -58,8 +58,8 @@ fn words(text: &str) -> BTreeSet<&str> {
     all
 }
 
-/// Returns the lines of code and the commands of a document, which are never wrapped: readers copy
-/// them.
+/// Returns the lines of code and the commands of a document, which are never wrapped, because
+/// readers copy them.
 fn copied(path: &Path) -> String {
     let value: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let of = |list: &Value, keys: &[&str]| {
@@ -70,8 +70,8 @@ fn copied(path: &Path) -> String {
     of(&value["advice"], &["code", "with_wrote"])
 }
 
-/// Returns whether a line is longer than the screen for no reason: code and commands are copied
-/// whole, and a path behind its label has no place to break.
+/// Returns whether a line is wider than the screen without a reason. Code and commands are copied
+/// as a whole, and a path after its label cannot be broken.
 fn is_too_wide(line: &str, width: usize, copied: &str) -> bool {
     let is_code = copied.lines().any(|code| !code.trim().is_empty() && line.ends_with(code.trim()));
     let is_path = line.split_whitespace().count() <= 2 && line.contains('/');
@@ -108,7 +108,7 @@ fn no_line_of_a_made_up_document_is_wider_than_any_screen_or_has_more_than_ascii
     for document in documents {
         for width in 72..=200 {
             let text = exported(&document, Format::Table, Screen { width, ..PLAIN });
-            // Code is to be copied, so its lines are not broken.
+            // Code is meant to be copied, so its lines are not broken.
             for line in text.lines().filter(|line| !line.contains("wrote::")) {
                 assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
             }

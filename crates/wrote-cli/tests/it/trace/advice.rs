@@ -1,5 +1,5 @@
-//! The code that belongs to findings and to the advice of `wrote bench`, in each language. A
-//! program that calls it has no finding, and loses nothing in any state of a crash.
+//! Tests of the code in findings and in the advice of `wrote bench`, in each language. A program
+//! that calls this code has no finding, and loses nothing in any crash state.
 
 use super::crash::crash;
 use super::{installed, wrote};
@@ -11,18 +11,20 @@ use std::process::Command;
 use wrote_result::recipes;
 use wrote_result::trace::{Trace, Verdict};
 
-/// A language with a program that does all that the code is for, by functions that are not in it.
+/// A language, with a program that does everything the code is for, by calling functions that the
+/// program lacks.
 struct Language {
     id: &'static str,
     needs: &'static str,
-    /// The file, the beginnings of lines that belong to its head, and what stands around the rest.
+    /// The name of the file, the prefixes of lines that belong to its head, and the text around the
+    /// rest.
     file: &'static str,
     head: &'static [&'static str],
     around: [&'static str; 2],
-    /// The functions done wrong, and the calls of all.
+    /// Wrong versions of the functions, and calls of all functions.
     wrong: &'static str,
     calls: &'static str,
-    /// Makes the program, untraced, and runs it.
+    /// A shell command that builds the program without tracing it.
     compile: &'static str,
     run: &'static str,
 }
@@ -118,19 +120,19 @@ const LANGUAGES: [Language; 8] = [
     },
 ];
 
-/// The state at the end holds all; before it `a` has the old content or the new.
+/// A check of a state. At the end, everything is there; before, `a` has the old or the new content.
 const CHECK: &str = "sh -ec 'cd DIR; if test $WROTE_ANSWERS = 0; then grep -qx \"old\\|new\" a; \
     else grep -qx new a; grep -qx new f; test ! -e d; test $(grep -c record log) = 3; MORE fi'";
-/// Looks for the results of the code for the advice of `wrote bench`.
+/// The check of the results of the code in the advice of `wrote bench`.
 const MORE: &str = "grep -qx stream n/s; grep -aq block b;";
 const OF_BENCH: [&str; 2] = ["Writing a long file", "Overwriting in place"];
 
-/// Makes a program of these functions and its calls, traces it in a folder of its own, and returns
-/// the document and whether the check passes in all states of a crash.
+/// Builds a program from these functions and the language's calls, and traces it in a new folder.
+/// Returns the document, and whether the check passes in all crash states.
 fn tried(language: &Language, functions: &str) -> (Trace, bool) {
     let place = folder();
     let data = place.path().join("data");
-    // The new file has a folder of its own, whose flush mends nothing of the others.
+    // The new file is in a separate folder, so that flushing this folder does not fix the others.
     fs::create_dir_all(data.join("n")).unwrap();
     for file in ["a", "d"] {
         fs::write(data.join(file), "old\n").unwrap();
@@ -165,7 +167,8 @@ fn traced(place: &Path, data: &Path, run: &str) -> Trace {
     serde_json::from_str(&fs::read_to_string(document).unwrap()).unwrap()
 }
 
-/// Tries a language: its wrong program has each piece of code, and with these it is right.
+/// Tests a language. Its wrong program gets every piece of code as advice, and with this code the
+/// program is right.
 fn judge(language: &Language) {
     let name = language.file;
     let (wrong, is_kept) = tried(language, language.wrong);

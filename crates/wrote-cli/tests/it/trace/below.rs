@@ -1,4 +1,4 @@
-//! The reason shown with a level, where the file system below keeps less of a flush than a disk
+//! Tests of the reason shown for a level if the file system below keeps less of a flush than a disk
 //! does.
 
 use super::{CACHED, SAFE, file, traced, traced_there};
@@ -10,7 +10,7 @@ use wrote_result::trace::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The maximum number of columns that a line of a report has.
+/// The maximum width of a line in a report, in columns.
 const COLUMNS: usize = 80;
 
 fn tmpfs() -> Result<Mounted, String> {
@@ -21,7 +21,7 @@ fn ext4(options: &str) -> Result<Mounted, String> {
     Mounted::image_with("ext4", 32 * MIB, options)
 }
 
-/// Returns an ext4 on a loop device whose file lies in this tmpfs.
+/// Returns an ext4 file system on a loop device whose file is in this tmpfs.
 fn over(memory: &Mounted) -> Result<Mounted, String> {
     let folder = TempDir::new_in(memory.path()).map_err(|error| error.to_string())?;
     Mounted::disks("ext4", vec![Loop::attach_in(folder, 32 * MIB)?])
@@ -44,7 +44,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         (ext2(), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext2().and_then(Mounted::overlay), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext4("rw").and_then(Mounted::overlay), whole, (Safe, SAFE), ""),
-        // The name of the device lies in memory, and its content does not.
+        // Only the name of the device is in memory, not its content.
         (Mounted::disks("ext4", vec![or_skip!(Loop::on(disk.node()))]), whole, (Safe, SAFE), ""),
     ] {
         let mounted = or_skip!(mounted);
@@ -71,7 +71,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         };
         assert!(screen.contains(&format!("  {level}{because}\n")), "{screen}");
         assert!(said.contains(&end), "{screen}");
-        // The same program on a disk.
+        // The same program is run on a disk.
         again();
         let (trace, _) = traced(mounted.path(), whole, &[]);
         assert_eq!((trace.verdict, trace.on_disk), (Safe, true), "{because}: {trace:?}");

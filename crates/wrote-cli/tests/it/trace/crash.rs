@@ -1,4 +1,4 @@
-//! `wrote trace crash`: the states that a power loss could have left.
+//! Tests of `wrote trace crash`: the states that a power loss could have left.
 
 use super::{NAMES, installed, is_one_line};
 use crate::support::wrote;
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wrote_result::trace::Trace;
 
-/// Records a script in a folder with a file `a`; the record is next to the folder.
+/// Records a script in a folder with a file `a`. The record is next to the folder.
 fn recorded(place: &Path, script: &str) -> PathBuf {
     let folder = place.join("data");
     fs::create_dir_all(&folder).unwrap();
@@ -25,7 +25,8 @@ pub(super) fn crash(record: &Path, more: &[&str]) -> Finished {
     finish(wrote(&["trace", "crash"]).arg(record).args(more))
 }
 
-/// A check: `a` has the old or the new content, and the new one once the program has ended.
+/// A check: `a` has the old or the new content, and only the new content once the program has
+/// ended.
 const OLD_OR_NEW: &str = "sh -c 'case $(cat \"$0/a\") in new) ;; old) test $WROTE_ANSWERS = 0 ;; \
     *) echo torn >&2; exit 1 ;; esac'";
 
@@ -45,7 +46,7 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     command  wrote trace crash ";
     assert!(finished.stdout.contains(told), "{finished:?}");
     assert!(finished.stderr.contains("wrote: the check fails in crash state "), "{finished:?}");
-    // Its number makes it again.
+    // The number of a state reproduces it.
     let line = finished.stdout.lines().find(|line| line.contains("crash state ")).unwrap();
     let number = line.split_once("crash state ").and_then(|of| of.1.split_once(':')).unwrap().0;
     let keep = place.path().join("kept");
@@ -127,7 +128,7 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     let github = run("github", &files);
     assert_eq!(github.code(), Some(1), "{github:?}");
     let error = github.stderr.lines().next().unwrap();
-    // The line of the block at whose end Python writes.
+    // This is the line of the block at whose end Python writes.
     let begins = "::error file=../a save.py,line=3,title=wrote check-failed::Crash state ";
     assert!(error.starts_with(begins), "{github:?}");
     let told = ": a is cut short; the check ended with exit code 1: <torn> & \"50 %25\".";
@@ -155,7 +156,7 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     let location = &result["locations"][0]["physicalLocation"];
     assert_eq!(location["region"]["startLine"], 3);
     assert_eq!(location["artifactLocation"]["uri"], "../a%20save.py");
-    // One of three writes is lost.
+    // One of the three writes is lost.
     let json = place.path().join("trace.json");
     run("json", &["-o", json.to_str().unwrap()]);
     let trace: Trace = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
@@ -171,7 +172,7 @@ fn states_for_which_there_is_no_time_or_whose_calls_were_not_seen_do_not_pass() 
     assert_eq!(slow.code(), Some(3), "{slow:?}");
     assert!(slow.stderr.contains("wrote: no time for all states (--within)"), "{slow:?}");
     assert!(slow.stdout.contains("there was no time for "), "{slow:?}");
-    // What a standard stream into a file holds before the program is not known.
+    // The content that a standard stream's file had before the program is not known.
     let stream = fs::File::create(place.path().join("stream")).unwrap();
     let mut command = wrote(&["trace", "--check", "true", "--", "echo", "out"]);
     let unseen = command.current_dir(place.path()).stdout(stream).output().unwrap();
@@ -186,14 +187,14 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     let record = recorded(place.path(), "printf new > t; sync t; mv t a");
     let finished = crash(&record, &["--check", "grep -qE 'old|new' DIR/a"]);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    // What the program wrote may be private.
+    // The data that the program wrote may be private.
     assert_eq!(fs::metadata(&record).unwrap().mode() & 0o777, 0o600);
     let is_private = "sh -c 'test $(stat -c %a DIR) = 700'";
     let finished = crash(&record, &["--check", is_private]);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
-    // It fails whatever a power loss left.
+    // The check fails, whatever a power loss has left.
     let told = "the check fails without a power loss, on the folder as the program left it: ended \
                 with exit code 3: error: it is torn\n";
     assert!(finished.stderr.contains(told), "{finished:?}");
@@ -252,7 +253,7 @@ fn a_record_past_its_bound_and_a_foreign_file_are_one_line() {
     let mut command = wrote(&["trace", "--record-max", "10kB", "--record"]);
     command.arg(&record).args(["sh", "-c", "head -c 20000 /dev/zero > b; exit 3"]);
     let finished = finish(command.current_dir(place.path()));
-    // The program runs to its end, with its exit code.
+    // The program runs to its end, and its exit code is passed on.
     assert_eq!(finished.code(), Some(3), "{finished:?}");
     let last = finished.stderr.lines().last().unwrap();
     assert!(last.contains("are more than 10.0 kB; record less"), "{finished:?}");
@@ -273,7 +274,7 @@ fn a_link_that_is_switched_by_a_rename_leaves_either_link_and_no_file() {
 
 #[test]
 fn a_name_that_is_called_durable_is_in_each_state_after_the_end_and_another_in_some_not() {
-    // The scripts of `names_of_a_file_survive_each_for_itself`.
+    // These are the scripts of `names_of_a_file_survive_each_for_itself`.
     for (script, name, is_durable) in NAMES {
         let place = folder();
         let record = recorded(place.path(), script);

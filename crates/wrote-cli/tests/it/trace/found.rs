@@ -1,4 +1,4 @@
-//! The names, threads, answers and signals of a traced program.
+//! Tests of a traced program's names, threads, answers and signals.
 
 use super::{file, ids, installed, traced};
 use fixtures::{finish, folder, or_skip};
@@ -49,7 +49,7 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
     assert_eq!(mask >> (signal_hook::consts::SIGQUIT - 1) & 1, 1, "{finished:?}");
 }
 
-/// Zeros behind a durable record, which the next record is written over.
+/// Zeros that follow a durable record, and that the next record overwrites.
 const PREPARED: &str = "\
 import os
 head = os.open('.', os.O_RDONLY)
@@ -72,7 +72,7 @@ fn a_log_that_prepares_its_space_by_zeros_has_no_warning() {
     assert_eq!(ids(&trace), ["size-not-flushed"], "{trace:?}");
 }
 
-/// A server of a log whose segments and their space change often.
+/// A server of a log whose segments, and their allocated space, change often.
 #[cfg(feature = "serve")]
 const SERVED: &str = "\
 [logs.a]

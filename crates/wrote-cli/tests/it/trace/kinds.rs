@@ -1,4 +1,4 @@
-//! Programs whose calls can't be seen, or which have fewer rights than on their own.
+//! Tests of programs whose calls cannot be seen, or which have fewer rights when traced.
 
 use super::{file, traced};
 use crate::support::{run_through, wrote};
@@ -42,16 +42,16 @@ fn a_program_is_traced_without_the_capability_to_trace_others() {
     command.arg(&path).args(["sh", "-c", "grep CapEff /proc/self/status; printf x > b; sync b"]);
     let finished = finish(run_through(through, command).current_dir(&place));
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    // `CAP_SYS_PTRACE` of `linux/capability.h`.
+    // `CAP_SYS_PTRACE` from `linux/capability.h`.
     let effective = finished.stdout.split_whitespace().last().unwrap();
     assert_eq!(u64::from_str_radix(effective, 16).unwrap() >> 19 & 1, 0, "{finished:?}");
     let trace: Trace = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!((file(&trace, "b").bytes, file(&trace, "b").flushes), (1, 1), "{trace:?}");
 }
 
-/// The code of a program of 32 bits (i386), at `BASE` behind its headers: it writes one byte to a
-/// new file `b`, and exits with code 3. Its last two bytes are the name. In its lines:
-/// `creat(name, 0644)` (two), `write(it, name, 1)` (two), `exit(3)` (two).
+/// The machine code of a 32-bit program (i386), which is loaded at `BASE` after its headers. It
+/// writes one byte to a new file `b`, and exits with code 3. Its last two bytes are the name. Each
+/// pair of lines is a call: `creat(name, 0644)`, `write(it, name, 1)`, `exit(3)`.
 #[cfg(target_arch = "x86_64")]
 const CODE: &[u8] = b"\
     \xb8\x08\x00\x00\x00\xbb\x84\x80\x04\x08\
@@ -69,11 +69,11 @@ fn program_of_32_bits() -> Vec<u8> {
     let file_bytes = HEADERS_BYTES + CODE.len() as u32;
     let mut bytes = b"\x7fELF\x01\x01\x01".to_vec();
     bytes.resize(16, 0);
-    // An executable file for the 386, with its entry and one program header.
+    // The header of an executable for the 386, with its entry point and one program header.
     bytes.extend([2_u16, 3].into_iter().flat_map(u16::to_le_bytes));
     bytes.extend([1, BASE + HEADERS_BYTES, 52, 0, 0].into_iter().flat_map(u32::to_le_bytes));
     bytes.extend([52_u16, 32, 1, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes));
-    // The whole file is loaded, readable and executable.
+    // The whole file is loaded, and is readable and executable.
     let header = [1, 0, BASE, BASE, file_bytes, file_bytes, 5, 0x1000];
     bytes.extend(header.into_iter().flat_map(u32::to_le_bytes));
     [&bytes, CODE].concat()

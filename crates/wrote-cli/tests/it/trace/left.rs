@@ -1,4 +1,5 @@
-//! A traced program ends, takes signals and stops at a terminal as it does on its own.
+//! Tests that a traced program ends, handles signals and stops at a terminal as it does without
+//! tracing.
 
 use super::{document, file, installed, own, traced};
 use crate::support::{terminal, wrote};
@@ -10,25 +11,26 @@ use std::path::Path;
 use std::process::Command;
 use wrote_result::trace::Trace;
 
-/// A daemon that writes, renames and flushes once it may, and says that all went well.
+/// A daemon that writes, renames and flushes once it may, and then reports success.
 const DAEMON: &str = "setsid -f sh -ec 'until [ -e go ]; do sleep 0.05; done; echo one > t; \
     sync t; echo two >> t; mv t b; sync .; : > done' >/dev/null 2>&1";
 
-/// Returns the number in a document's note on the process that the calls of left processes need.
+/// Returns the number in a document's note about the process that must stay alive for the calls of
+/// processes left behind.
 fn keeper(trace: &Trace) -> String {
     let note = trace.unseen.iter().find_map(|note| note.split_once(" unwatched; wrote (PID "));
     let (_, rest) = note.unwrap_or_else(|| panic!("no note: {trace:?}"));
     rest.split(')').next().unwrap().to_owned()
 }
 
-/// Waits until `is_so`, as long as the tests of this crate wait for a run.
+/// Waits until `is_so`, for as long as the tests of this crate wait for a run.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let mut waits = Running::start(Command::new("sleep").arg("120"));
     waits.until(what, || is_so().then_some(()));
 }
 
 fn exists(process: &str) -> bool {
-    // A process that its parent has not reaped yet has ended.
+    // A process that its parent has not reaped yet has already ended.
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
@@ -45,7 +47,7 @@ fn a_daemon_does_not_hold_up_the_report_and_can_still_write_after_it() {
     until("the daemon's last file", || place.path().join("done").exists());
     assert_eq!(fs::read_to_string(place.path().join("b")).unwrap(), "one\ntwo\n");
     assert!(!trace.files.iter().any(|file| file.path.ends_with("/b")), "{trace:?}");
-    // It ends with the daemon.
+    // The process ends together with the daemon.
     until("the end of the process that traced", || !exists(&keeper));
 }
 
@@ -59,7 +61,8 @@ fn a_daemon_is_watched_to_its_end_where_that_is_asked() {
     assert_eq!(trace.unseen, [""; 0], "{trace:?}");
 }
 
-/// Starts `wrote trace` with a script, its document in `trace.json` and its messages in `said`.
+/// Starts `wrote trace` with a script. The document is written to `trace.json`, and the messages to
+/// `said`.
 fn running(place: &Path, script: &str) -> Running {
     let mut command = wrote(&["trace", "--format", "json", "-o", "trace.json", "sh", "-c", script]);
     command.current_dir(place).stderr(File::create(place.join("said")).unwrap());
@@ -103,7 +106,7 @@ fn each_signal_reaches_the_program_which_decides_its_end() {
     let finished = run.finish();
     assert_eq!(finished.code(), Some(5), "{finished:?}");
     assert_eq!(document(&path("trace.json")).end.code, Some(5));
-    // One without a handler is ended by it.
+    // The signal ends a program without a handler.
     let place = folder();
     let mut run = running(place.path(), ": > ready; exec sleep 1000");
     run.until("the program", || place.path().join("ready").exists().then_some(()));
@@ -113,7 +116,7 @@ fn each_signal_reaches_the_program_which_decides_its_end() {
 
 #[test]
 fn a_signal_that_killed_the_program_kills_its_front_and_its_number_as_an_exit_code_does_not() {
-    // One with a core dump, one that can't be caught, and one without a name.
+    // One signal dumps core, one cannot be caught, and one has no name.
     for signal in [6, 9, 40] {
         let place = folder();
         let (trace, finished) = traced(place.path(), &format!("kill -{signal} $$"), &[]);
@@ -153,7 +156,7 @@ fn a_program_that_is_stopped_at_a_terminal_is_a_job_that_continues() {
     or_skip!(installed("setsid").and(installed("python3")));
     let place = folder();
     let path = |name: &str| place.path().join(name);
-    // It tidies up before it stops, as an editor does.
+    // Like an editor, the program tidies up before it stops.
     let program = "import os, signal, sys, time\n\
         def tidy(number, frame):\n\
         \x20   open('tidied', 'w').close()\n\
@@ -174,14 +177,14 @@ fn a_program_that_is_stopped_at_a_terminal_is_a_job_that_continues() {
     let mut shown = screen.try_clone().unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
-        // Once no process has the other end open, a read fails (EIO).
+        // Once no process has the other end open, reading fails (EIO).
         let _ = shown.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
     let own = own();
     writeln!(screen, "{own} trace -o report python3 -SE program; : > back").unwrap();
     run.until("the program", || path("ready").exists().then_some(()));
-    // Ctrl-Z.
+    // This is Ctrl-Z.
     screen.write_all(b"\x1a").unwrap();
     run.until("the shell's next command", || path("back").exists().then_some(()));
     assert!(path("tidied").exists());

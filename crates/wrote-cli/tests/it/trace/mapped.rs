@@ -1,4 +1,5 @@
-//! Stores through shared mappings count as writes, page by page, and `msync` flushes its pages.
+//! Tests that stores to shared mappings are treated as writes, page by page, and that `msync`
+//! flushes its pages.
 
 use super::{SAFE, crash, file, ids, installed, python};
 use crate::support::wrote;
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use wrote_result::trace::Verdict;
 
-/// A file `b` of two flushed pages, and ways to map it.
+/// A file `b` of two flushed pages, and functions that map it.
 pub(super) const MAPPED: &str = "\
 import ctypes, mmap, os, threading
 b = os.open('b', os.O_RDWR | os.O_CREAT)
@@ -111,7 +112,7 @@ fn a_store_is_durable_once_a_flush_of_its_page_follows_however_it_is_found() {
 fn a_state_has_what_was_stored_before_a_range_was_inserted() {
     or_skip!(installed("python3"));
     let place = folder();
-    // FALLOC_FL_INSERT_RANGE, which ext4 and XFS have.
+    // FALLOC_FL_INSERT_RANGE, which ext4 and XFS support.
     let program = format!(
         "{MAPPED}m = mapped(); m[0:3] = b'new'\n\
          if call.fallocate(b, 0x20, ctypes.c_long(0), ctypes.c_long(4096)) == 0: os.fsync(b)\n"

@@ -1,11 +1,12 @@
-//! The lines of a program's source that findings name.
+//! Tests of the source lines that findings name.
 
 use super::{installed, traced};
 use fixtures::{folder, or_skip};
 use std::fs;
 use std::process::Command;
 
-/// Compiles a program that saves `a`, traces it, and returns its findings with their calls' lines.
+/// Compiles a program that saves `a`, traces it, and returns its findings with the lines of their
+/// calls.
 fn lines_of(source: &str, text: &str, compile: &str) -> Vec<String> {
     let place = folder();
     fs::write(place.path().join("a"), "old").unwrap();
@@ -56,7 +57,7 @@ fn a_finding_names_the_programs_line_and_not_that_of_its_library() {
     let lines = lines_of("save.rs", program, "rustc -g -o save save.rs");
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     assert_eq!(lines, ["truncation save.rs:2", "write save.rs:2", "last write save.rs:2"]);
-    // The standard library alone has lines.
+    // Only the standard library has line numbers.
     let lines = lines_of("save.rs", program, "rustc -C debuginfo=0 -o save save.rs");
     assert!(lines.iter().all(|line| line.ends_with(" nowhere")), "{lines:?}");
 }
@@ -79,7 +80,8 @@ fn a_finding_names_no_line_of_the_interpreter_that_runs_a_script() {
     assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename nowhere"]);
 }
 
-/// Saves `a` by a call in Python's library, which has lines of its own, and in a thread.
+/// A script that saves `a` in a thread, through a call in Python's library, whose lines are known,
+/// too.
 const SCRIPT: &str = "\
 import json, os, threading
 

@@ -1,4 +1,4 @@
-//! `wrote trace` on programs that exist: its verdicts agree with their documents.
+//! Tests of `wrote trace` on existing programs: its verdicts agree with their documentation.
 
 use super::{CACHED, SAFE, file, ids, installed, traced};
 use fixtures::{folder, or_skip};
@@ -8,7 +8,7 @@ use std::process::Command;
 use wrote_result::document::Survives;
 use wrote_result::trace::Trace;
 
-/// Returns the end of a SQLite commit, by its journal and its pragma `synchronous`.
+/// Returns the trace of a SQLite commit made with these pragmas.
 fn committed(pragmas: &str) -> Trace {
     let place = folder();
     let database = place.path().join("db");
@@ -21,9 +21,9 @@ fn committed(pragmas: &str) -> Trace {
 #[test]
 fn sqlite_keeps_what_its_documents_promise() {
     or_skip!(installed("sqlite3"));
-    // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable but for the removal of
-    // the journal, which EXTRA flushes; OFF passes data to the kernel without a flush. A journal
-    // that is cut is flushed after that by FULL and EXTRA.
+    // <https://sqlite.org/pragma.html#pragma_synchronous>: FULL is durable, except for the removal
+    // of the journal, which EXTRA flushes. OFF passes data to the kernel without a flush. If the
+    // journal is truncated instead, FULL and EXTRA flush it afterwards.
     let cut = "pragma journal_mode=truncate;";
     let of_pragmas: [(&str, &str, Survives, Ids); 5] = [
         ("", "full", SAFE, &["journal-may-return"]),
@@ -39,20 +39,20 @@ fn sqlite_keeps_what_its_documents_promise() {
     }
 }
 
-/// A program that saves a file, in the place of an old one where the file is `a`.
+/// A program that saves a file. If the file is `a`, it replaces an existing one.
 struct Save {
     needs: &'static [&'static str],
-    /// Makes the program and its files, untraced.
+    /// A shell command that builds the program and creates its files, without tracing.
     prepare: &'static str,
     script: &'static str,
-    /// The end of the file's path.
+    /// The end of the path of the saved file.
     file: &'static str,
     survives: Survives,
     findings: &'static [&'static str],
 }
 
 impl Save {
-    /// Returns a save that leaves nothing durable.
+    /// Returns a save after which nothing is durable.
     const fn of(needs: &'static [&'static str], script: &'static str, findings: Ids) -> Save {
         Save { needs, prepare: "", script, file: "/a", survives: CACHED, findings }
     }
@@ -77,7 +77,7 @@ const NOTHING_FLUSHED: Ids = &["rename-before-flush"];
 const NO_FOLDER: Ids = &["folder-not-flushed"];
 const NEVER: Ids = &["never-flushed"];
 
-// `core.fsync` of git-config(1): which components are hardened. Folders are not among them.
+// `core.fsync` in git-config(1) names the components that are flushed. Folders are not among them.
 const GIT: &str = "git init -q .";
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsync=none \
     commit -q --allow-empty -m new";
@@ -92,20 +92,20 @@ const LOGGING: &str = "python3 -SEc 'import logging; logging.basicConfig(filenam
 const WRITE_FILE: &str = "node -e 'require(\"fs\").writeFile(\"a\", \"new\", () => {})'";
 const DUMP: &str = "python3 -SEc 'import json; json.dump([1], open(\"a\", \"w\"))'";
 
-/// Debian's programs.
+/// Programs that Debian packages.
 const INSTALLED: [Save; 10] = [
     Save::of(&["sed"], "sed -i s/old/new/ a", NOTHING_FLUSHED),
-    // `:help backupcopy`: it overwrites the file, and keeps a copy, which it does not flush.
+    // `:help backupcopy`: vim overwrites the file, and keeps a copy that it does not flush.
     Save::of(&["vim"], "vim -u NONE -es -c s/old/new/ -c wq a", &["only-copy-overwritten"]).safe(),
     Save::of(&["rsync"], "rsync s a", NOTHING_FLUSHED).prepared("printf newer > s"),
     Save::of(&["rsync"], "rsync --fsync s a", NO_FOLDER).prepared("printf newer > s"),
-    // <https://nodejs.org/api/fs.html>: it neither flushes nor replaces.
+    // <https://nodejs.org/api/fs.html>: this call neither flushes the file nor replaces it.
     Save::of(&["node"], WRITE_FILE, REWRITTEN),
     Save::of(&["python3"], DUMP, REWRITTEN),
     Save::of(&["python3"], PICKLE, NEVER).to("/b"),
     Save::of(&["python3"], LOGGING, NEVER).to("/b"),
     Save::of(&["git"], COMMIT, NEVER).prepared(GIT).to("/index"),
-    // It flushes the files of a package, but their folders never.
+    // dpkg flushes the files of a package, but never their folders.
     Save::of(
         &["dpkg", "dpkg-deb"],
         "dpkg --no-force-unsafe-io --root=\"$PWD/r\" --force-not-root --force-bad-path \
@@ -116,7 +116,7 @@ const INSTALLED: [Save; 10] = [
     .to("/r/etc/x"),
 ];
 
-/// Traces programs and compares the verdicts on them. A program that can't run here is skipped.
+/// Traces these programs and compares the verdicts. Programs that cannot run here are skipped.
 fn judge(saves: &[Save]) {
     for save in saves {
         let place = folder();
@@ -205,15 +205,17 @@ const ATOMIC: &str = "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\
 const ATOMIC_UNFLUSHED: &str =
     "node -e 'require(\"write-file-atomic\").sync(\"a\", \"new\", {fsync: false})'";
 
-/// Programs of languages, made here: by their own libraries, and by packages from their registries.
+/// Programs in several languages that the test builds. They use the languages' own libraries, and
+/// packages from registries.
 const MADE: [Save; 7] = [
     Save::of(&["java", "javac"], "java Save", NOTHING_FLUSHED).prepared(JAVA),
     Save::of(&["java", "javac"], "java Save file", NO_FOLDER).prepared(JAVA),
     Save::of(&["java", "javac"], "java Save file folder", &[]).prepared(JAVA).safe(),
     Save::of(&["go"], "./save", REWRITTEN).prepared(GO),
-    // <https://pkg.go.dev/github.com/google/renameio/v2>: it flushes the file, and no folder.
+    // <https://pkg.go.dev/github.com/google/renameio/v2>: it flushes the file, but no folder.
     Save::of(&["go"], "./save renameio", NO_FOLDER).prepared(GO),
-    // <https://github.com/npm/write-file-atomic>: `fsync` is its default. Issue 64 is the folder.
+    // <https://github.com/npm/write-file-atomic>: it flushes by default. Issue 64 is about the
+    // folder.
     Save::of(&["node", "npm"], ATOMIC, NO_FOLDER).prepared(NPM),
     Save::of(&["node", "npm"], ATOMIC_UNFLUSHED, NOTHING_FLUSHED).prepared(NPM),
 ];
@@ -224,8 +226,8 @@ fn programs_of_other_languages_are_judged_as_their_documents_have_it() {
     judge(&MADE);
 }
 
-/// Makes a database of PostgreSQL in `place`, whose server refuses to run as root. Returns the
-/// beginning of commands that run as its user.
+/// Creates a PostgreSQL database in `place`. The server refuses to run as root, so this returns a
+/// prefix for commands that run as its user.
 fn database(place: &Path) -> Result<&'static str, String> {
     ["initdb", "postgres", "psql"].into_iter().try_for_each(installed)?;
     let is_root = rustix::process::getuid().is_root();

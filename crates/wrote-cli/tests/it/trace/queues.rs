@@ -1,4 +1,5 @@
-//! Operations that a program hands to a queue of the kernel are judged as its calls are.
+//! Tests that operations which a program submits to a queue of the kernel are judged like its
+//! system calls.
 
 use super::{file, ids, installed, traced};
 use fixtures::{finish, folder, or_skip};
@@ -8,7 +9,7 @@ use wrote_result::trace::Verdict::{self, Lost, Survives, Unknown};
 
 const SOURCE: &str = include_str!("queues.c");
 
-/// Compiles a program that has these works, and traces each alone.
+/// Compiles a program with these pieces of work, and traces each of them alone.
 fn judged(works: &[(&str, &str, Verdict)], begins: &str) -> Result<(), String> {
     installed("cc")?;
     let place = folder();
@@ -55,7 +56,7 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
         ("put(); go(); fsync(b);", "b", Survives),
         ("pwrite(b, page, 4096, 0); flush(b); go();", "b", Survives),
         ("flush(b); go(); put(); go();", "b", Lost),
-        // The flush may run first.
+        // The flush may be executed first.
         ("put(); flush(b); go();", "b", Lost),
         ("put()->flags = IOSQE_IO_LINK; flush(b); go();", "b", Survives),
         ("put()->flags = IOSQE_IO_HARDLINK; flush(b); go();", "b", Survives),
@@ -66,7 +67,7 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
         ("close(b); b = open(\"b\", O_WRONLY | O_DSYNC); put(); go();", "b", Survives),
         ("op(IORING_OP_WRITEV, b, pieces, 2, 4096); go(); flush(b); go();", "b", Survives),
         ("op(IORING_OP_WRITE, b, page, 4096, -1); go(); flush(b); go();", "b", Survives),
-        // The completions are read without a call.
+        // The completions are read without a system call.
         ("put(); submit(0); reaped(); fsync(b);", "b", Survives),
         ("put(); submit(0); reaped(); flush(b); submit(0); reaped();", "b", Survives),
         (
@@ -75,7 +76,7 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
             "b",
             Lost,
         ),
-        // Registered buffers and files, which stay when the descriptor is closed.
+        // Registered buffers and files remain when the descriptor is closed.
         (
             "struct iovec all = {page, 4096}; \
              syscall(427, ring, IORING_REGISTER_BUFFERS, &all, 1); \
@@ -159,7 +160,7 @@ fn an_operation_of_io_uring_is_judged_by_what_had_ended_before_it_began() {
             "n",
             Survives,
         ),
-        // Two keys are equal: neither end is known.
+        // Two operations have the same key, so it is not known which of them has completed.
         (
             "pwrite(b, page, 9, 0); put()->user_data = 7; flush(b)->user_data = 7; go(); fsync(b);",
             "b",
@@ -196,7 +197,7 @@ fn an_operation_of_kernel_aio_is_judged_by_what_had_ended_before_it_began() {
         ("struct iocb *all[2] = {put, save}; submit_controls(2, all); await(2);", "b", Lost),
         ("submit_controls(1, &save); await(1); submit_controls(1, &put); await(1);", "b", Lost),
         ("put->aio_rw_flags = RWF_DSYNC; submit_controls(1, &put); await(1);", "b", Survives),
-        // The events are read without a call.
+        // The events are read without a system call.
         (
             "submit_controls(1, &put); unsigned *ends = (unsigned *)queue; \
           while (__atomic_load_n(ends + 3, __ATOMIC_ACQUIRE) == 0) {} ends[2] = 1; fsync(b);",

@@ -1,4 +1,5 @@
-//! A trace that the kernel refuses ends at once: the cause is one line, and the program is not run.
+//! Tests that a trace which the kernel refuses ends immediately, with one line about the cause, and
+//! that the program is not run.
 
 use super::{installed, is_one_line, own, traced};
 use crate::support::wrote;

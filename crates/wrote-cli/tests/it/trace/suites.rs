@@ -1,6 +1,6 @@
-//! The crash tests of `docs/ci.md` in the test programs of other languages: each passes as it
-//! stands there, and fails with the smallest state once its flush is taken away. A test whose save
-//! or check does not run in the child fails, too.
+//! Tests of the crash tests in `docs/ci.md`, in the test frameworks of other languages. Each passes
+//! as printed, and fails with the smallest state once its flush is removed. A test also fails if
+//! its save or check does not run in the child process.
 
 use super::installed;
 use fixtures::{Finished, finish, folder, or_skip};
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns the block of the page in a language: its first line names its file.
+/// Returns the page's code block in a language, and the file name on its first line.
 fn example(language: &str) -> (&'static str, &'static str) {
     let block = PAGE.split_once(&format!("\n```{language}\n")).unwrap().1;
     let block = block.split_once("\n```\n").unwrap().0;
@@ -22,14 +22,14 @@ fn example(language: &str) -> (&'static str, &'static str) {
     (name.trim_start_matches(['/', '#', ' ']), block)
 }
 
-/// Runs the example of a language in `place` as it is, and without its `flush`.
+/// Runs the example in a language in `place`, once unchanged and once without its `flush`.
 fn both(place: &Path, language: &str, flush: &str, command: &[&str]) -> [Finished; 2] {
     let (name, block) = example(language);
     assert!(block.contains(flush), "{block}");
     [block.to_owned(), block.replace(flush, "")].map(|text| run(place, name, &text, command))
 }
 
-/// Runs a command in `place`, with this text as a file of this name.
+/// Runs a command in `place`, with this text in a file of this name.
 fn run(place: &Path, name: &str, text: &str, command: &[&str]) -> Finished {
     let (file, temporary) = (place.join(name), place.join("tmp"));
     fs::create_dir_all(&temporary).unwrap();
@@ -42,7 +42,7 @@ fn run(place: &Path, name: &str, text: &str, command: &[&str]) -> Finished {
     finish(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
-/// Checks that a test fails for each of these reasons.
+/// Asserts that a test has failed for each of these reasons.
 fn is_refused(finished: &Finished, reasons: &[&str]) {
     assert_ne!(finished.code(), Some(0), "{finished:?}");
     let said = finished.stdout.clone() + &finished.stderr;
@@ -52,8 +52,8 @@ fn is_refused(finished: &Finished, reasons: &[&str]) {
 const NO_SAVE: &str = "the child did not reach the end of the save:";
 const NO_CHECK: &str = "the child did not reach the end of the check:";
 
-/// Checks that the first passes, and that the second names the lost write, at `line` if the
-/// language has lines.
+/// Asserts that the first run passes, and that the second names the lost write, with its line if
+/// the language has line numbers.
 fn judge([good, bad]: [Finished; 2], language: &str, write: Option<&str>) {
     assert_eq!(good.code(), Some(0), "{good:?}");
     assert_ne!(bad.code(), Some(0), "{bad:?}");
@@ -65,7 +65,7 @@ fn judge([good, bad]: [Finished; 2], language: &str, write: Option<&str>) {
         Some(line) => format!(":{})", line + 1),
         None => String::new(),
     };
-    // Reports break lines.
+    // Reports may break lines.
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let lost = words.split_once("lost a write of 3 bytes to settings");
     let lost = lost.unwrap_or_else(|| panic!("{bad:?}")).1.split_once(" kept ").unwrap().0;
@@ -73,7 +73,7 @@ fn judge([good, bad]: [Finished; 2], language: &str, write: Option<&str>) {
     assert!(words.contains("command wrote trace crash "), "{bad:?}");
 }
 
-/// Makes a crate that has the helper.
+/// Creates a crate that depends on the helper.
 fn crate_in(place: &Path) {
     let helper = root().join("bindings/rust");
     let manifest = format!(
@@ -110,7 +110,7 @@ fn a_test_that_the_child_does_not_run_fails_in_cargo_test() {
     is_refused(&finished, &[NO_SAVE, NO_CHECK, "a test can have one crash test", "3 failed"]);
 }
 
-/// Puts the package's own module into `place`, without its library.
+/// Copies the module of the Python package to `place`, without its library.
 fn pytest_in(place: &Path) -> Result<(), &'static str> {
     let has_pytest = Command::new("python3").args(["-c", "import pytest"]).output();
     let helper = root().join("bindings/python/python/wrote/testing.py");
@@ -135,7 +135,7 @@ fn the_crash_test_of_the_page_runs_in_pytest() {
 fn a_test_that_the_child_does_not_run_fails_in_pytest() {
     let place = folder();
     or_skip!(pytest_in(place.path()));
-    // An option of the run holds in the child, too.
+    // An option of the test run also applies in the child process.
     let option = "import pytest\n\
         def pytest_addoption(parser):\n    parser.addoption('--slow', action='store_true')\n\
         @pytest.fixture\n\
@@ -154,7 +154,7 @@ fn a_test_that_the_child_does_not_run_fails_in_pytest() {
     is_refused(&finished, &[NO_SAVE, "crash() is called twice", "3 failed, 1 passed"]);
 }
 
-/// Installs what the helper needs of the package.
+/// Installs the parts of the package that the helper needs.
 fn package_in(place: &Path) {
     let package = place.join("node_modules/wrote");
     fs::create_dir_all(package.join("lib")).unwrap();
@@ -194,7 +194,7 @@ fn a_test_that_the_child_does_not_run_fails_in_node() {
     is_refused(&foreign, &["crash() needs node --test"]);
 }
 
-/// Makes a module that has the helper.
+/// Creates a module that depends on the helper.
 fn module_in(place: &Path) {
     let helper = root().join("bindings/go");
     let module = format!(
@@ -249,7 +249,7 @@ fn a_helper_without_the_program_or_tracing_fails_clearly_unless_asked_to_skip() 
     let script = "const { crash } = require(process.env.HELPER)\n\
         crash('nothing is saved', () => {}, () => {})\n";
     fs::write(place.path().join("a.test.js"), script).unwrap();
-    // A program in the place of wrote, for a kernel that refuses.
+    // A program that takes the place of `wrote`, and behaves as on a kernel that refuses tracing.
     let refuses = place.path().join("refuses");
     fs::write(&refuses, "#!/bin/sh\necho ptrace is refused >&2; exit 125\n").unwrap();
     let mut make = Command::new("chmod");

@@ -1,4 +1,4 @@
-//! The verdict on a file that was changed unseen is `unknown`, with the reason.
+//! Tests that the verdict on a file that was changed unseen is `unknown`, with the reason.
 
 use super::mapped::MAPPED;
 use super::{document, file, installed, joined, python, traced};
@@ -56,7 +56,7 @@ fn a_standard_stream_that_is_a_file_is_not_judged_and_is_named() {
     }
 }
 
-/// Joins a program once it has made the file `ready`, and lets it end.
+/// Attaches to a program once it has created the file `ready`, and then lets it end.
 fn left_to_end(mut command: Command, place: &Path) -> Result<Trace, String> {
     let process = command.current_dir(place).stdin(Stdio::piped()).spawn().unwrap();
     while !place.join("ready").exists() {
@@ -99,7 +99,7 @@ fn what_a_program_had_written_before_it_was_joined_is_judged_once_it_is_flushed(
     }
 }
 
-/// Compiles a program in C that ends once its input does, after this work.
+/// Compiles a C program that does this work, and then waits for the end of its input.
 fn compiled(place: &Path, work: &str) -> Result<Command, String> {
     installed("cc")?;
     let source = format!(
@@ -174,10 +174,10 @@ fn tables_of_descriptors_and_changes_of_space_that_are_not_followed_are_never_ca
                   are not followed";
     for (rest, because) in [
         (thread, Some(tables)),
-        // No thread has the table, too.
+        // No other thread shares the table of descriptors.
         ("libc.unshare(0x400)", None),
         ("mmap.mmap(file, 8192).madvise(9)", Some(space)),
-        // It fails on some file systems.
+        // This call fails on some file systems.
         ("libc.ioctl(file, 0x40305839, bytes(48))", Some(space)),
     ] {
         let trace = python(&format!("{begins}{rest}\n"), &[]);
