@@ -1,4 +1,4 @@
-//! Timing of one run, with its CPU time and the device's counters over the same span. It is a
+//! The timing of one run, with its CPU time and the device's counters over the same span. It is a
 //! separate file because jobs and scenarios share it.
 
 use crate::machine::counters::Counters;

@@ -26,7 +26,8 @@ use value::Value;
 
 /// The environment to which a job file can refer.
 pub struct Surroundings<'a> {
-    /// Returns the value of an environment variable (`${NAME}`); `None` if it is not set.
+    /// A function that returns the value of an environment variable (`${NAME}`); `None` if it is
+    /// not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// `$ncpus`: the number of online CPUs.
     pub cpus: u32,
@@ -42,7 +43,7 @@ pub struct Surroundings<'a> {
     /// The sections to parse, as with fio's `--section`; all sections if empty. A job's seed
     /// depends on its position among the parsed jobs.
     pub sections: &'a [String],
-    /// Returns the text of a file named by `include`.
+    /// A function that returns the text of a file named by `include`.
     pub include: &'a dyn Fn(&str) -> Result<String, String>,
     /// Whether to accept every job that fio accepts, even with contradictory keys, such as
     /// `iodepth=8` with `psync`.

@@ -24,8 +24,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 use wrote_result::document::{self as result, Direction, Finding};
 
-/// The version that programs which call fio look for. They parse the whole rest of the text as
-/// fio's version, so ours is not appended to it.
+/// The version string for programs that call fio and look for it. They parse everything after
+/// `fio-` as fio's version, so ours is not appended.
 pub const VERSION: &str = "fio-3.42";
 
 /// A format of the report.

@@ -1,4 +1,5 @@
-//! Runs of jobs, and their reports. Groups run one after another; the jobs of a group run at once.
+//! Runs of jobs, and their reports. Groups run one after another; the jobs of a group run at the
+//! same time.
 
 use crate::machine::counters::Counters;
 use crate::peers::Peers;
@@ -193,9 +194,9 @@ pub struct GroupReport {
     pub held: Vec<Held>,
     /// Jobs that used the same bytes at the same time.
     pub overlaps: Vec<Overlap>,
-    /// The number of bytes that were in the page cache when the clock started, of those to be read
-    /// through it. `None` if no job only reads through the page cache, or if the kernel does not
-    /// report it.
+    /// How many of the bytes that jobs are to read through the page cache were already in it when
+    /// the clock started. `None` if no job only reads through the page cache, or if the kernel does
+    /// not report it.
     pub cached_before_bytes: Option<u64>,
 }
 

@@ -43,7 +43,7 @@ pub trait Post {
     fn end(self: Box<Self>, code: u8, is_lost: bool);
 }
 
-/// The ranks, as one of them sees them.
+/// All ranks, from the point of view of one of them.
 pub struct Ranks {
     post: Box<dyn Post>,
     stop: Stop,
@@ -133,7 +133,7 @@ impl Ranks {
         answer
     }
 
-    /// The part of rank 0 in an exchange: waits for all others, and sends them the answer.
+    /// As rank 0, waits for the values of all other ranks, and sends them the answer.
     fn lead<T: DeserializeOwned, A: Serialize>(
         &self,
         step: &str,
@@ -165,8 +165,7 @@ impl Ranks {
         answer
     }
 
-    /// The part of any other rank in an exchange: sends its value to rank 0, and waits for the
-    /// answer.
+    /// As any other rank, sends its value to rank 0, and waits for the answer.
     fn follow<A: DeserializeOwned>(
         &self,
         step: &str,

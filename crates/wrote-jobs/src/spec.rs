@@ -49,8 +49,8 @@ pub struct JobSpec {
     /// The clone's seed for offsets, sizes, the mix and Poisson arrivals. The same seed gives the
     /// same order (`randrepeat`).
     pub seed: u64,
-    /// The number of the job's group. The jobs of a group run at once, and groups run one after
-    /// another (`stonewall`).
+    /// The number of the job's group. The jobs of a group run at the same time, and groups run one
+    /// after another (`stonewall`).
     pub group: u32,
     /// Whether the jobs of the group are reported as one.
     pub group_reporting: bool,

@@ -149,13 +149,14 @@ pub enum Step {
         file: String,
         #[serde(deserialize_with = "size")]
         bytes: u64,
-        /// Writes at this offset, and leaves the write position unchanged.
+        /// The offset of the write, which leaves the write position unchanged.
         at: Option<u64>,
-        /// Writes at `times` random multiples of `bytes` within the file's maximum length.
+        /// Whether the offsets are `times` random multiples of `bytes`, within the file's maximum
+        /// length.
         #[serde(default)]
         random: bool,
-        /// Writes whole pages of this size. These include the page at the write position, which is
-        /// written again.
+        /// The page size, if whole pages are written. These include the page at the write position,
+        /// which is written again.
         page: Option<u64>,
         /// The number of writes of `bytes` each. It does not grow with the group.
         times: Option<u32>,

@@ -11,8 +11,8 @@ use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop, units};
 
-/// Runs the command. If no measurement was possible, the exit code is 5; a verdict has a code of
-/// its own.
+/// Runs the command. If no measurement was possible, the exit code is 5; each verdict has another
+/// code.
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     done(arguments, stop, command).map_err(|error| match error {
         Error::Failed(text) => Error::Coded(5, text),
@@ -49,7 +49,7 @@ fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Er
     judged
 }
 
-/// Measures, and removes the bar from the screen.
+/// Returns the result of the measurement, after removing the bar from the screen.
 fn measure(request: &FitRequest, stop: &Stop) -> Result<Document, Error> {
     fit::fit(request, stop, &mut Reporter::default())
 }

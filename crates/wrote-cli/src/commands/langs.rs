@@ -28,7 +28,8 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
     stop.check()
 }
 
-/// Measures, and removes the bar from the screen, and the cache if it is temporary.
+/// Returns the result of the measurement, after removing the bar from the screen, and the cache if
+/// it is temporary.
 fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
     let request = arguments.request(cache.path().to_owned(), command);

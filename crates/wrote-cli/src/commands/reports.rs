@@ -16,7 +16,8 @@ use wrote_result::doctor::Examination;
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop, schema, units};
 
-/// Results are limited to a hundred times the size of our largest one.
+/// The kind of file that contains a result. Its limit is a hundred times the size of our largest
+/// result.
 pub(super) const RESULT: stdio::Kind = stdio::Kind { name: "result", bytes_max: 256 << 20 };
 
 pub(super) fn report(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {

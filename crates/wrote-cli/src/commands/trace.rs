@@ -44,13 +44,14 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Traces a program and reports the verdict. If the program is started, `front` represents it.
+/// Traces a program, and reports the verdict. `front` is the process that the user started, if the
+/// tracer is not that process itself.
 fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(), Error> {
     let files = ResultFiles::of(&arguments.to)?.beside_output();
     let mut under: Vec<_> =
         arguments.under.iter().map(|folder| whole(folder)).collect::<Result<_, _>>()?;
     if arguments.check.is_some() && under.is_empty() {
-        // This is the folder of the record; nothing else is checked.
+        // The record contains only this folder, so nothing else is checked.
         under.push(whole(Path::new("."))?);
     }
     let temporary = match (&arguments.check, &arguments.record) {

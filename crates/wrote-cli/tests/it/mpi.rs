@@ -381,7 +381,8 @@ fn every_scenario_is_measured_by_all_ranks() {
     assert!(names(folder.path()).is_empty());
 }
 
-/// The default benchmark, as a user would start it. `cargo xtask nightly ranks` runs this test.
+/// Runs the default benchmark, as a user would start it. `cargo xtask nightly ranks` runs this
+/// test.
 #[test]
 #[ignore = "nightly"]
 fn the_default_benchmark_of_four_ranks_prints_one_table() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use wrote::Ioengine;
 use wrote_result::units;
 
-/// The maximum number of jobs in a file, including clones, each of which is a thread.
+/// The maximum number of jobs in a file, including clones. Each job is a thread.
 const JOBS_MAX: usize = 1024;
 
 const BS_BYTES: u64 = 4096;

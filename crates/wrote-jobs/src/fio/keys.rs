@@ -13,8 +13,8 @@ use wrote::engine::Options;
 use wrote_result::document::Process;
 
 pub(super) struct Key {
-    /// The canonical name, which reports use, as fio's do. If several keys share an effect, this
-    /// lists all of them. A name after `/` is an alias of the name before it.
+    /// The canonical name, which reports use, as in fio. If several keys share an effect, this
+    /// lists all their names. A name after `/` is an alias of the name before it.
     names: &'static str,
     effect: Effect,
 }
@@ -44,7 +44,7 @@ const KB_BASES: &[(&str, KbBase)] = &[("1024", KbBase::Reversed), ("1000", KbBas
 /// Any 32-bit number.
 const ANY: RangeInclusive<u32> = 0..=u32::MAX;
 
-/// The maximum number of clones of a section, each of which is a thread.
+/// The maximum number of clones of a section. Each clone is a thread.
 const NUMJOBS_MAX: u32 = 256;
 
 /// The maximum number of percentiles, as in fio.

@@ -188,8 +188,8 @@ pub fn check_overlap(
     Ok(())
 }
 
-/// Returns the pairs of jobs in a group that use the same bytes at once, if at least one of the two
-/// writes.
+/// Returns the pairs of jobs in a group that use the same bytes at the same time, if at least one
+/// of the two writes.
 pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
     let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
     let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {

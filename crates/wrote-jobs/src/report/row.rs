@@ -315,7 +315,7 @@ impl Repeated {
         }
     }
 
-    /// Returns the rows, each with all of its runs.
+    /// Returns the rows, with figures over all of their runs.
     pub fn rows(mut self) -> Vec<Row> {
         for (row, timed) in self.rows.iter_mut().zip(&self.timed) {
             sum_up(row);

@@ -154,8 +154,8 @@ impl<'a> Group<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The loop of a client: submits a transaction, waits until it is done, and submits the next
-    /// one. Returns the latencies.
+    /// Submits transactions, and waits until each is done before submitting the next. Returns the
+    /// latencies.
     fn work(&self, deadline: Instant, stop: &Stop) -> Histogram<u64> {
         let mut latencies = crate::histogram();
         let clients = f64::from(self.steps.clients);

@@ -25,9 +25,9 @@ pub const HEADER_BYTES: usize = 40;
 /// The position of the last field, the checksum.
 const SUM: Range<usize> = 36..HEADER_BYTES;
 
-/// Returns the distance between headers: the greatest common divisor of a job's block sizes. With
-/// it, a block finds its headers even if blocks of other sizes begin within it, as in fio. `None`
-/// if the divisor is too small for a header; each block then has a single header.
+/// Returns the distance between headers: the greatest common divisor of a job's block sizes. A
+/// block then finds its headers wherever a block of another size begins, as in fio. `None` if the
+/// divisor is too small for a header; each block then has a single header.
 pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
     Some(sizes.unit_bytes() as usize).filter(|unit| *unit >= HEADER_BYTES)
 }

@@ -108,7 +108,7 @@ pub(super) struct Paces {
     of: [Pace; 2],
     /// Whether reads or writes have a rate.
     pub hold: bool,
-    /// When the job's last pause ended. No operation of a job with a rate is due before.
+    /// When the job's last pause ended. No operation of a job with a rate is due before then.
     pub thought_until_ns: u64,
 }
 

@@ -98,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Returns the sequence up to which all records are stored.
+    /// Returns the sequence that follows the last stored record.
     fn stored(&self) -> u64 {
         match self {
             Target::Log(log) => log.written_sequence(),

@@ -29,11 +29,11 @@ pub(super) fn is_plain(path: &Path) -> bool {
 /// A plain line file.
 pub(super) struct PlainLines(pub PathBuf);
 
-/// A reader of the lines of a file, in order. A line that does not end yet is not returned.
+/// A reader of the lines of a file, in order. A line without its line feed is not returned yet.
 pub(super) struct PlainReader {
     path: PathBuf,
     file: BufReader<File>,
-    /// The beginning of a line that does not end yet.
+    /// The beginning of a line whose line feed has not been read yet.
     line: Vec<u8>,
     /// The number of bytes read so far.
     offset: u64,

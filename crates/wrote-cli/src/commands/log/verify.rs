@@ -139,7 +139,7 @@ pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64
     if is_whole { format!("{read}, whole") } else { format!("otherwise whole: {read}") }
 }
 
-/// Returns a description of the records lost by damage, which begins at record `sequence`.
+/// Returns a description of the records that damage has lost, starting with record `sequence`.
 pub(super) fn lost(sequence: u64, records: Option<u64>) -> String {
     match records {
         Some(0) => "no record is lost".into(),
