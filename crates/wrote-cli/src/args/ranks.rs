@@ -47,7 +47,7 @@ impl RankArgs {
     }
 }
 
-/// Returns the path with [`RANK`] replaced by the number of the rank.
+/// Returns the path with `{rank}` replaced by the number of the rank.
 pub fn of_rank(path: &Path, peers: Peers) -> PathBuf {
     let replaced = path.to_str().map(|text| text.replace(RANK, &peers.rank().to_string()));
     replaced.map_or_else(|| path.to_owned(), PathBuf::from)
