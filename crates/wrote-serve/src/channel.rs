@@ -195,8 +195,8 @@ impl Channel {
         let is_new = !is_same_but_for_figures(last.as_deref(), trouble.as_deref());
         let name = &self.config.name;
         match &trouble {
-            Some(trouble) if is_new => log::error!("{name} takes no messages: {trouble}"),
-            None if is_new => log::warn!("{name} takes messages again"),
+            Some(trouble) if is_new => log::error!("{name} accepts no messages: {trouble}"),
+            None if is_new => log::warn!("{name} accepts messages again"),
             _ => {}
         }
         *last = trouble;

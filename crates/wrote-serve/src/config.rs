@@ -196,7 +196,7 @@ impl LogConfig {
     fn check_lengths(&self, limits: &Limits) -> Result<(), String> {
         let (record, buffer) = (self.record_bytes_max(limits), self.buffer_bytes(limits));
         if self.segment_bytes.is_some_and(|bytes| bytes < 2 * buffer as u64) {
-            return Err("segment_bytes must be twice buffer_bytes or more".to_owned());
+            return Err("segment_bytes must be at least twice buffer_bytes".to_owned());
         }
         let is_long = self.segment_bytes.is_some_and(|bytes| bytes > SHIPPED_BYTES_MAX);
         if self.store.is_some() && is_long {
@@ -249,7 +249,7 @@ impl FromStr for Listen {
             return Err(format!("'{url}' names no address, such as {EXAMPLE}"));
         }
         let Scheme(_, socket, is_tls, door) = Scheme::of(word)
-            .ok_or_else(|| format!("'{url}': '{word}' is none of {}", Scheme::words()))?;
+            .ok_or_else(|| format!("'{url}': '{word}' must be one of {}", Scheme::words()))?;
         let mut listen = Listen::new(socket(address), *is_tls, *door);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, word) = pair.split_once('=').unwrap_or((pair, ""));

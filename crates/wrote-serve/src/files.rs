@@ -22,7 +22,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
         Err(error) => Err(format!("{shown}: {error}")),
         Ok(_) if bytes.len() as u64 > BYTES_MAX => {
             let most = units::bytes(BYTES_MAX);
-            Err(format!("{shown}: is longer than {most}, which no file of a server is"))
+            Err(format!("{shown}: is longer than {most}, the limit for such a file"))
         }
         Ok(_) => Ok(bytes),
     }
@@ -84,8 +84,8 @@ pub(crate) fn connections_max(logs: usize, readers: usize) -> Result<usize, Erro
     let needed = open() + kept;
     match limit.checked_sub(needed) {
         None | Some(0) => Err(Error::Config(format!(
-            "the limit of open files is {limit}, and the server without a connection needs \
-             {needed}: raise it (ulimit -n, LimitNOFILE)"
+            "the limit of open files is {limit}, but the server needs {needed} even without a \
+             connection: raise it (ulimit -n, LimitNOFILE)"
         ))),
         Some(left) => Ok(usize::try_from(left).unwrap_or(usize::MAX)),
     }

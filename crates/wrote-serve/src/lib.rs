@@ -75,7 +75,7 @@ pub enum Error {
 fn unbound(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another socket listens here; stop it, or choose another address".into()
+            "another program listens here: stop it, or choose another address".into()
         }
         _ => error.to_string(),
     }
@@ -90,7 +90,8 @@ mod tests {
         let first = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let source = std::net::TcpListener::bind(first.local_addr().unwrap()).unwrap_err();
         let told = Error::Listen { url: "tcp://a:1".into(), source }.to_string();
-        let expected = "tcp://a:1: another socket listens here; stop it, or choose another address";
+        let expected = "tcp://a:1: another program listens here: stop it, or choose another \
+                        address";
         assert_eq!(told, expected);
     }
 }

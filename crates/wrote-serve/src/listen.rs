@@ -57,7 +57,7 @@ impl Bound {
         let passed = inherited.take(listen)?;
         let is_kept = passed.is_some();
         if is_kept && listen.mode.is_some() {
-            let what = "mode= says nothing of a socket that was passed in: see its SocketMode=";
+            let what = "mode= has no effect on a socket that was passed in: set its SocketMode=";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let kind = match (&listen.socket, passed) {
@@ -229,7 +229,7 @@ async fn serve_tls<S: Stream>(stream: S, tls: Sessions, admission: Admission, po
         () = async {
             drains.await;
             tokio::time::sleep(HANDSHAKE_GRACE).await;
-        } => "the server ends".to_owned(),
+        } => "the server is stopping".to_owned(),
     };
     let problem = problem.replace(['\n', '\r'], " ");
     port.refuse(client, Reason::Handshake, format_args!("TLS failed: {problem}"));

@@ -187,7 +187,7 @@ impl Shown {
         }
         for channel in &self.channels {
             if let Some(trouble) = channel.trouble() {
-                lines += &format!("{} takes no messages: {trouble}\n", channel.config.name);
+                lines += &format!("{} accepts no messages: {trouble}\n", channel.config.name);
             }
         }
         lines

@@ -114,7 +114,7 @@ impl Admission {
             return None;
         }
         if open >= port.descriptors.load(Ordering::Relaxed) as u64 {
-            port.refuse(client, Reason::Descriptors, "the logs need the open files that are left");
+            port.refuse(client, Reason::Descriptors, "the logs need the last open files");
             return None;
         }
         add(&totals.connections, 1);

@@ -48,7 +48,7 @@ pub(crate) enum Refusal {
     #[error("the token is not accepted any more")]
     Revoked,
     /// The channel currently accepts no messages.
-    #[error("the log takes no messages now")]
+    #[error("the log accepts no messages now")]
     Closed,
 }
 

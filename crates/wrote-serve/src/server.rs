@@ -147,7 +147,7 @@ impl Server {
             }
         }
         for name in inherited.rest() {
-            log::warn!("no listener takes the socket '{name}' that was passed");
+            log::warn!("no listener uses the socket '{name}' that was passed in");
         }
         let operators = match &config.metrics {
             Some(address) => Some(runtime.block_on(Operators::bind(address, &config.access))?),
@@ -241,7 +241,7 @@ impl Handle {
         let (mut new, mut warnings) = settings::load(config).map_err(settings::error)?;
         for Listener { asked, buffer_bytes, port } in &*self.listeners {
             if !config.listeners().any(|listen| listen == asked) {
-                warnings.push(format!("{asked}: ends with a restart"));
+                warnings.push(format!("{asked}: removed only at a restart"));
                 continue;
             }
             new.check(&port.listen).map_err(Error::Config)?;
@@ -254,7 +254,7 @@ impl Handle {
         }
         let is_new = |listen: &&Listen| self.listeners.iter().all(|known| known.asked != **listen);
         let begin = config.listeners().filter(is_new);
-        warnings.extend(begin.map(|listen| format!("{listen}: begins with a restart")));
+        warnings.extend(begin.map(|listen| format!("{listen}: starts only at a restart")));
         if new.tls.is_none() {
             // An encrypted listener that is missing from the new configuration keeps its
             // certificate until the restart.

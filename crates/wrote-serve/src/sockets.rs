@@ -127,7 +127,7 @@ impl SocketFile {
         if let Ok(metadata) = fs::symlink_metadata(path) {
             if !metadata.file_type().is_socket() {
                 let kind = ErrorKind::AlreadyExists;
-                return Err(io::Error::new(kind, "a file that is not a socket is there"));
+                return Err(io::Error::new(kind, "a file that is not a socket exists there"));
             }
             // A datagram socket can be used for the test: the kernel looks for the owning process
             // before it compares socket types.

@@ -29,7 +29,7 @@ pub enum StoreError {
     },
     /// The store has an object with the segment's name, but with other bytes than the local
     /// segment. One of the two belongs to another log, or to another history of the same log.
-    #[error("{object} holds other bytes than {}: {because}; ship this log to another URL",
+    #[error("{object} has other content than {}: {because}; ship this log to another URL",
         path.display())]
     Differs {
         /// The object's URL.
@@ -78,8 +78,8 @@ pub enum StoreError {
         words: String,
     },
     /// A segment that is too long for one request.
-    #[error("{}: {bytes} bytes are more than 128 MiB, the most of a segment that is shipped; write \
-        the log with shorter segments", path.display())]
+    #[error("{}: {bytes} bytes are more than 128 MiB, the limit for a shipped segment; write the \
+             log with shorter segments", path.display())]
     TooLong {
         /// The path of the segment.
         path: PathBuf,

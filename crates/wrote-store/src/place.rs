@@ -46,12 +46,12 @@ fn open_as<T: From<Place>>(
         wrong(format!("{error}; a store is s3://bucket/prefix or file:///path/of/a/folder"))
     })?;
     if !url.username().is_empty() || url.password().is_some() {
-        let because = "credentials stand in the environment, not in a URL: AWS_ACCESS_KEY_ID and \
-                       AWS_SECRET_ACCESS_KEY";
+        let because = "credentials belong in the environment, not in a URL: set AWS_ACCESS_KEY_ID \
+                       and AWS_SECRET_ACCESS_KEY";
         return Err(wrong(because.into()));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("a store takes no ? and no # in its URL".into()));
+        return Err(wrong("a store's URL can't have a ? or #".into()));
     }
     match url.scheme() {
         "s3" | "s3a" => s3(&url).map(T::from).map_err(wrong),
@@ -136,7 +136,7 @@ mod tests {
             ("ftp://host/x", "ftp:// is not a store"),
             ("file://host/x", "three slashes"),
             ("file:///no/such/folder/here", "folder"),
-            ("s3://bucket/x?y=1", "no ?"),
+            ("s3://bucket/x?y=1", "have a ?"),
             ("s3:///x", "bucket"),
         ] {
             let Err(error) = open(url, false) else { panic!("{url} is a store") };

@@ -196,7 +196,7 @@ impl StoreReader {
     fn check_seam(&self, before: &Current, start: &Segment) -> Result<(), StoreError> {
         let number = before.start.number;
         if start.log_id != before.start.log_id {
-            let because = format!("a segment of another log, {:016x}", start.log_id);
+            let because = format!("a segment of another log ({:016x})", start.log_id);
             return Err(StoreError::Damaged { object: self.store.url_of(start.number), because });
         }
         if start.first_sequence == self.from {
@@ -207,7 +207,7 @@ impl StoreReader {
         if start.first_sequence == end {
             return Ok(());
         }
-        let because = format!("record {end} can't be read, and was durable once");
+        let because = format!("record {end} was durable, but can't be read any more");
         Err(StoreError::Damaged { object: self.store.url_of(number), because })
     }
 }

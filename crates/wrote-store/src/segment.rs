@@ -153,7 +153,7 @@ async fn judge(store: &SegmentStore, segment: &Segment, own: Checksum) -> Result
     if theirs == own {
         return Ok(());
     }
-    let because = format!("its checksum is {theirs}, the segment's {own}");
+    let because = format!("its checksum is {theirs}, but the segment's is {own}");
     let (object, path) = (store.url_of(number), segment.path.clone());
     Err(StoreError::Differs { object, path, because })
 }
@@ -162,7 +162,7 @@ pub(crate) fn differs(store: &SegmentStore, segment: &Segment, bytes: u64) -> St
     StoreError::Differs {
         object: store.url_of(segment.number),
         path: segment.path.clone(),
-        because: format!("it has {bytes} bytes, the segment {}", segment.bytes),
+        because: format!("it has {bytes} bytes, but the segment has {}", segment.bytes),
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) async fn fetch(
     };
     if !stated.is_empty() && !stated.contains(&found) {
         let because =
-            format!("its checksum is {found}, and was {}: the store has changed it", stated[0]);
+            format!("its checksum is {found}, but was {}: the store has changed it", stated[0]);
         return Err(StoreError::Damaged { object: store.url_of(number), because });
     }
     fetched.was_checked = !stated.is_empty();
@@ -224,7 +224,7 @@ async fn fetch_to(
     }
     file.flush().await.map_err(|error| of_file(path, error))?;
     if received != bytes {
-        let words = format!("broke off after {received} of {bytes} bytes");
+        let words = format!("ended after {received} of {bytes} bytes");
         return Err(StoreError::Store { object: store.url_of(number), words });
     }
     Ok((Checksum(summing.digest128()), kept.checksum))

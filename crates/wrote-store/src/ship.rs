@@ -150,7 +150,7 @@ impl Shipper {
         let start = self.store.start(last).await?;
         if start.log_id != first.log_id {
             let because = format!(
-                "it is of the log {:016x}, this is the log {:016x}",
+                "it belongs to log {:016x}, and this is log {:016x}",
                 start.log_id, first.log_id
             );
             let path = first.path.clone();

@@ -182,7 +182,7 @@ impl SegmentStore {
     /// Returns what the first bytes of a segment state.
     pub(crate) fn start_in(&self, number: u64, bytes: &[u8]) -> Result<Segment, StoreError> {
         Segment::beginning(bytes).filter(|start| start.number == number).ok_or_else(|| {
-            let because = "this is not how this segment begins".to_owned();
+            let because = "this object does not begin like this segment".to_owned();
             StoreError::Damaged { object: self.url_of(number), because }
         })
     }

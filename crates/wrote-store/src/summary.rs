@@ -142,8 +142,8 @@ pub async fn verify(
         watch(bytes_done, bytes_total);
         if let Some(before) = before.filter(|before| before + 1 < number) {
             let because = match number - before {
-                2 => format!("segment {} is not there", before + 1),
-                _ => format!("segments {} to {} are not there", before + 1, number - 1),
+                2 => format!("segment {} is missing", before + 1),
+                _ => format!("segments {} to {} are missing", before + 1, number - 1),
             };
             verified.note(store.url_of(before + 1), None, because);
         }
@@ -207,7 +207,7 @@ impl StoreVerified {
             }
         } else {
             let because = format!(
-                "begins with record {}, the segment before ends at {expected}",
+                "begins with record {}, but the segment before ends at {expected}",
                 start.first_sequence
             );
             let (object, records) = (store.url_of(start.number), Some(records));

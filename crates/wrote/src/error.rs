@@ -224,7 +224,7 @@ impl fmt::Display for Reason<'_> {
                 write!(f, "{action}{place}: {}; {more}", words(*errno))
             }
             Error::Poisoned { errno, .. } => {
-                write!(f, "an earlier flush failed, and writing stopped: {}", words(*errno))
+                write!(f, "writing stopped after a failed flush: {}", words(*errno))
             }
             Error::Alignment { action, offset, align_bytes, .. } => {
                 let (action, place) = (action.as_str(), place(Some(*offset)));
@@ -235,7 +235,7 @@ impl fmt::Display for Reason<'_> {
             }
             Error::TooLong { action, offset, len, len_max, limit, .. } => {
                 let (action, place) = (action.as_str(), place(*offset));
-                write!(f, "{action}{place}: {len} bytes, and at most {len_max} fit ({limit})")
+                write!(f, "{action}{place}: {len} bytes do not fit; at most {len_max} do ({limit})")
             }
             Error::Refused { because, .. }
             | Error::Differs { because, .. }

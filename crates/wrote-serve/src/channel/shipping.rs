@@ -34,8 +34,8 @@ impl Shipping {
         }
         let mut last = lock(&self.trouble);
         match (&*last, &trouble) {
-            (None, Some(trouble)) => log::warn!("{name} is not shipped: {trouble}"),
-            (Some(_), None) => log::warn!("{name} is shipped again"),
+            (None, Some(trouble)) => log::warn!("{name} is not being shipped: {trouble}"),
+            (Some(_), None) => log::warn!("{name} is being shipped again"),
             _ => {}
         }
         *last = trouble;

@@ -35,7 +35,7 @@ impl Access {
         let tokens = tokens.filter(|token| !token.is_empty() && token[0] != b'#');
         let tokens: Vec<_> = tokens.map(<[u8]>::to_vec).collect();
         if tokens.is_empty() {
-            return Err(format!("{}: holds no token", path.display()));
+            return Err(format!("{}: has no token in it", path.display()));
         }
         Ok(Access { tokens })
     }
@@ -141,8 +141,7 @@ pub(crate) fn operators_addresses(
         return Ok((found, true));
     }
     Err(format!(
-        "metrics: {address} can be reached from other machines: it needs token_file, or listen on \
-         127.0.0.1"
+        "metrics: other machines can reach {address}: set token_file, or listen on 127.0.0.1"
     ))
 }
 
@@ -206,7 +205,7 @@ mod tests {
         let config = AccessConfig { token_file: Some(path.clone()), is_insecure: false };
         std::fs::write(&path, "# old\n\n").unwrap();
         let error = Access::load(&config).unwrap_err();
-        assert!(error.ends_with("tokens: holds no token"), "{error}");
+        assert!(error.ends_with("tokens: has no token in it"), "{error}");
         std::fs::write(&path, "# old\none\r\n two\n").unwrap();
         let access = Access::load(&config).unwrap();
         assert!(access.asks_for_token() && access.accepts(b"one") && access.accepts(b"two"));

@@ -71,7 +71,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Vec<(usize, String)>> {
         }
     }
     match logs {
-        None => file.add(0, "it has no log: [logs.NAME] with folder and listen"),
+        None => file.add(0, "no log: add [logs.NAME] with folder and listen"),
         Some(logs) => config.logs = logs.into_iter().filter_map(|log| file.log(log)).collect(),
     }
     let faults = settings::load(&config).err().unwrap_or_default();
@@ -125,7 +125,7 @@ impl<'t> File<'t> {
         };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) {
-            self.add(start, format_args!("'{name}': names of logs are letters, digits, - _ ."));
+            self.add(start, format_args!("'{name}': a log's name may have letters, digits, - _ ."));
         }
         for key in ["folder", "listen"] {
             if !entries.contains_key(key) {

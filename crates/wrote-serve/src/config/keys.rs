@@ -79,7 +79,7 @@ impl Key {
             let near = near.filter(|near| alike(near) >= SIMILARITY_MIN);
             match near.or_else(|| known.iter().copied().find(|known| known.starts_with(name))) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("it takes {}", known.join(", ")),
+                None => format!("the options are {}", known.join(", ")),
             }
         })
     }
@@ -119,7 +119,7 @@ impl Key {
             "metrics" => to.metrics = Some(given.text()?),
             "log_level" => {
                 let level = given.text()?.parse();
-                to.log_level = level.map_err(|_| "is none of off, error, warn, info, debug")?;
+                to.log_level = level.map_err(|_| "must be off, error, warn, info or debug")?;
             }
             "workers" => to.workers = given.count()?,
             "connections" => limits.connections = given.count()?,
@@ -140,7 +140,7 @@ impl Key {
             }
             "token_file" => to.access.token_file = Some(given.path()?),
             "insecure" => to.access.is_insecure = given.switch()?,
-            _ => unreachable!("{} is not a key of the server", self.name),
+            _ => unreachable!("{} is not a key for the server", self.name),
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Key {
     fn set_of_log(&self, to: &mut LogConfig, given: &Given<'_>) -> Result<(), String> {
         let options = to.options.clone();
         if to.is_file && !matches!(&*self.name, "sync" | "buffer_bytes") {
-            return Err("is not taken with --file: a file of lines has no segments".into());
+            return Err("is not allowed with --file: a file of lines has no segments".into());
         }
         match &*self.name {
             "folder" => to.folder = given.path()?,
@@ -160,7 +160,7 @@ impl Key {
             "buffers" => to.options = options.buffers(given.count()?),
             "buffer_bytes" => to.buffer_bytes = Some(given.bytes()?),
             "store" => to.store = Some(given.text()?),
-            _ => unreachable!("{} is not a key of logs", self.name),
+            _ => unreachable!("{} is not a key for logs", self.name),
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Key {
             "oversize" if is_framed || to.door == Door::Relp => to.oversize = given.word()?,
             "stamp" if to.door != Door::Datagrams => to.stamp = given.word()?,
             "mode" if to.socket.path().is_some() => to.mode = Some(given.mode()?),
-            name => return Err(format!("is not taken by {}: it has no {name}", to.scheme())),
+            name => return Err(format!("is not allowed for {}, which has no {name}", to.scheme())),
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Given<'_> {
         match &self.written {
             Written::Switch(is_on) => Ok(*is_on),
             Written::Word(word) if word == "yes" => Ok(true),
-            _ => Err("is neither true nor false".into()),
+            _ => Err("must be true or false".into()),
         }
     }
 
@@ -232,7 +232,7 @@ impl Given<'_> {
         let (least, most) = self.range;
         let number = number.filter(|number| *number >= least);
         let number = number.ok_or_else(|| format!("must be a whole number, {least} or more"))?;
-        self.fitting(number).ok_or_else(|| format!("must be {most} at most"))
+        self.fitting(number).ok_or_else(|| format!("must be at most {most}"))
     }
 
     fn fitting<T: TryFrom<u64>>(&self, number: u64) -> Option<T> {
@@ -254,7 +254,7 @@ impl Given<'_> {
             "no" => Ok(SyncPolicy::No),
             text => units::parse_duration(text)
                 .map(SyncPolicy::Interval)
-                .map_err(|_| "is none of always, everysec, no, nor a time such as 100ms".into()),
+                .map_err(|_| "must be always, everysec, no, or a time such as 100ms".into()),
         }
     }
 
@@ -263,7 +263,7 @@ impl Given<'_> {
         let word = self.text()?;
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
         let mode = u32::from_str_radix(&word, 8).ok().filter(|mode| is_number && *mode <= 0o777);
-        mode.ok_or_else(|| "is not an octal mode from 0 to 777".to_owned())
+        mode.ok_or_else(|| "must be an octal mode from 0 to 777".to_owned())
     }
 }
 

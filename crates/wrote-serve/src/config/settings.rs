@@ -77,7 +77,7 @@ pub(crate) fn load(config: &Config) -> Result<(Settings, Vec<String>), Vec<Strin
         let reads = |listen: &&Listen| matches!(listen.door, Door::Http | Door::Resp);
         if let Some(listen) = log.listeners.iter().find(reads).filter(|_| log.is_file) {
             let because =
-                "reads records, which a file of lines has not: use tcp, unix, udp or relp";
+                "reads records, which a file of lines does not have: use tcp, unix, udp or relp";
             take(Err(format!("{listen}: {because}")));
         }
         if let Some(url) = &log.store {

@@ -26,7 +26,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::time::sleep;
 
-const WRONG_METHOD: &str = "the path has another method";
+const WRONG_METHOD: &str = "this path has another method";
 
 /// Answers a request according to its path.
 async fn answer(request: Request<Incoming>, exchange: Arc<Exchange>) -> Result<Answer, Infallible> {

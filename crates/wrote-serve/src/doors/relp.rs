@@ -119,7 +119,7 @@ impl Relp {
     fn obey(&mut self, frame: &RelpFrame<'_>, intake: &mut Intake<'_>) -> Result<bool, Refusal> {
         let is_hint = frame.transaction == 0;
         if !is_hint && frame.transaction != self.next {
-            return Err(Refusal::Malformed("the transaction is not the next"));
+            return Err(Refusal::Malformed("the transaction number is not the next"));
         }
         match frame.command {
             b"syslog" if self.is_open => {

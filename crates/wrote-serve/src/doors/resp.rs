@@ -103,7 +103,7 @@ impl Resp {
             let bytes = match read {
                 Ok(Some(bytes)) => bytes,
                 _ if begun + rest.len() > request::REQUEST_BYTES_MAX && begun > 0 => {
-                    error(intake, "ERR a transaction of too many bytes");
+                    error(intake, "ERR the transaction has too many bytes");
                     return Err(Refusal::TooLong);
                 }
                 Ok(None) => break,
@@ -135,7 +135,7 @@ impl Resp {
             if let Some(transaction) = &mut self.transaction {
                 transaction.is_refused = true;
             }
-            error(intake, "ERR a typed line has no quotes here: send it as an array");
+            error(intake, "ERR quotes are not supported in a typed line: send it as an array");
             return Ok(Obeyed::Done);
         }
         let Some(command) = self.request.word(input, 0) else { return Ok(Obeyed::Done) };
@@ -253,7 +253,7 @@ impl Resp {
             }
         }
         if !is(at, b"*") {
-            return Err("ERR the ID must be *: the log gives the next sequence");
+            return Err("ERR the ID must be *: the log assigns the next sequence");
         }
         let words = at + 1..self.request.len();
         if words.len() < 2 || !words.len().is_multiple_of(2) {
@@ -352,15 +352,15 @@ fn refuse(refusal: Refusal, intake: &mut Intake<'_>) {
     match refusal {
         Refusal::TooLong => {
             let max = intake.message_bytes_max;
-            error(intake, &format!("ERR a message of more than {max} bytes"));
+            error(intake, &format!("ERR the message has more than {max} bytes"));
         }
         Refusal::Unfit(ref because) => error(intake, &format!("ERR {because}")),
         Refusal::Malformed(because) => error(intake, &format!("ERR {because}")),
         Refusal::Log(ref cause) => {
             let cause = cause.to_string();
-            error(intake, &format!("MISCONF the log takes no messages: {cause}"));
+            error(intake, &format!("MISCONF the log accepts no messages: {cause}"));
         }
-        _ => error(intake, "MISCONF the log takes no messages now"),
+        _ => error(intake, "MISCONF the log accepts no messages now"),
     }
     intake.reject(refusal.reason());
 }

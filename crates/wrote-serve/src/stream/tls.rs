@@ -98,7 +98,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => {
-            Err(wrong(path, &"holds no certificate in PEM (BEGIN CERTIFICATE)"))
+            Err(wrong(path, &"has no certificate in PEM (BEGIN CERTIFICATE)"))
         }
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(no_pem(path, &error)),
@@ -108,7 +108,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(&files::read(path)?).map_err(|error| match error {
         PemError::NoItemsFound => {
-            wrong(path, &"holds no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
+            wrong(path, &"has no private key in PEM without a passphrase (BEGIN PRIVATE KEY)")
         }
         error => no_pem(path, &error),
     })

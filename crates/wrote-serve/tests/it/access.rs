@@ -54,7 +54,7 @@ fn a_client_of_resp_sends_nothing_without_a_token() {
     // New tokens apply to new connections.
     fs::write(&path, "\n").unwrap();
     let error = serving.reload().unwrap_err().to_string();
-    assert!(error.ends_with("tokens: holds no token"), "{error}");
+    assert!(error.ends_with("tokens: has no token in it"), "{error}");
     assert!(asked("AUTH secret\r\nQUIT\r\n").starts_with("+OK"));
     fs::write(&path, "later\n").unwrap();
     serving.reload().unwrap();

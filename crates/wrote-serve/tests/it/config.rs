@@ -136,21 +136,21 @@ cert_file = "cert.pem"
         (2, "[logs.events] has no listen"),
         (0, "cert.pem: is not a folder"),
         (4, "unknown key 'lisen' in [logs.events]; did you mean 'listen'?"),
-        (6, "'a b': names of logs are letters"),
+        (6, "'a b': a log's name may have letters"),
         (7, "folder in [logs.a b]: must be in quotes"),
-        (10, "'ftp' is none of tcp, tls"),
+        (10, "'ftp' must be one of tcp, tls"),
         (0, "tcp://0.0.0.0:4: other hosts can reach it"),
         (12, "a listener is a URL in quotes"),
         (0, "cert_file and key_file go together"),
         (0, "/cert.pem/socket: "),
         (0, "tcp://127.0.0.1: no port"),
-        (15, "sync in [logs.a b]: is none of always"),
-        (0, "[logs.a b]: segment_bytes must be twice buffer_bytes or more"),
+        (15, "sync in [logs.a b]: must be always"),
+        (0, "[logs.a b]: segment_bytes must be at least twice buffer_bytes"),
         (0, "[logs.twice]: buffer_bytes must hold a record of 2097152 bytes"),
         (24, "first_byte in [limits]: must be a time"),
         (25, "unknown key 'conections' in [limits]; did you mean 'connections'?"),
         (26, "connections in [limits]: must be a whole number, 1 or more"),
-        (30, "insecure in [access]: is neither true nor false"),
+        (30, "insecure in [access]: must be true or false"),
         (0, "none: No such file"),
         (36, "unknown key 'tsl' in the file; did you mean 'tls'?"),
     ] {
@@ -194,7 +194,7 @@ fn invalid_toml_is_named_with_its_line() {
     assert!(faults[0].starts_with("line 2: ") && faults[1].starts_with("line 3: "), "{faults:?}");
     assert_eq!(faults.len(), 2, "{faults:?}");
     let faults = read(folder.path(), "").unwrap_err();
-    assert_eq!(faults, ["line 1: it has no log: [logs.NAME] with folder and listen"]);
+    assert_eq!(faults, ["line 1: no log: add [logs.NAME] with folder and listen"]);
     let error = Config::from_file(Path::new("/none/wrote.toml")).unwrap_err().to_string();
     assert_eq!(error, "/none/wrote.toml: No such file or directory (os error 2)");
 }
@@ -209,7 +209,7 @@ fn a_fault_in_a_named_file_is_told_once() {
          [tls]\ncert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n",
     )
     .unwrap_err();
-    assert!(faults[0].contains("key.pem: holds no private key"), "{faults:?}");
+    assert!(faults[0].contains("key.pem: has no private key"), "{faults:?}");
     assert_eq!(faults.len(), 1, "{faults:?}");
 }
 

@@ -162,7 +162,7 @@ fn a_server_lives_and_is_ready_unless_its_log_takes_nothing_or_it_drains() {
     // The server's first check of the disk is still in progress.
     while get(&serving, "/readyz").code == 200 {}
     let ready = get(&serving, "/readyz");
-    assert!(ready.text().starts_with("log takes no messages: "), "{}", ready.text());
+    assert!(ready.text().starts_with("log accepts no messages: "), "{}", ready.text());
     assert_eq!(metrics(&serving)["log_failed{log=\"log\"}"], 1.0);
     serving.stop();
 }
@@ -200,7 +200,11 @@ fn an_address_that_other_machines_reach_is_refused_in_one_line() {
     let mut config = Config::of_log(&folder.path().join("log"), listen);
     config.metrics = Some("0.0.0.0:0".to_owned());
     let error = Server::start(config.clone()).unwrap_err().to_string();
-    assert!(error.starts_with("metrics: 0.0.0.0:0 ") && error.lines().count() == 1, "{error}");
+    assert!(
+        error.starts_with("metrics: other machines can reach 0.0.0.0:0: ")
+            && error.lines().count() == 1,
+        "{error}"
+    );
     config.access.is_insecure = true;
     assert!(Server::start(config.clone()).unwrap().metrics_address().is_some());
     config.access.is_insecure = false;

@@ -215,11 +215,11 @@ fn a_file_that_cannot_be_used_is_named_in_one_line() {
             "none.pem",
             "No such file",
         ),
-        (|files, path| files.cert_file = path, "no.pem", "holds no certificate"),
+        (|files, path| files.cert_file = path, "no.pem", "has no certificate"),
         (|files, path| files.cert_file = path, "half.pem", "is not PEM"),
-        (|files, path| files.key_file = path, "cert.pem", "holds no private key"),
+        (|files, path| files.key_file = path, "cert.pem", "has no private key"),
         (|files, path| files.key_file = path, "other.pem", "is not the key of"),
-        (|files, path| files.client_ca_file = Some(path), "key.pem", "holds no certificate"),
+        (|files, path| files.client_ca_file = Some(path), "key.pem", "has no certificate"),
     ] {
         let error = with(change, name);
         assert!(error.contains(name) && error.contains(said), "{error}");

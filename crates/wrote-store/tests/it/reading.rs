@@ -91,7 +91,7 @@ fn an_object_that_is_gone_is_damage_unless_it_is_the_first() {
     fs::remove_file(folder.path().join(Segment::name(5))).unwrap();
     let found = runtime.block_on(verify(&store, &mut |_, _| {})).unwrap();
     assert_eq!(found.damage.len(), 1, "{:?}", found.damage);
-    assert_eq!(found.damage[0].because, "segment 5 is not there");
+    assert_eq!(found.damage[0].because, "segment 5 is missing");
     let error = read(&runtime, &store, 0).unwrap_err().to_string();
     assert!(error.contains("the store lacks segment 5, and has later ones"), "{error}");
 }

@@ -124,7 +124,7 @@ fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
         Found::Other if fs::metadata(&path).is_ok_and(|it| it.file_type().is_block_device()) => {
             Ok(path)
         }
-        Found::Other => Err(refused("is not a file or a block device: no other can be copied")),
+        Found::Other => Err(refused("is neither a file nor a block device, so it can't be copied")),
         Found::Nothing => Err(Errno::NOENT).tried(named, Action::Open),
     }
 }
@@ -174,13 +174,11 @@ impl Place {
         let refused = |because| Err(Error::refused(to, because));
         match found {
             Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
-                refused("names a folder, and there is none")
+                refused("names a folder that does not exist")
             }
             Found::Nothing => Ok(Place { path, replaced: None }),
             Found::Folder => Err(Error::is_a_folder(to)),
-            Found::Other => {
-                refused("is a device, a pipe or a socket: copies are made as files only")
-            }
+            Found::Other => refused("is a device, a pipe or a socket, and a copy must be a file"),
             Found::File => {
                 if let Some(source) = source
                     && source.is_at(&path).map_err(|error| error.about(to))?

@@ -159,9 +159,7 @@ pub(super) fn read_back(
     if found == wanted {
         return Ok(());
     }
-    let because = format!(
-        "was read back otherwise than it was written: XXH3 {found:032x}, not {wanted:032x}"
-    );
+    let because = format!("differs when read back: XXH3 {found:032x} instead of {wanted:032x}");
     Err(Error::Differs { path: engine.path(file).to_owned(), because })
 }
 

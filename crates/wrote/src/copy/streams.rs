@@ -54,7 +54,7 @@ pub(super) fn copy_out(
     let source = Source::open(&mut engine, from, settings.bs_bytes)?;
     let own = engine.descriptor(source.file).and_then(identity);
     if own.is_some() && own == identity(to) {
-        return Err(Error::refused(from, "is the file that the output goes to"));
+        return Err(Error::refused(from, "is also the file that the output goes to"));
     }
     if let Some(stream) = source.as_stream(&engine)? {
         let bytes = pour_all(&mut engine, Pipe::named(stream.as_fd(), from.into()), pipe, watch)?;

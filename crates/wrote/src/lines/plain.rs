@@ -107,8 +107,8 @@ impl PlainFile {
             self.has_lost |= was_dirty && len < begin;
             (self.end, self.ends_line) = (self.end.min(len), false);
         }
-        let because = "it is renamed or shortened again and again by another program, so lines \
-                       can't be acknowledged";
+        let because = "another program keeps renaming or truncating it, so lines can't be \
+                       acknowledged";
         Err(Trouble::Fails(Error::refused(&self.path, because)))
     }
 
@@ -142,7 +142,7 @@ impl PlainFile {
                 return Ok(());
             }
             if !self.is_part(begin, len, batch)? {
-                let because = "the disk is full, and another program wrote behind a part of the \
+                let because = "the disk is full, and another program wrote after a part of the \
                                last lines, which can't be removed";
                 return Err(Error::refused(&self.path, because));
             }
@@ -293,7 +293,7 @@ fn lock(engine: &Engine, file: FileId, path: &Path, waits: bool) -> Result<(), E
         return match flock(descriptor, operation) {
             Err(Errno::INTR) => continue,
             Err(Errno::WOULDBLOCK) => {
-                let because = "another writer has it open; a file of lines has one";
+                let because = "another writer has it open; only one writer is allowed";
                 Err(Error::refused_as(libc::EBUSY, path, because))
             }
             locked => locked.tried(path, Action::Examine),

@@ -120,7 +120,7 @@ impl State {
 
     /// Returns the error for an append to a file that does not accept lines any more.
     pub(super) fn refusal(&self, path: &Path) -> Option<Error> {
-        let closed = || Error::refused(path, "it was closed, and takes no more lines");
+        let closed = || Error::refused(path, "it was closed, and accepts no more lines");
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
@@ -171,7 +171,7 @@ impl State {
 }
 
 fn lost_lines(path: &Path) -> Error {
-    let because = "another program removed or shortened the file before its last lines were \
+    let because = "another program removed or truncated the file before its last lines were \
                    flushed; these lines are lost";
     Error::refused(path, because)
 }

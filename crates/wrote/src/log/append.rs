@@ -97,7 +97,7 @@ fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize
         bytes += frame_bytes(driver, record.as_ref().len())?;
     }
     if records.len() > GROUP_MAX {
-        let because = format!("{} records, and a group has {GROUP_MAX} at most", records.len());
+        let because = format!("{} records, but a group has {GROUP_MAX} at most", records.len());
         return Err(refusal(driver, &because));
     }
     if bytes > bytes_max {

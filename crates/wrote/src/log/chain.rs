@@ -166,7 +166,7 @@ pub(super) fn identity(segments: &[SegmentHead], index: usize) -> Identity {
 /// Describes the damage of a segment whose first record `first` comes before the `end` of the
 /// previous segment. Neither a writer nor a crash causes such an overlap.
 pub(super) fn overlap(first: u64, end: u64) -> String {
-    format!("it begins with record {first}, the segment before ends at {end}")
+    format!("it begins with record {first}, but the segment before ends at {end}")
 }
 
 /// Refuses two segments, each given with its log's number, if they belong to different logs.
@@ -178,8 +178,8 @@ pub(super) fn check_log(
         return Ok(());
     }
     let because = format!(
-        "a segment of the log {log_id:016x}, but {} is of the log {known_id:016x}; move the one \
-         that does not belong here out of the folder",
+        "a segment of log {log_id:016x}, but {} belongs to log {known_id:016x}; move the one that \
+         does not belong here out of the folder",
         known.display()
     );
     Err(Error::Foreign { path: path.to_owned(), because })
@@ -192,9 +192,9 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
         Ok(header) if header.segment_id == number => Ok(Some(header)),
         Ok(SegmentHeader { log_id, segment_id, .. }) => {
             let because = format!(
-                "segment {segment_id} of the log {log_id:016x}, with the name of segment {number}; \
+                "segment {segment_id} of log {log_id:016x}, under the name of segment {number}; \
                  `wrote log repair {}` gives it its own name back, unless another file is that \
-                 segment too: then move one of them out of the folder",
+                 segment too; then move one of them out of the folder first",
                 folder_of(&input.path).display()
             );
             Err(Error::Foreign { path: input.path.clone(), because })

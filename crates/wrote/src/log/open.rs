@@ -127,7 +127,7 @@ pub fn check_place(folder: &Path) -> Result<(), Error> {
         Some(other) => {
             let new = folder.join("log");
             let because = format!(
-                "has other files, such as {other:?}, and no log; name a new folder for the log, \
+                "has other files (such as {other:?}) and no log: name a new folder for the log, \
                  such as {}",
                 new.display()
             );

@@ -203,12 +203,12 @@ pub(super) fn not_begun(path: &Path) -> Error {
 
 /// Creates the error for a durable record that can't be read at this offset.
 pub(super) fn lost(path: &Path, offset: u64, sequence: u64) -> Error {
-    damaged(path, offset, &format!("record {sequence} can't be read, and was durable once"))
+    damaged(path, offset, &format!("record {sequence} was durable, but can't be read any more"))
 }
 
 /// Creates the error for segment `number`, which is missing before the segment at `path`.
 pub(super) fn missing(path: &Path, number: u64) -> Error {
-    damaged(path, 0, &format!("segment {number} of the log is not there"))
+    damaged(path, 0, &format!("segment {number} of the log is missing"))
 }
 
 /// Returns a random number for a new log, from the random source of the standard library.

@@ -285,7 +285,7 @@ impl LogState {
 
     /// Creates the error for a record appended to a closed log.
     pub(super) fn refusal_of_closed(&self) -> Error {
-        let because = "the log was closed, and takes no more records";
+        let because = "the log was closed, and accepts no more records";
         Error::refused(self.terms.folder.path(), because)
     }
 

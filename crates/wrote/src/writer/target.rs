@@ -96,7 +96,7 @@ impl Target {
         let path = named.clone().unwrap_or_else(|| link.clone());
         let flags = fcntl_getfl(&given).tried(&path, Action::Examine)?;
         if flags & OFlags::RWMODE == OFlags::RDONLY {
-            let because = "is open for reading only, and a Writer writes: open it for writing";
+            let because = "is open for reading only; open it for writing";
             return Err(Error::refused(&path, because));
         }
         let metadata = given.metadata().tried(&path, Action::Examine)?;
@@ -124,7 +124,7 @@ impl Target {
 }
 
 fn not_ordinary(path: &Path) -> Error {
-    Error::refused(path, "is not an ordinary file, and a Writer writes no other")
+    Error::refused(path, "is not an ordinary file; a Writer writes only those")
 }
 
 fn absolute_folder(path: &Path) -> Result<PathBuf, Error> {

@@ -178,12 +178,12 @@ fn a_path_that_cannot_be_copied_or_written_is_reported_in_a_line_and_nothing_cha
     let cases = [
         (place("none"), place("to"), "open: No such file or directory"),
         (place("folder"), place("to"), "is a folder"),
-        (place("pipe"), place("to"), "is not a file or a block device"),
-        (device.clone(), place("to"), "is not a file or a block device"),
+        (place("pipe"), place("to"), "is neither a file nor a block device"),
+        (device.clone(), place("to"), "is neither a file nor a block device"),
         (place("file"), place("folder"), "is a folder"),
         (place("file"), place("pipe"), "is a device, a pipe or a socket"),
         (place("file"), device, "is a device, a pipe or a socket"),
-        (place("file"), place("none/"), "names a folder, and there is none"),
+        (place("file"), place("none/"), "names a folder that does not exist"),
         (place("file"), place("none/to"), "open: No such file or directory"),
         (place("file"), place("old"), "open: File exists"),
     ];
@@ -275,7 +275,7 @@ fn a_block_device_is_copied_to_an_image() {
     }
     // Block devices are never written.
     let error = PIECES.replace(true).copy(folder.path().join("image"), device.node()).unwrap_err();
-    assert!(error.to_string().contains("copies are made as files only"), "{error}");
+    assert!(error.to_string().contains("a copy must be a file"), "{error}");
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn a_read_that_takes_more_buffers_than_there_are_names_the_limit() {
     assert!(matches!(error, Error::TooLong { len_max: 16_374, offset: Some(10), .. }));
     assert_eq!(
         error.to_string(),
-        "/sim/file: read at byte 10: 16375 bytes, and at most 16374 fit (Options::buffers)"
+        "/sim/file: read at byte 10: 16375 bytes do not fit; at most 16374 do (Options::buffers)"
     );
     assert_eq!(file.read(10, 16_374).unwrap().len(), 16_374);
     assert!(file.read(0, usize::MAX).is_err());

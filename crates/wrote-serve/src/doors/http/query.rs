@@ -47,14 +47,14 @@ pub(super) struct Wanted {
 pub(super) fn by(parts: &Parts) -> Result<By, String> {
     // A sender of this header relies on a promise that the server does not make.
     if parts.headers.contains_key("idempotency-key") {
-        return Err("Idempotency-Key is not taken: a retry may append a record again".to_owned());
+        return Err("Idempotency-Key unsupported: a retry may append a record again".to_owned());
     }
     let mut by = None;
     for pair in pairs(parts) {
         by = match pair {
             ("by", "lines") => Some(By::Lines),
             ("by", "body") => Some(By::Body),
-            (name, value) => return Err(format!("{name}={value} is none of by=lines, by=body")),
+            (name, value) => return Err(format!("{name}={value}: must be by=lines or by=body")),
         };
     }
     Ok(by.unwrap_or_else(|| if is_of_lines(parts) { By::Lines } else { By::Body }))
@@ -101,7 +101,7 @@ pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
     for (name, value) in pairs(parts) {
         let bad = || {
             let known = "from=N, since=TIME, limit=N, follow=1, as=lines, as=u32";
-            format!("{name}={value} is none of {known}")
+            format!("{name}={value}: must be one of {known}")
         };
         match (name, value) {
             ("from", number) => from = Some(number.parse().map_err(|_| bad())?),
@@ -115,7 +115,7 @@ pub(super) fn wanted(parts: &Parts) -> Result<Wanted, String> {
         }
     }
     wanted.begin = match (from, since) {
-        (Some(_), Some(_)) => return Err("from and since name two beginnings: send one".into()),
+        (Some(_), Some(_)) => return Err("from and since both set the beginning: send one".into()),
         (None, Some(since)) => Begin::Since(since),
         (from, None) => Begin::At(from.unwrap_or(0)),
     };
@@ -289,7 +289,7 @@ mod tests {
         let some = Wanted { begin: Begin::At(5), limit: 10, follows: true, layout };
         assert_eq!(of("from=5&limit=10&follow&as=lines"), Ok(some));
         for bad in ["from=-1", "from=", "limit=x", "follow=yes", "as=json", "form=5"] {
-            assert!(of(bad).unwrap_err().contains("is none of"), "{bad}");
+            assert!(of(bad).unwrap_err().contains(": must be one of "), "{bad}");
         }
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_503_600);
         for since in [

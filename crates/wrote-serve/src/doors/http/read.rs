@@ -58,7 +58,7 @@ pub(super) async fn records(parts: &Parts, token: &[u8], exchange: &Arc<Exchange
     match begin(wanted, &log, token, exchange, place).await {
         Ok(answer) => answer,
         Err(Failure::Removed { first }) => {
-            let because = format!("the first record that is there is {first}");
+            let because = format!("the first record that still exists is {first}");
             json_answer(StatusCode::GONE, &json!({ "error": because, "first": first }))
         }
         Err(Failure::HasNoTimes(because)) => {

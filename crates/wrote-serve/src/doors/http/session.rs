@@ -189,9 +189,9 @@ fn refusal(error: &hyper::Error, unread: &[u8]) -> Result<(), Refusal> {
 fn wrong_in_head(error: &hyper::Error) -> &'static str {
     match &*error.to_string() {
         _ if error.is_parse_version_h2() => "HTTP/2 is not served: send HTTP/1.1",
-        "invalid content-length parsed" => "the Content-Length is not one number",
+        "invalid content-length parsed" => "Content-Length must be one number",
         "invalid transfer-encoding parsed" | "unexpected transfer-encoding parsed" => {
-            "the Transfer-Encoding is not chunked, which HTTP/1.1 has"
+            "Transfer-Encoding must be chunked"
         }
         "invalid HTTP header parsed" => "a header is not a name, a colon and a value",
         "invalid URI" | "invalid HTTP version parsed" => {

@@ -79,7 +79,7 @@ pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
         at += 2;
     }
     if resp.request.len() != at + 3 {
-        return error(intake, "ERR one stream is read: the log");
+        return error(intake, "ERR only one stream can be read: the log");
     }
     let key = word(at + 1).to_vec();
     let log = resp.log.as_ref().and_then(|(channel, _)| channel.log());
@@ -221,7 +221,7 @@ enum Failure {
 fn failed(failure: &Failure) -> Vec<u8> {
     let text = match failure {
         Failure::TooLarge => {
-            format!("the range has more than {ANSWER_BYTES_MAX} bytes: read it in parts, by COUNT")
+            format!("the range has over {ANSWER_BYTES_MAX} bytes: read it in parts, with COUNT")
         }
         Failure::Log(error) => error.to_string(),
     };

@@ -124,7 +124,7 @@ fn a_refused_transaction_appends_no_record() {
         (&[add, &[b"XADD", b"key", b"5-1", b"f", b"v"]], "-EXECABORT"),
         (&[add, &[b"MULTI"]], "-EXECABORT"),
         (&[add, &[b"XREAD", b"STREAMS", b"key", b"0"]], "-EXECABORT"),
-        (&[add, &[b"XADD", b"key", b"*", b"f", &long]], "-ERR a message of more than 100 bytes"),
+        (&[add, &[b"XADD", b"key", b"*", b"f", &long]], "-ERR the message has more than 100 bytes"),
         (&[add, &[b"DISCARD"]], "-ERR EXEC without MULTI"),
     ] {
         let outcome = over(&transaction(commands), &[]);

@@ -41,7 +41,7 @@ pub(super) fn enqueue(resp: &mut Resp, name: &[u8], input: &[u8], intake: &mut I
         (b"RPUSH" | b"LPUSH", 3..) | (b"PING", 1 | 2) | (b"ECHO" | b"XLEN" | b"LLEN", 2) => None,
         _ => {
             let name = name.escape_ascii();
-            Some(format!("ERR '{name}' with these arguments is not taken in a transaction"))
+            Some(format!("ERR '{name}' with these arguments is not supported in a transaction"))
         }
     };
     let transaction = resp.transaction.as_mut().expect("it has begun");

@@ -88,18 +88,12 @@ fn a_malformed_request_is_refused_once_with_the_reason_and_makes_no_record() {
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), "400 HTTP/2 is not served"),
         (format!("GET /records HTTP/1.1\r\n{headers}\r\n"), "431 a request's head has over 16 KiB"),
         (format!("GET /records?{long} HTTP/1.1\r\n\r\n"), "431 a request's head has over 16 KiB"),
-        (
-            post("Content-Length: 99999999999999999999999"),
-            "400 the Content-Length is not one number",
-        ),
-        (post("Content-Length: many"), "400 the Content-Length is not one number"),
-        (
-            post("Content-Length: 5\r\nContent-Length: 6"),
-            "400 the Content-Length is not one number",
-        ),
+        (post("Content-Length: 99999999999999999999999"), "400 Content-Length must be one number"),
+        (post("Content-Length: many"), "400 Content-Length must be one number"),
+        (post("Content-Length: 5\r\nContent-Length: 6"), "400 Content-Length must be one number"),
         (post("Content-Length: 9999999999999999"), "413 a message is too long"),
         (post("Transfer-Encoding: chunked"), "400 the body is broken"),
-        (post("Transfer-Encoding: gzip"), "400 the Transfer-Encoding is not chunked"),
+        (post("Transfer-Encoding: gzip"), "400 Transfer-Encoding must be chunked"),
     ]) {
         let (code, because) = expected.split_at(3);
         let mut client = Client::connect(serving.address());

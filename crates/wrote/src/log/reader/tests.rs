@@ -144,7 +144,7 @@ fn a_segment_that_begins_before_the_end_of_the_one_before_is_damage() {
     let (records, end) = read(&disk(1, &built.files(folder())), 0);
     assert_eq!(records.len(), 3);
     let error = end.unwrap_err().to_string();
-    assert!(error.contains("begins with record 1, the segment before ends at 3"), "{error}");
+    assert!(error.contains("begins with record 1, but the segment before ends at 3"), "{error}");
 }
 
 #[test]

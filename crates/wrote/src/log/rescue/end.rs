@@ -219,7 +219,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
 fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
     // The whole log may be put aside, so read it twice.
     if has_lost_beginning(files, segments)? || has_lost_beginning(files, segments)? {
-        let what = format!("{NOT_BEGUN}, and records in it were durable once");
+        let what = format!("{NOT_BEGUN}, but records in it were durable");
         return Err(damaged(&segments[0].path, 0, &what));
     }
     Ok(None)

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// The block size assumed for a segment if no header states it, in bytes.
 const BLOCK_BYTES: u32 = 4096;
 
-const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
+const NOT_AS_WRITTEN: &str = "a record here differs from what was written";
 
 /// A finding of a salvage. The findings are reported in the order of the log.
 pub(super) enum Event<'a> {
@@ -195,7 +195,7 @@ impl Salvage<'_> {
             let first_sequence = self.sequence;
             let header = SegmentHeader { segment_id: number, first_sequence, ..self.header(index) };
             (self.sink)(Event::Begin { path: &path, header: &header, file_bytes: 0 })?;
-            self.lost(&path, 0, Some(next_sequence), "the segment is not there")?;
+            self.lost(&path, 0, Some(next_sequence), "the segment is missing")?;
             (self.sink)(Event::End { used_bytes: 0 })?;
         }
         Ok(())

@@ -285,7 +285,7 @@ fn a_summary_of_a_log_that_is_damaged_in_its_last_segment_says_so() {
         panic!("not told as damage")
     };
     assert_eq!((named, offset), (path, at as u64));
-    assert!(because.starts_with("record 1 can't be read, and was durable once"), "{because}");
+    assert!(because.starts_with("record 1 was durable, but can't be read any more"), "{because}");
 }
 
 #[test]
