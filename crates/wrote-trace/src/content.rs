@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Reasons why some writes were not observed.
 pub const STORES: &str =
-    "stores through a shared mapping, which no later flush covers, are not seen";
+    "stores through a shared mapping are not seen if no later flush covers them";
 pub const BEYOND: &str = "stores through more than 16 GiB of shared mappings, or 64 MiB where the kernel does not note \
      them, are not seen";
 pub const BEFORE: &str =

@@ -218,7 +218,7 @@ impl Judge {
         self.set(file, Facts { emptied: None, failed, short });
         if let Some((emptied_at, size_bytes)) = emptied {
             let (call, more) = match size_bytes {
-                REMOVED => ("unlink", "a new file of this name".into()),
+                REMOVED => ("unlink", "replaced by a new file".into()),
                 _ => ("truncation", format!("{} before", units::bytes(size_bytes))),
             };
             let calls = [(call, emptied_at), ("write", at)];
@@ -253,7 +253,9 @@ impl Judge {
         let dirty_bytes = disk.file(file).map_or(0, |known| known.content.dirty_bytes());
         if dirty_bytes > 0 && !is_in_memory(disk, file) {
             let last = accounts.of(file).map_or(Point::default(), |account| account.last_write);
-            let more = format!("{} not flushed", units::bytes(dirty_bytes));
+            let name =
+                disk.path(file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let more = format!("{} of {name} not flushed", units::bytes(dirty_bytes));
             let calls = [("write", last), ("rename", at)];
             self.add(&kinds::RENAME_BEFORE_FLUSH, to.path.clone(), more, &calls);
         }

@@ -227,7 +227,7 @@ impl Desk {
     }
 
     fn document(self, request: TraceRequest, mut watched: Watched, started_at: String) -> Trace {
-        const NO_ANSWER: &str = "no answer was seen (--ack): only the end was judged";
+        const NO_ANSWER: &str = "the sign of --ack was not seen: only the end was judged";
         let is_under = |path: &Path| is_under(&self.under, path);
         let folder = std::env::current_dir().unwrap_or_default();
         // Each step needs memory for all files. The first two free the data that they have
@@ -243,7 +243,7 @@ impl Desk {
         let (files, more_files) = files(&self.disk, &self.accounts, &is_under, unseen);
         let outputs = watched.outputs.iter().filter(|(_, path)| is_under(path));
         watched.unjudged.extend(outputs.map(|(stream, path)| match stream {
-            Some(stream) => format!("{stream} (it went to {})", below(&folder, path).display()),
+            Some(stream) => format!("{stream} (redirected to {})", below(&folder, path).display()),
             None => format!("{} (a block device)", path.display()),
         }));
         let unjudged = unjudged(&files, more_files, &folder, watched.unjudged);
@@ -293,7 +293,7 @@ fn unjudged(files: &[File], more: MoreFiles, folder: &Path, all: BTreeSet<String
     }
     let some = reasons.iter().map(|(why, files)| format!("{} ({why})", some_of(files, SHOWN_MAX)));
     // The newest files are listed, and their reasons may apply to the folded files, too.
-    let why = if reasons.is_empty() { "too many to follow" } else { "as these, or too many" };
+    let why = if reasons.is_empty() { "too many to follow" } else { "likewise, or too many" };
     let more = (more.unknown > 0 && all.is_empty())
         .then(|| format!("{} ({why})", counted(more.unknown, "more file")));
     some.chain(more).chain(all.iter().cloned()).collect()

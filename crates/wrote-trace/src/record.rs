@@ -266,8 +266,8 @@ impl Recorder {
 
     fn overflow(&mut self) {
         let because = format!(
-            "the folder and what is written are more than {}; record less with --under FOLDER, or \
-             more with --record-max",
+            "the folder and what is written exceed {}; record less with --under FOLDER, or raise \
+             --record-max",
             units::bytes(self.request.max_bytes)
         );
         self.problem = Some(self.words(&because));
@@ -332,7 +332,7 @@ impl Record {
         let (mut before, mut calls, mut places) = (Vec::new(), Vec::new(), HashMap::new());
         loop {
             let Some((piece, data)) = next(&mut from)? else {
-                return Err("the record is cut: its end is missing".into());
+                return Err("the record is truncated: its end is missing".into());
             };
             match piece {
                 Piece::Root { file, path } => root = Some((file, path)),
@@ -359,7 +359,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
         return Ok(None);
     }
     let mut head = [[0; 4]; HEAD_BYTES / 4];
-    let cut = |_| "the record is cut within a piece".to_owned();
+    let cut = |_| "the record is truncated within a part".to_owned();
     from.read_exact(head.as_flattened_mut()).map_err(cut)?;
     let [json_bytes, data_bytes, sum] = head.map(u32::from_le_bytes);
     let [json_bytes, data_bytes] = [json_bytes, data_bytes].map(|bytes| bytes as usize);
@@ -370,7 +370,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
     // The buffer is not allocated in advance, because the length may be damaged.
     let read = from.take((json_bytes + data_bytes) as u64).read_to_end(&mut bytes);
     if read.map_err(|error| error.to_string())? != json_bytes + data_bytes {
-        return Err("the record is cut within a piece".into());
+        return Err("the record is truncated within a part".into());
     }
     if crc32c::crc32c(&bytes) != sum {
         return Err("the record is damaged".into());
@@ -433,7 +433,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[at] ^= 1;
             let line = read(&damaged);
-            assert!(line.contains("damaged") || line.contains("cut"), "byte {at}: {line}");
+            assert!(line.contains("damaged") || line.contains("truncated"), "byte {at}: {line}");
         }
         assert!(read(b"#!/bin/sh\n").starts_with("not a record"));
     }

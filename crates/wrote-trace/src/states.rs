@@ -164,17 +164,17 @@ impl Cut {
     /// Describes the cut in words.
     fn shown(self, moment: u64) -> String {
         let names = match self.until {
-            0 => "only flushed names reached the disk",
-            until if until >= moment => "all names reached the disk",
-            _ => "the first names reached the disk",
+            0 => "only flushed name changes reached the disk",
+            until if until >= moment => "all name changes reached the disk",
+            _ => "only the first name changes reached the disk",
         };
         let bytes = match self.bytes {
-            Left::None => "none of the unflushed data",
-            Left::Zeros => "zeros in place of unflushed data",
-            Left::All | Left::Seen => "all data",
-            Left::First => "the first half of the unflushed writes",
-            Left::ButLast => "all data but the last write to each file",
-            Left::Mixed(_) => "some of the unflushed data",
+            Left::None => "no unflushed data did",
+            Left::Zeros => "unflushed data reads as zeros",
+            Left::All | Left::Seen => "all data did",
+            Left::First => "the first half of the unflushed writes did",
+            Left::ButLast => "all data but the last write to each file did",
+            Left::Mixed(_) => "some of the unflushed data did",
         };
         format!("{names}, {bytes}")
     }
@@ -567,7 +567,7 @@ pub fn states<E>(
             let last = moment.checked_sub(1).map(|last| replay.moment(record, last));
             let after = match &last {
                 _ if is_end => "after the program ended".into(),
-                None => "before its first call".into(),
+                None => "before the program's first call".into(),
                 Some(Moment { call, at_s, .. }) => {
                     format!("after {call} at {}", units::seconds(*at_s))
                 }
@@ -584,8 +584,8 @@ pub fn states<E>(
             let kept = words(&left[left.len().saturating_sub(CALLS_MAX)..]);
             let is_name = |call: &u64| !names(&record.calls[*call as usize].act).is_empty();
             let (what, before) = match gone.first().is_some_and(is_name) {
-                true => ("folder", "an answer"),
-                false => ("file", "a rename or an answer"),
+                true => ("folder", "reporting success"),
+                false => ("file", "a rename or reporting success"),
             };
             let flush = |lost: &Moment| {
                 format!("flush the {what} (fsync) after {}, before {before}", lost.call)
@@ -645,10 +645,10 @@ impl Replay<'_> {
         let of = |file: &FileId| below(&self.disk.path(*file), root);
         let bytes = |bytes: &std::ops::Range<u64>| bytes.end - bytes.start;
         match act {
-            Act::Made { name: Some(name), .. } => format!("making {}", path(name)),
-            Act::Made { name: None, .. } => "making a file without a name".into(),
-            Act::MadeLink { name, .. } => format!("making the link {}", path(name)),
-            Act::MadeFolder { name, .. } => format!("making the folder {}", path(name)),
+            Act::Made { name: Some(name), .. } => format!("creating {}", path(name)),
+            Act::Made { name: None, .. } => "creating an unnamed file".into(),
+            Act::MadeLink { name, .. } => format!("creating the link {}", path(name)),
+            Act::MadeFolder { name, .. } => format!("creating the folder {}", path(name)),
             Act::Write { file, bytes: of_write, .. } => {
                 format!("a write of {} to {}", units::counted(bytes(of_write), "byte"), of(file))
             }

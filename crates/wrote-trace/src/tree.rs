@@ -144,7 +144,7 @@ impl Tree {
             _ if !whole.0.contains_key(path) => "is still there",
             (Some([]), _) => "is empty",
             (Some(bytes), Some(_)) if bytes.iter().all(|byte| *byte == 0) => "has zeros",
-            (Some(bytes), Some(all)) if all.starts_with(bytes) => "is cut short",
+            (Some(bytes), Some(all)) if all.starts_with(bytes) => "is truncated",
             _ => "differs",
         }
     }
@@ -172,7 +172,7 @@ mod tests {
             ("zeros", file(b"\0\0")),
         ]);
         let losses = [
-            "cut is cut short",
+            "cut is truncated",
             "empty is empty",
             "gone is missing",
             "old is still there",

@@ -53,7 +53,7 @@ impl FromStr for Sign {
                 let lines = RegexBuilder::new(inner).multi_line(true).build();
                 lines.map(Sign::Text).map_err(reason)
             }
-            _ => Err("use exit, stdout, socket, or /REGEX/".into()),
+            _ => Err("must be exit, stdout, socket, or /REGEX/".into()),
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         let kind = |text: &str| text.parse::<Sign>().map(|sign| sign.kind());
         assert_eq!(kind("stdout"), Ok(Ack::Stdout));
         assert_eq!(kind("/saved|OK/"), Ok(Ack::Text));
-        assert_eq!(kind("stdot"), Err("use exit, stdout, socket, or /REGEX/".into()));
+        assert_eq!(kind("stdot"), Err("must be exit, stdout, socket, or /REGEX/".into()));
         assert_eq!(kind("/(/"), Err("error: unclosed group".into()));
     }
 }

@@ -53,12 +53,12 @@ RENAME_BEFORE_FLUSH = Warning(
 );
 ONLY_COPY_OVERWRITTEN = Warning(
     "only-copy-overwritten",
-    "emptied or removed, then written again. A crash before its flush leaves neither old nor new",
+    "emptied or removed, then written again. A crash before the flush may leave neither version",
     "write a temporary file, {flush}, rename it over the old one, and fsync the folder"
 );
 UNLINK_BEFORE_NAME = Warning(
     "unlink-before-durable-name",
-    "removed before another file got the name. A crash in between leaves neither",
+    "removed before another file got its name. A crash in between leaves neither file",
     "rename the replacement over it, without removing it first"
 );
 ACKNOWLEDGED_EARLY = Warning(
@@ -68,7 +68,7 @@ ACKNOWLEDGED_EARLY = Warning(
 );
 NEVER_FLUSHED = Warning(
     "never-flushed",
-    "never flushed. A power loss may leave it whole, partial or empty",
+    "never flushed. A power loss may leave a whole, partial or empty file",
     "{flush} before the program reports success"
 );
 DIRECT_ALONE = Warning(
@@ -78,7 +78,7 @@ DIRECT_ALONE = Warning(
 );
 FOLDER_NOT_FLUSHED = Warning(
     "folder-not-flushed",
-    "renamed or linked, but the folder was not flushed. A power loss may undo that",
+    "renamed or linked, but the folder was not flushed. A power loss may undo the new name",
     "fsync the folder after the rename or the link"
 );
 FLUSH_ERROR_IGNORED = Warning(
@@ -116,23 +116,23 @@ NAME_NOT_FLUSHED = Info(
 );
 UNLINK_NOT_FLUSHED = Info(
     "unlink-not-flushed",
-    "removed, but the folder was not flushed. After a power loss it may exist again",
+    "removed, but the folder was not flushed. A power loss may bring the file back",
     "fsync the folder after the unlink, if a reader of the folder depends on it"
 );
 CUT_NOT_FLUSHED = Info(
     "cut-not-flushed",
-    "truncated, but not flushed. After a power loss its old end may exist again",
+    "truncated, but not flushed. A power loss may bring the old end back",
     "fsync the file after ftruncate, if a reader depends on it"
 );
 SIZE_NOT_FLUSHED = Info(
     "size-not-flushed",
-    "resized without data (ftruncate, fallocate, zeros at its end), but not flushed. After a power \
-     loss it may have its old size",
+    "resized without data (ftruncate, fallocate, zeros at its end), but not flushed. A power loss \
+     may bring the old size back",
     "fsync the file afterwards, if a reader depends on its size"
 );
 LOCK_NOT_FLUSHED = Info(
     "lock-not-flushed",
-    "empty, or the lock of a process, and not flushed. After a power loss it may not exist",
+    "empty, or the lock of a process, and not flushed. A power loss may remove the file",
     "fsync the file or its folder, if a reader of the folder depends on it"
 );
 UNBUFFERED = Info(

@@ -98,7 +98,7 @@ fn a_rename_before_the_flush_is_told_with_its_moments() {
     let finding = &findings[0];
     assert_eq!((finding.id.as_str(), finding.severity), ("rename-before-flush", Severity::Warning));
     assert!(
-        finding.text.starts_with("a (10 B not flushed): replaced by an unflushed"),
+        finding.text.starts_with("a (10 B of a.tmp not flushed): replaced by an unflushed"),
         "{finding:?}"
     );
     let calls = &finding.evidence["places"][0]["calls"];
@@ -169,7 +169,7 @@ fn a_file_that_is_removed_and_made_anew_has_no_copy_until_its_flush() {
     let anew = [found(OLD, "/data/a"), unlink(), made(NEW, "/data/a"), write(NEW, 0..10)];
     let found_first = Script::of(anew.into_iter().chain(flushes())).findings().remove(0);
     assert_eq!(found_first.id, "only-copy-overwritten");
-    assert!(found_first.text.contains("a new file of this name"), "{}", found_first.text);
+    assert!(found_first.text.contains("replaced by a new file"), "{}", found_first.text);
     let to = "b".into();
     let symlink = Act::MadeLink { file: FileId { inode: 12, ..NEW }, name: name("/data/a"), to };
     let link = Act::Link { file: NEW, name: name("/data/a") };
@@ -404,7 +404,7 @@ fn files_beyond_those_kept_are_counted_once_they_are_others() {
     };
     let acts = std::iter::once(found(OLD, "/data/x")).chain((0..40).flat_map(of));
     let findings = Script::of(acts).findings();
-    assert!(findings[0].text.starts_with("x (3 B not flushed): replaced"), "{findings:?}");
+    assert!(findings[0].text.starts_with("x (3 B of tmp not flushed): replaced"), "{findings:?}");
     assert_eq!(findings[0].evidence["count"], 40);
 }
 

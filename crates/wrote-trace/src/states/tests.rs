@@ -520,7 +520,7 @@ fn the_worst_state_of_a_rename_without_a_flush_is_an_empty_file() {
     let first = states.iter().find(empty).unwrap_or_else(|| panic!("{losses:?}"));
     assert!(first.shown.moment.starts_with("after the rename to a at "), "{}", first.shown.moment);
     assert!(
-        first.shown.moment.ends_with("; all names reached the disk, none of the unflushed data"),
+        first.shown.moment.ends_with("; all name changes reached the disk, no unflushed data did"),
         "{}",
         first.shown.moment
     );
@@ -565,7 +565,7 @@ fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing(
     let writes = record.calls.iter_mut().filter(|call| matches!(call.act, Act::Write { .. }));
     writes.for_each(|call| call.place = Some(1));
     let states = all(&record, 100);
-    let is_torn = |state: &&State| state.told > 0 && state.shown.losses == ["a is cut short"];
+    let is_torn = |state: &&State| state.told > 0 && state.shown.losses == ["a is truncated"];
     let torn = states.iter().filter(is_torn).min_by_key(|state| state.shown.lost_changes).unwrap();
     let [lost] = &torn.shown.lost[..] else { panic!("{torn:?}") };
     assert_eq!(
@@ -575,7 +575,8 @@ fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing(
     assert_eq!(torn.shown.kept.iter().map(|call| &*call.call).collect::<Vec<_>>(), [&lost.call]);
     assert_eq!(
         torn.shown.fix,
-        "flush the file (fsync) after a write of 5000 bytes to a, before a rename or an answer"
+        "flush the file (fsync) after a write of 5000 bytes to a, before a rename or reporting \
+         success"
     );
     let renamed = recorded(&[Step::Make(4), Step::Flush(4, false), Step::Rename(4, 0)]);
     let states = all(&renamed, 100);
@@ -584,7 +585,7 @@ fn a_state_names_the_calls_that_it_lost_and_kept_and_the_flush_that_was_missing(
     assert_eq!(undone.shown.lost[0].call, "the rename to a");
     assert_eq!(
         undone.shown.fix,
-        "flush the folder (fsync) after the rename to a, before an answer"
+        "flush the folder (fsync) after the rename to a, before reporting success"
     );
 }
 
@@ -644,8 +645,8 @@ fn a_moment_is_told_by_its_call() {
     let told = |number| after(&record, number + 1).moment(&record, number as u64).call;
     let told: Vec<_> = (4..record.calls.len()).map(told).collect();
     let expected = [
-        "making the folder e",
-        "making new",
+        "creating the folder e",
+        "creating new",
         "a write of 5000 bytes to new",
         "a truncation of a to 0 bytes",
         "a write of 5000 bytes to a",
@@ -661,8 +662,8 @@ fn a_moment_is_told_by_its_call() {
         "the removal of t",
         "an answer",
         "a flush",
-        "making the link l",
-        "making a file without a name",
+        "creating the link l",
+        "creating an unnamed file",
     ];
     assert_eq!(told, expected);
     // Reports of files that existed before are not moments. Of two consecutive writes, only the
@@ -824,9 +825,9 @@ fn the_cuts_fall_behind_every_change_of_a_name() {
     let cuts: HashSet<u64> = cuts.collect();
     assert_eq!(cuts, replay.disk.names.open_calls().chain([0, u64::MAX]).collect());
     let shown = |until| Cut { until, bytes: Left::None }.shown(5);
-    assert_eq!(shown(0), "only flushed names reached the disk, none of the unflushed data");
-    assert_eq!(shown(4), "the first names reached the disk, none of the unflushed data");
-    assert_eq!(shown(5), "all names reached the disk, none of the unflushed data");
+    assert_eq!(shown(0), "only flushed name changes reached the disk, no unflushed data did");
+    assert_eq!(shown(4), "only the first name changes reached the disk, no unflushed data did");
+    assert_eq!(shown(5), "all name changes reached the disk, no unflushed data did");
 }
 
 #[test]

@@ -64,14 +64,14 @@ pub fn refused(process: pid_t, error: io::Error) -> io::Error {
     let cause = match status(process, "TracerPid:") {
         Some(tracer @ 1..) => {
             let tracer = status(tracer, "Tgid:").unwrap_or(tracer);
-            format!("{} traces it already", names(&BTreeSet::from([tracer])))
+            format!("{} is already tracing it", names(&BTreeSet::from([tracer])))
         }
         _ if owner.is_ok_and(|owner| !geteuid().is_root() && owner != geteuid().as_raw()) => {
-            "it is another user's".into()
+            "it belongs to another user".into()
         }
         _ if scope > i32::from(is_own) => format!("{YAMA} is {scope}"),
         _ if status(std::process::id() as pid_t, "Seccomp:") == Some(2) => {
-            "seccomp, as of a container, refuses ptrace".into()
+            "seccomp refuses ptrace, as in many containers".into()
         }
         _ => error.to_string(),
     };

@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Descriptors are recorded per process, so descriptor tables shared otherwise are not followed.
-const TABLES: &str = "descriptors that a thread has for itself, or two processes share \
-                      (CLONE_FILES), are not followed";
+const TABLES: &str = "descriptors private to a thread, or shared by two processes (CLONE_FILES), \
+                      are not followed";
 const SPACE: &str = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
 
 /// The minimum number of zeros in a write that may allocate space.

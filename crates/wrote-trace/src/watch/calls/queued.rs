@@ -45,7 +45,7 @@ pub enum Kernel {
     Aio(Context),
 }
 
-const OTHER: &str = "an operation of io_uring was made whose effect on files is not followed";
+const OTHER: &str = "an io_uring operation was used whose effect on files is not followed";
 
 impl Kernel {
     /// Returns whether the queue is the kernel AIO context at this address.

@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use std::fs::File;
 
 const REFUSED: &str = "io_uring was refused, so that the program falls back to calls that are seen";
-const KIND_REFUSED: &str = "a kind of io_uring was refused that cannot be followed, as with \
-                            SQPOLL, so that the program falls back to another";
+const KIND_REFUSED: &str = "a mode of io_uring that cannot be followed (such as SQPOLL) was \
+                            refused, so that the program falls back to another";
 const LOST: &str = "not all operations of io_uring could be followed";
 
 const SILENT: &str = "operations of io_uring had no completion (IOSQE_CQE_SKIP_SUCCESS)";
