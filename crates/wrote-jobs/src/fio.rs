@@ -74,7 +74,7 @@ pub struct Parsed {
 pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Vec<ParseError>> {
     let (mut notes, mut errors) = (Notes::default(), Vec::new());
     let sections = ini::sections(text, surroundings, &mut notes, &mut errors);
-    let none = "there is no job in it; a job begins with its name: [job]";
+    let none = "no job in this file; a job begins with its name: [job]";
     some(jobs_of(&sections, surroundings, notes, errors)?, none)
 }
 
@@ -89,7 +89,7 @@ pub fn parse_options(
 ) -> Result<Parsed, Vec<ParseError>> {
     let sections = ini::of_options(options).map_err(|error| vec![error])?;
     let parsed = jobs_of(&sections, surroundings, Notes::default(), Vec::new())?;
-    some(parsed, "there is no job; a job begins with its name: put --name=job before its options")
+    some(parsed, "no job given; a job begins with its name: put --name=job before its options")
 }
 
 fn some(parsed: Parsed, otherwise: &str) -> Result<Parsed, Vec<ParseError>> {

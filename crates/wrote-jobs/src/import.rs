@@ -34,12 +34,11 @@ fn other(name: &str, text: &str) -> Result<Document, Error> {
         Some(SCHEMA) => serde_json::from_value(value)
             .map_err(|error| refused(name, &format!("is not a whole {SCHEMA}: {error}"))),
         Some(compare::SCHEMA) => {
-            Err(refused(name, "is a comparison, not a result; compare the results themselves"))
+            Err(refused(name, "is a comparison, not a result; compare the two results themselves"))
         }
         Some(other) => {
             let (other, version) = (plain(other), env!("CARGO_PKG_VERSION"));
-            let what =
-                format!("is of schema {other}; wrote {version} reads {SCHEMA} and fio's JSON");
+            let what = format!("has schema {other}; wrote {version} reads {SCHEMA} and fio's JSON");
             Err(refused(name, &what))
         }
         None if value.get("fio version").is_some() => fio::document(name, value),
@@ -52,7 +51,7 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     if text.trim().is_empty() {
         return Err(refused(name, "is empty"));
     }
-    let read = "wrote's --format json and fio's --output-format=json are read";
+    let read = "make it with wrote --json, or fio --output-format=json";
     serde_json::from_str(text).or_else(|error| {
         // fio prints warnings into its output file (axboe/fio#731).
         let not_json = || refused(name, &format!("is not JSON ({error}); {read}"));
@@ -72,7 +71,7 @@ fn last_of_fio(text: &str) -> Option<Value> {
 }
 
 fn neither(name: &str) -> Error {
-    refused(name, "is neither a result of wrote (--format json) nor of fio (--output-format=json)")
+    refused(name, "is neither a result of wrote (--json) nor of fio (--output-format=json)")
 }
 
 fn refused(name: &str, what: &str) -> Error {

@@ -209,7 +209,7 @@ impl Ranks {
     fn missing(&self, ranks: &[u32], step: &str, time: Duration) -> Error {
         let names: Vec<String> = ranks.iter().map(|rank| self.name(*rank)).collect();
         Error::Failed(format!(
-            "{} did not come to the others within {:.0} s ({step}): it hangs, or is far slower",
+            "{} was more than {:.0} s behind the others ({step}): it hangs, or is far slower",
             units::some_of(&names, finding::NAMES_MAX),
             time.as_secs_f64(),
         ))

@@ -66,7 +66,7 @@ impl Rate {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--rate: {amount} {unit} a second are less than one for each of {workers} {who}"
+            "--rate: {amount} {unit} per second is less than one for each of {workers} {who}"
         )))
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn a_rate_that_leaves_nothing_for_some_is_refused_in_one_line() {
         assert!(operations(4).check(4, "jobs").is_ok());
         let refused = operations(3).check(4, "jobs").unwrap_err().to_string();
-        assert!(refused.contains("3 operations a second") && refused.lines().count() == 1);
+        assert!(refused.contains("3 operations per second") && refused.lines().count() == 1);
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Steps {
                 return Err(format!("file {:?}: use lower-case letters", file.name));
             }
             if self.files[..number].iter().any(|other| other.name == file.name) {
-                return Err(format!("file {:?} is there twice", file.name));
+                return Err(format!("file {:?} appears twice", file.name));
             }
             if file.atomic && !file.direct {
                 return Err(format!("file {:?}: atomic needs direct = true", file.name));
@@ -231,7 +231,7 @@ impl Steps {
         let full = self.full.iter().map(|full| &full.file);
         for name in self.all_steps().flat_map(Step::files).chain(full) {
             if !self.files.iter().any(|file| file.name == *name) {
-                return Err(format!("step of {name:?}: no such file; files has its name"));
+                return Err(format!("step of {name:?}: no such file in files"));
             }
         }
         let counts = |every: &Every| every.transactions.is_some_and(|count| count > 0);

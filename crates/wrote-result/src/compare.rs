@@ -76,19 +76,19 @@ fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     if let Some(row) = not_compared.iter().find(|row| !row.differences.is_empty()) {
         let (name, differences) = (&row.name, row.differences.iter().join("; "));
         return Error::Failed(format!(
-            "no row did the same work in OLD and NEW; {name}: {differences} (--allow KEY compares \
-             them all the same)"
+            "no row did the same work in OLD and NEW. {name}: {differences}. Next: --allow KEY \
+             compares rows that differ in KEY"
         ));
     }
     if let Some(row) = not_compared.iter().find(|row| row.because == Because::NothingMoved) {
-        return Error::Failed(format!("nothing to compare: a run of {} moved nothing", row.name));
+        return Error::Failed(format!("nothing to compare: a run of {} moved no bytes", row.name));
     }
     let one = |because: Because| {
         let row = not_compared.iter().find(|row| row.because == because);
         row.map_or("nothing", |row| row.name.as_str())
     };
     Error::Failed(format!(
-        "OLD and NEW have no row in common: OLD has {}, NEW has {}",
+        "OLD and NEW have no row in common: OLD has rows such as {}, NEW such as {}",
         one(Because::OnlyInOld),
         one(Because::OnlyInNew)
     ))
@@ -118,13 +118,13 @@ pub fn fail_if_slower(comparison: &Comparison, share: f64) -> Result<(), Error> 
     let missing: Vec<String> = missing.map(|row| row.name.clone()).collect();
     if !missing.is_empty() {
         return Err(Error::Failed(format!(
-            "rows of OLD that could not be compared: {}",
+            "some rows of OLD were not compared: {}",
             some_of(&missing, NAMES_MAX)
         )));
     }
     if comparison.rows.iter().all(|row| row.verdict == Verdict::OneRun) {
         return Err(Error::Failed(
-            "one run a side tells nothing: measure both with --runs 5 or more".into(),
+            "one run on each side proves nothing: measure both with --runs 5 or more".into(),
         ));
     }
     Ok(())

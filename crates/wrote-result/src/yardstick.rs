@@ -86,9 +86,14 @@ pub fn standing(
 
 fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
     let told = |class: &Class| {
-        let [low, high] = [class.low, class.high].map(|bound| short(figure, bound));
-        let unit = high.find(' ').map_or("", |at| &high[at..]);
-        format!("{} ({} to {high})", class.name, low.strip_suffix(unit).unwrap_or(&low))
+        let (scale, unit) = match (figure, class.high >= 1000.0) {
+            (Figure::Durable, true) => (1000.0, "k/s"),
+            (Figure::Durable, false) => (1.0, "/s"),
+            (Figure::Stream, true) => (1000.0, "GB/s"),
+            (Figure::Stream, false) => (1.0, "MB/s"),
+        };
+        let [low, high] = [class.low, class.high].map(|bound| short(bound / scale));
+        format!("{} ({low} to {high} {unit})", class.name)
     };
     let is_like = |class: &&Class| (class.low..=class.high).contains(&value);
     let like: Vec<String> = classes.iter().filter(is_like).take(NAMED_MAX).map(told).collect();
@@ -117,18 +122,15 @@ fn words(figure: Figure, value: f64, classes: &[Class]) -> Option<String> {
     Some(format!("{}, {stands}", grade.word))
 }
 
-/// Formats a figure briefly: `1.7 k`, `140`; `1.7 GB/s`, `83 MB/s`.
-fn short(figure: Figure, value: f64) -> String {
-    let (number, thousands) = match value {
-        1000.0.. => ((value / 100.0).round() / 10.0, true),
-        _ => (value, false),
+/// Formats a bound with two significant digits, and one of at least 10 as a whole number: `0.14`,
+/// `1.7`, `7`, `175`.
+fn short(bound: f64) -> String {
+    let text = match bound {
+        10.0.. => format!("{bound:.0}"),
+        1.0.. => format!("{bound:.1}"),
+        _ => format!("{bound:.2}"),
     };
-    match (figure, thousands) {
-        (Figure::Durable, true) => format!("{number} k"),
-        (Figure::Durable, false) => format!("{number}"),
-        (Figure::Stream, true) => format!("{number} GB/s"),
-        (Figure::Stream, false) => format!("{number} MB/s"),
-    }
+    text.trim_end_matches(".0").into()
 }
 
 #[cfg(test)]
@@ -150,18 +152,18 @@ mod tests {
                 8660.0,
                 "none",
                 false,
-                "very good, consistent with enterprise SSDs (7 to 40 k); 5.1 times the fastest \
-                 consumer NVMe SSDs (140 to 1.7 k)",
+                "very good, consistent with enterprise SSDs (7 to 40 k/s); 5.1 times the fastest \
+                 consumer NVMe SSDs (0.14 to 1.7 k/s)",
             ),
-            (Durable, 60.0, "none", true, "slow, consistent with hard disks (20 to 120)"),
-            (Durable, 900.0, "none", true, "7.5 times the fastest hard disks (20 to 120)"),
-            (Durable, 60.0, "none", false, "slow, below consumer NVMe SSDs (140 to 1.7 k)"),
+            (Durable, 60.0, "none", true, "slow, consistent with hard disks (20 to 120 /s)"),
+            (Durable, 900.0, "none", true, "7.5 times the fastest hard disks (20 to 120 /s)"),
+            (Durable, 60.0, "none", false, "slow, below consumer NVMe SSDs (0.14 to 1.7 k/s)"),
             (
                 Durable,
                 3000.0,
                 "kvm",
                 true,
-                "good, between consumer NVMe SSDs (140 to 1.7 k) and enterprise SSDs (7 to 40 k)",
+                "good, between consumer NVMe SSDs (0.14 to 1.7 k/s) and enterprise SSDs (7 to 40 k/s)",
             ),
             (Stream, 120.0, "none", true, "slow, consistent with hard disks (83 to 175 MB/s)"),
             (

@@ -70,7 +70,7 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         signs.push(format!("the page cache held {} afterwards", part(cached_bytes, file_bytes)));
     }
     if unseen_bytes > 0 {
-        signs.push(format!("{} stayed in memory within the run", part(unseen_bytes, file_bytes)));
+        signs.push(format!("{} stayed in memory during the run", part(unseen_bytes, file_bytes)));
     }
     let of_loop = below.filter(|_| rows.iter().any(|row| is_unflushed_write(row)));
     signs.extend(of_loop.map(|below| {
@@ -155,9 +155,9 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let foreign_share = foreign_bytes as f64 / file_bytes as f64;
     let foreign_bytes_per_s = foreign_bytes as f64 / elapsed_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "Another program was using this disk: {} of its traffic was not ours, {:.0} % of our own. \
-         Find that program with iotop -o, stop it, and measure again. RAID or snapshots can look \
-         the same",
+        "Another program was using this disk: {} of its traffic was not ours, which is {:.0} % of \
+         our own. Find that program with iotop -o, stop it, and measure again. RAID or snapshots \
+         can look the same",
         rate(foreign_bytes_per_s),
         foreign_share * 100.0,
     );

@@ -115,8 +115,8 @@ pub(super) fn first_touch(evidence: &Evidence) -> Option<Finding> {
     let FirstTouch { first_bytes_per_s, again_bytes_per_s } = evidence.first_touch?;
     let times = again_bytes_per_s / first_bytes_per_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "First writes are slower: new blocks took {}, the same blocks again {} ({} times). Rows \
-         depend on which blocks their files get. Write all free space once, and measure again",
+        "First writes are slower: new blocks took {}, the same blocks again {} ({} times as much). \
+         Rows depend on which blocks their files get. Write all free space once, and measure again",
         rate(first_bytes_per_s),
         rate(again_bytes_per_s),
         significant(times),

@@ -140,7 +140,7 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     };
     let text = format!(
         "The CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for \
-         a CPU for {:.0} %, and CPU {} was busy for {:.0} %. The device may be faster. {instead}",
+         a CPU for {:.0} %, and CPU {} was {:.0} % busy. The device may be faster. {instead}",
         most.used_share * 100.0,
         most.waited_share * 100.0,
         most.busiest.cpu,
@@ -212,7 +212,7 @@ pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let start = before.iter().find(|heat| heat.disk == *disk && heat.sensor == *sensor);
     let start = start.map(|heat| heat.celsius);
     let text = format!(
-        "Drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own \
+        "Drive too hot: {disk} ({sensor}) was at {celsius:.0} \u{b0}C {when} the run, and its own \
          limit is {celsius_max:.0} \u{b0}C. Hot drives slow down. Let it cool, and measure again"
     );
     Finding::warning("too-hot", text)
@@ -231,7 +231,7 @@ pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let shown =
-        |link: &&Link| format!("{} has {} of {} ({})", link.disk, link.now, link.most, link.what);
+        |link: &&Link| format!("{} is at {} of {} ({})", link.disk, link.now, link.most, link.what);
     let text = format!(
         "The link to the drive is slower than it could be: {}. The figures may be the link's, not \
          the drive's. Check slot and cable",
@@ -272,7 +272,7 @@ pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         format!(", up to {percent:.0} % of the shortest operations ({})", row.name)
     });
     let text = format!(
-        "Slow clock: reading the clock source {clocksource} takes {read_ns:.0} ns of every \
+        "Slow clock: reading the clock source {clocksource} adds {read_ns:.0} ns to every \
          latency{of_row}. `dmesg | grep -i clocksource` shows why"
     );
     Finding::warning("slow-clock", text)
@@ -377,7 +377,7 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
-        assert!(finding.text.contains("CPU 3 was busy for 99 %."), "{}", finding.text);
+        assert!(finding.text.contains("CPU 3 was 99 % busy."), "{}", finding.text);
         assert!(finding.text.contains("a larger depth or more jobs"), "{}", finding.text);
         // Other processes occupy the CPU.
         let rows = [busy("small/direct-psync", 0.4, 0.58)];
@@ -457,7 +457,7 @@ mod tests {
         };
         let whole = link("PCI Express, lanes", 4.0, 4.0);
         let finding = watched(vec![whole.clone(), link("SATA, Gbps", 1.5, 6.0)]).unwrap();
-        assert!(finding.text.contains("sda has 1.5 of 6 (SATA, Gbps)"), "{}", finding.text);
+        assert!(finding.text.contains("sda is at 1.5 of 6 (SATA, Gbps)"), "{}", finding.text);
         assert_eq!(finding.evidence["links"].as_array().unwrap().len(), 1);
         assert!(watched(vec![whole]).is_none());
     }
@@ -473,7 +473,7 @@ mod tests {
         };
         // 1.02 GB/s in blocks of 4096 bytes is one block every 4 us.
         let finding = with("acpi_pm", 2000.0).unwrap();
-        assert!(finding.text.contains("reading the clock source acpi_pm takes 2000 ns"));
+        assert!(finding.text.contains("reading the clock source acpi_pm adds 2000 ns"));
         assert!(finding.text.contains("up to 50 %"), "{}", finding.text);
         assert!(with("tsc", 1500.0).is_some(), "a hypervisor that traps it");
         assert!(with("hpet", 800.0).is_some());

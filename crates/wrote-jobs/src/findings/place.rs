@@ -77,8 +77,8 @@ pub(super) fn no_journal(evidence: &Evidence) -> Option<Finding> {
     }
     let rows = evidence.rows_where(|row: &Row| row.survives == Some(Survives::PowerLoss))?;
     let text = format!(
-        "Not sure to survive a power loss: {} has no journal here, and its repair may lose flushed \
-         files in new folders. Use a file system with a journal for data that must last",
+        "A power loss may lose flushed files: {} has no journal here, and its repair (fsck) may \
+         drop files in new folders. Keep data that must last on a file system with a journal",
         target.filesystem
     );
     Finding::warning("no-journal", text).about(&rows).with("filesystem", &target.filesystem).into()
@@ -88,7 +88,7 @@ pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|_| !evidence.device_counts)?;
     let text = format!(
         "{} keeps no statistics: whether the bytes reached the disk or stayed in memory cannot be \
-         measured. Write 1 to its queue/iostats, and measure again",
+         measured. Write 1 to its queue/iostats (in /sys/block), and measure again",
         device.name
     );
     Finding::info("counters-off", text).with("device", &device.name).into()

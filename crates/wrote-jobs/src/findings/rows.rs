@@ -17,7 +17,7 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     let within_s = within.as_secs_f64();
     let text = format!(
         "Time was short: to end within {}, some rows have only {runs_min} of {runs_asked} runs, so \
-         their intervals are wider. Allow more time",
+         their intervals are wider. --runs {runs_asked} makes all of them (langs: --within)",
         units::seconds(within_s)
     );
     Some(
@@ -42,11 +42,11 @@ pub(super) fn interrupted(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn burst(evidence: &Evidence) -> Option<Finding> {
     let Burst { bytes, bytes_per_s, is_left_out } = evidence.burst?;
     let (what, then) = match is_left_out {
-        true => ("The burst is left out", "Each run began when it was used up"),
-        false => ("The burst is in the figures", "Runs before it was used up are faster"),
+        true => ("The burst is not in the figures", "Each run began after the burst was used up"),
+        false => ("The burst is in the figures", "Runs that still had some of it are faster"),
     };
     let text = format!(
-        "{what}: {} lasts, and a short run is up to {} ahead of that. {then}",
+        "{what}: the lasting rate is {}, and a short run can be up to {} ahead of it. {then}",
         rate(bytes_per_s),
         units::bytes(bytes),
     );
@@ -103,13 +103,13 @@ pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let single = rows.iter().find(|row| depth(row) == 1)?;
     let deepest = rows.iter().max_by_key(|row| depth(row))?;
     let times = deepest.iops() / single.iops();
-    let per_second = |row: &Row| format!("{:.0}/s", row.iops());
+    let (of, unit) = units::alike(&[deepest.iops(), single.iops()], &units::COUNTS);
     let text = format!(
-        "Operations per second depend on how many are in flight: {} with {}, {} with one at a \
-         time ({} times). A program that waits for each write gets the lower rate",
-        per_second(deepest),
+        "Operations per second depend on how many are in flight: {} {unit} with {}, {} {unit} with \
+         one at a time ({} times). A program that waits for each write gets the lower rate",
+        of[0],
         depth(deepest),
-        per_second(single),
+        of[1],
         deepest.times(single),
     );
     (times >= CONCURRENT_MIN).then(|| {
@@ -134,8 +134,8 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
         percent => format!("\u{b1}{percent:.0} %"),
     };
     let text = format!(
-        "Unreliable: {} of {} rows have 95 % intervals wider than \u{b1}{:.0} % (worst \
-         {most}). Stop other disk work, and make more or longer runs",
+        "Unreliable: {} of {} rows have 95 % intervals wider than \u{b1}{:.0} % (the worst: \
+         {most}). Stop other disk work, and measure again with more runs (--runs 15)",
         rows.len(),
         evidence.rows.len(),
         ROUGH_WIDTH * 100.0,

@@ -112,8 +112,8 @@ fn fewer_rounds_are_reported_with_the_time_that_was_short() {
     };
     assert_eq!(
         text(fewer),
-        "Time was short: to end within 20.0 s, some rows have only 3 of 5 runs, so their \
-         intervals are wider. Allow more time"
+        "Time was short: to end within 20.0 s, some rows have only 3 of 5 runs, so their intervals \
+         are wider. --runs 5 makes all of them (langs: --within)"
     );
 }
 
@@ -206,7 +206,7 @@ fn a_direct_row_whose_bytes_stay_in_the_page_cache_or_never_reach_the_device_was
     assert_eq!(found_all, ["direct-not-honoured"], "one finding says it: it is no `ram-not-disk`");
     let finding = found(&evidence(&target, &unseen), "direct-not-honoured").unwrap();
     assert!(
-        finding.text.contains("effect: all 3.00 GB stayed in memory within"),
+        finding.text.contains("effect: all 3.00 GB stayed in memory during"),
         "{}",
         finding.text
     );
@@ -326,7 +326,7 @@ fn a_device_that_moves_more_than_our_bytes_has_a_neighbour() {
     let written = [with_device_bytes(direct(), 1_380_000_000, 0)];
     let finding = found(&evidence(&target, &written), "busy-neighbour").unwrap();
     assert!(
-        finding.text.contains("384 MB/s of its traffic was not ours, 38 %"),
+        finding.text.contains("384 MB/s of its traffic was not ours, which is 38 %"),
         "{}",
         finding.text
     );
@@ -384,7 +384,7 @@ fn rows_whose_runs_differ_much_are_listed() {
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
     let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
     let finding = found(&evidence(&target, &two), "noisy").unwrap();
-    assert!(finding.text.contains("(worst more than \u{b1}999 %). Stop"), "{}", finding.text);
+    assert!(finding.text.contains("(the worst: more than \u{b1}999 %). Stop"), "{}", finding.text);
     let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
     assert!(found(&evidence(&target, &calm), "noisy").is_none());
 }
@@ -504,7 +504,7 @@ fn operations_in_flight_are_told_from_those_one_at_a_time() {
         find(&evidence(&target, &rows)).into_iter().find(|of| of.id == "concurrent-iops")
     };
     let finding = said(40.96e6).unwrap();
-    assert!(finding.text.contains("10000/s with 64, 1000/s with one at a time (10.0 times)"));
+    assert!(finding.text.contains("10.0 k/s with 64, 1.00 k/s with one at a time (10.0 times)"));
     assert!(said(6e6).is_none());
 }
 
@@ -516,7 +516,11 @@ fn a_burst_is_named_with_what_lasts_and_whether_it_is_in_the_figures() {
         let evidence = Evidence { burst: Some(burst), ..evidence(&target, &[]) };
         find(&evidence).into_iter().find(|of| of.id == "burst").unwrap().text
     };
-    assert!(text(true).starts_with("The burst is left out: 125 MB/s lasts"), "{}", text(true));
+    assert!(
+        text(true).starts_with("The burst is not in the figures: the lasting rate is 125 MB/s, "),
+        "{}",
+        text(true)
+    );
     assert!(text(false).starts_with("The burst is in the figures"), "{}", text(false));
 }
 

@@ -182,7 +182,7 @@ pub(super) fn engine(value: &mut Value<'_>) -> Result<Ioengine, String> {
     let text = value.text()?.to_owned();
     let Some((_, ioengine)) = ENGINES.iter().find(|(name, _)| *name == text) else {
         let names: Vec<&str> = ENGINES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no such engine here; there are {}", names.join(", ")));
+        return Err(format!("no such engine here; the engines are {}", names.join(", ")));
     };
     let means = ioengine.as_str();
     if text != means {

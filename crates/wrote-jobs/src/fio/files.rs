@@ -50,7 +50,7 @@ pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
 pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     let format = value.text()?;
     if format.contains("$clientuid") {
-        return Err("$clientuid is of fio's clients and servers, which are not taken".into());
+        return Err("$clientuid is for fio's clients and servers: not supported".into());
     }
     Ok(format.to_string())
 }

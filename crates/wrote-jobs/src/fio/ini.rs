@@ -59,7 +59,7 @@ fn add_sections(
     for (index, raw) in text.lines().enumerate() {
         let number = index + 1;
         if raw.contains('\0') {
-            let problem = "there is a zero byte: this is not a job file";
+            let problem = "has a zero byte, so it is not a job file";
             *errors = vec![ParseError::new(Some(number), problem)];
             return sections.clear();
         }
@@ -78,7 +78,7 @@ fn add_sections(
                 let found = match &*file {
                     "" => Err("names no file".into()),
                     _ if above.contains(&file) => Err("includes itself".into()),
-                    _ if above.len() == INCLUDES_MAX => Err("is too deep".into()),
+                    _ if above.len() == INCLUDES_MAX => Err("is nested too deeply".into()),
                     _ => (surroundings.include)(&file),
                 };
                 let included = found.map(|text| {
@@ -133,7 +133,7 @@ fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a s
 fn name(line: &str) -> Result<String, String> {
     let told = quoted(line, None);
     let Some(name) = line[1..].strip_suffix(']') else {
-        return Err(format!("{told}: a section's line ends in ], and nothing stands after it"));
+        return Err(format!("{told}: a section's line ends with ], and nothing may follow it"));
     };
     if name.trim().is_empty() {
         return Err(format!("{told}: the section has no name"));
@@ -141,7 +141,7 @@ fn name(line: &str) -> Result<String, String> {
     // fio treats every name that begins with `global` as [global], but `[Global]` as a job.
     let begins = name.get(..GLOBAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(GLOBAL));
     if name != GLOBAL && begins {
-        return Err(format!("{told}: write [global], or give the job a name that is unlike it"));
+        return Err(format!("{told}: write [global], or name the job otherwise"));
     }
     Ok(name.to_string())
 }

@@ -93,8 +93,8 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong(
             "iodepth",
             format!(
-                "ioengine={}{default} does one operation at a time, and fio would silently use 1; \
-                 use ioengine=io_uring, or leave iodepth out",
+                "ioengine={}{default} does one operation at a time (fio would silently use 1): use \
+                 ioengine=io_uring, or leave out iodepth",
                 draft.engine()
             ),
         ));
@@ -112,11 +112,11 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.job.io.iodepth_batch_complete_min == 0 {
-        let text = "one is waited for; fio would poll";
+        let text = "waits for one; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
     if draft.job.io.ioengine != Ioengine::IoUring {
-        let text = format!("changes nothing: it is not of ioengine={}", draft.engine());
+        let text = format!("has no effect with ioengine={}", draft.engine());
         let only_of_io_uring = [
             ("hipri", draft.job.io.hipri),
             ("fixedbufs", draft.job.io.fixedbufs),
@@ -130,13 +130,13 @@ fn note_engine(draft: &Draft, notes: &mut Notes) {
         return;
     }
     if draft.job.io.hipri && !draft.job.io.direct {
-        note("hipri", "changes nothing: polling needs direct=1");
+        note("hipri", "has no effect: polling needs direct=1");
     }
     if draft.job.io.sqthread_poll_cpu.is_some() && !draft.job.io.sqthread_poll {
-        note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1");
+        note("sqthread_poll_cpu", "has no effect without sqthread_poll=1");
     }
     if draft.job.io.sqthread_poll && !draft.job.io.registerfiles && draft.said("registerfiles") {
-        note("registerfiles", "sqthread_poll registers files all the same, as in fio");
+        note("registerfiles", "has no effect: sqthread_poll registers files anyway, as in fio");
     }
 }
 
@@ -145,12 +145,12 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
         return Err(draft.wrong("time_based", "needs runtime"));
     }
     if draft.job.pace.time_based && draft.job.pace.number_ios.is_some() {
-        let problem = "time_based continues until the end of runtime, and fio ignores this then";
+        let problem = "has no effect with time_based, which runs until runtime ends, as in fio";
         return Err(draft.wrong("number_ios", problem));
     }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
     if given(&draft.rate) && given(&draft.rate_iops) {
-        return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));
+        return Err(draft.wrong("rate_iops", "conflicts with a rate: give one of the two"));
     }
     if draft.rate_iops.iter().flatten().any(|&rate| rate > u64::from(u32::MAX)) {
         return Err(draft.wrong("rate_iops", "is more than 2^32 - 1 operations per second"));
@@ -161,12 +161,12 @@ fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
 fn check_data(draft: &Draft) -> Result<(), ParseError> {
     let compresses = draft.compress_percent.is_some_and(|percent| percent > 0);
     if draft.zero_buffers && compresses {
-        let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
+        let problem = "conflicts with zero_buffers=1: zeros compress more than any percentage";
         return Err(draft.wrong("buffer_compress_percentage", problem));
     }
     if draft.buffer_pattern.is_some() && (draft.zero_buffers || compresses) {
         let problem =
-            "zero_buffers or buffer_compress_percentage too: only one says what is written";
+            "conflicts with zero_buffers and buffer_compress_percentage: give one of them";
         return Err(draft.wrong("buffer_pattern", problem));
     }
     Ok(())
@@ -184,7 +184,7 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     let keys = [read_key, write_key];
     for (key, _) in all {
         if draft.said(key) && !keys.contains(&key) {
-            draft.note(key, format!("changes nothing: {read_key} says the sizes"), notes);
+            draft.note(key, format!("has no effect: {read_key} sets the sizes"), notes);
         }
     }
     let used = [(draft.job.order.rw.read, &read), (draft.job.order.rw.write, &write)];
@@ -287,7 +287,7 @@ fn io_bytes(
         (Some(Size::Bytes(bytes)), ..) => bytes,
         (Some(Size::Percent(percent)), _, Some(size)) => share(size, percent),
         (Some(Size::Percent(_)), _, None) => {
-            return Err(draft.wrong("io_size", "is a share of size, and there is no size"));
+            return Err(draft.wrong("io_size", "is a share of size, but no size is given"));
         }
         (None, Some(_), Some(size)) => size.min(files_bytes),
         (None, ..) => return Ok(None),

@@ -63,7 +63,7 @@ impl Key {
             Only(taken, problem) => match value.text.unwrap_or("1") {
                 "" => Err("has no value".into()),
                 text if taken.iter().any(|taken| taken == text) => Ok(()),
-                _ => Err(format!("{problem} (taken: {})", taken.join(", "))),
+                _ => Err(format!("{problem} (supported: {})", taken.join(", "))),
             },
         }
     }
@@ -225,9 +225,9 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         None => Ok(()),
         Some("1") if rw.random => Ok(()),
         Some(_) if rw.random => {
-            Err("each operation has its own random offset; leave the : out".into())
+            Err("each operation has its own random offset: leave out the :".into())
         }
-        Some(_) => Err("operations in order have no steps between them; leave the : out".into()),
+        Some(_) => Err("sequential operations have no steps between them: leave out the :".into()),
     }
 }
 
@@ -306,9 +306,9 @@ fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
         "crc32c" | "crc32c-intel" => {}
         "md5" | "crc64" | "crc32" | "crc16" | "crc7" | "xxhash" | "sha512" | "sha256" | "sha1"
         | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512" | "meta" | "pattern" => {
-            value.note(format!("verify={text}: blocks have a CRC32C all the same"));
+            value.note(format!("verify={text}: blocks get a CRC32C instead"));
         }
-        _ => return Err("there is no such checksum; crc32c is the one in use here".into()),
+        _ => return Err("no such checksum; only crc32c is used here".into()),
     }
     Ok(Some(Verify { after_writes: true }))
 }

@@ -107,12 +107,12 @@ pub(super) fn taken_silently(name: &str) -> Option<&'static str> {
 /// Explains why `name` is not accepted. `taken` lists the accepted names.
 pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> String {
     if let Some(why) = why_not_taken(name) {
-        return format!("fio knows this key, but it is not taken here: {why}");
+        return format!("fio has this key, but it is not supported here: {why}");
     }
     if TEXTS.command_line.split(' ').any(|option| option == name) {
-        return "is an option of fio's command line, not a key of a job".into();
+        return "is an option of fio's command line, not a key for a job".into();
     }
-    format!("there is no such key{}", hint(name, taken))
+    format!("no such key{}", hint(name, taken))
 }
 
 /// Returns the end of an error message, which suggests the most similar of the names; empty if none

@@ -26,7 +26,7 @@ pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Strin
 /// Parses `bsrange`: all multiples of the smallest size up to the largest, each equally often.
 pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let Some((first, second)) = text.split_once(['-', ':']) else {
-        return Err("must be a range, as 4k-16k".into());
+        return Err("must be a range, such as 4k-16k".into());
     };
     let (first, second) = (size(value, first.trim())?, size(value, second.trim())?);
     let (least, most) = (first.min(second), first.max(second));
@@ -51,7 +51,7 @@ pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
 pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let parts: Vec<&str> = text.split(':').map(str::trim).filter(|part| !part.is_empty()).collect();
     if parts.is_empty() || parts.len() > SHARES_MAX {
-        return Err(format!("must be 1 to {SHARES_MAX} sizes, as 4k/60:64k/40"));
+        return Err(format!("must be 1 to {SHARES_MAX} sizes, such as 4k/60:64k/40"));
     }
     let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
     for part in parts {
@@ -132,7 +132,7 @@ pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, String> {
 fn shape(text: Option<&str>, default: f64) -> Result<f64, String> {
     let Some(text) = text else { return Ok(default) };
     if text.contains(':') {
-        return Err("the most used blocks are scattered here; leave the centre out".into());
+        return Err("the most used blocks are scattered here: leave out the centre".into());
     }
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("{text} is not a number"))
@@ -141,7 +141,7 @@ fn shape(text: Option<&str>, default: f64) -> Result<f64, String> {
 /// Parses `60/10:40/90`. Each zone is a percentage of the operations and a percentage of the file.
 fn zones(text: &str) -> Result<Vec<Zone>, String> {
     if text.contains(',') {
-        return Err("reads and writes have the same zones; write them once".into());
+        return Err("reads and writes share the zones here: write them once".into());
     }
     let mut rest: u32 = 100;
     let zone = |text: &str| {
@@ -179,7 +179,7 @@ pub(super) fn pattern(text: &str) -> Result<Vec<u8>, String> {
     let bytes: Vec<u8> = match (word, digits) {
         (Some(word), _) => word.into(),
         (None, Some(digits)) => digits.rchunks(2).rev().map(byte).collect(),
-        (None, None) => return Err("must be a text or a number, as \"abcd\" or 0xdeadface".into()),
+        (None, None) => return Err("must be a text or a number: \"abcd\" or 0xdeadface".into()),
     };
     match bytes.len() {
         0 => Err("is a pattern of no bytes".into()),

@@ -267,7 +267,7 @@ fn overrides_have_the_very_last_word() {
     assert!(parsed.jobs.iter().all(|job| job.files.file_bytes == Some(8192) && job.io.direct));
     let overrides = [("sise".to_string(), Some("8k".to_string()))];
     let error = parse("[a]\n", &surroundings(&overrides)).expect_err("no such key");
-    assert_eq!(error[0].to_string(), "sise=8k: there is no such key; did you mean size?");
+    assert_eq!(error[0].to_string(), "sise=8k: no such key; did you mean size?");
     let overrides = [("filename".to_string(), Some("y".to_string()))];
     let parsed = parse("[a]\nfilename=x", &surroundings(&overrides)).expect("jobs");
     assert_eq!(paths(&parsed.jobs[0]), ["y"]);
@@ -319,12 +319,13 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
             "line 2: 8KiB: is 8000 bytes, as in fio: with kb_base=1024, its default, \
           the units are reversed: k is 1024 and KiB 1000",
         ),
-        ("[a]\nhipri\nioengine=io_uring", "line 2: hipri: changes nothing: polling needs direct=1"),
+        ("[a]\nhipri\nioengine=io_uring", "line 2: hipri: has no effect: polling needs direct=1"),
         (
             "[a]\nioengine=io_uring\nsqthread_poll\nregisterfiles=0",
-            "line 4: registerfiles=0: sqthread_poll registers files all the same, as in fio",
+            "line 4: registerfiles=0: has no effect: sqthread_poll registers files anyway, as in \
+             fio",
         ),
-        ("[a]\nhipri=1", "line 2: hipri=1: changes nothing: it is not of ioengine=psync"),
+        ("[a]\nhipri=1", "line 2: hipri=1: has no effect with ioengine=psync"),
         (
             "[a]\n[b]\nnew_group",
             "line 3: new_group: changes nothing but fio's report: each job has its own row",
@@ -334,8 +335,8 @@ fn each_difference_from_fio_is_noted_once_with_its_line() {
             "line 2: size=10000: 10000 B is not a multiple of 4 KiB; 8 KiB is \
             used",
         ),
-        ("[a]\nbssplit=4k/100\nbs=8k", "line 3: bs=8k: changes nothing: bssplit says the sizes"),
-        ("[a]\nverify=md5", "line 2: verify=md5: blocks have a CRC32C all the same"),
+        ("[a]\nbssplit=4k/100\nbs=8k", "line 3: bs=8k: has no effect: bssplit sets the sizes"),
+        ("[a]\nverify=md5", "line 2: verify=md5: blocks get a CRC32C instead"),
     ] {
         let told = notes(text);
         assert!(told.iter().any(|told| told == note), "{text}: {told:?}");

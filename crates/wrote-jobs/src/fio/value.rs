@@ -148,7 +148,7 @@ impl Value<'_> {
             "d" | "day" => 86_400_000_000,
             other => {
                 return Err(format!(
-                    "{other} is not a unit of time; there are us, ms, s, m, h and d"
+                    "{other} is not a unit of time; the units are us, ms, s, m, h and d"
                 ));
             }
         };
@@ -167,7 +167,7 @@ fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
         'g' => 3,
         't' => 4,
         'p' => 5,
-        'z' => return Err("zones of zoned devices are not taken; write bytes".into()),
+        'z' => return Err("zones of zoned devices are not supported: write bytes".into()),
         _ => return Err(unknown(unit)),
     };
     let rest = unit.get(1..).unwrap_or("");
@@ -187,12 +187,12 @@ fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
 }
 
 fn unknown(unit: &str) -> String {
-    format!("{unit} is not a unit; there are k, m, g, t and p, each also with b or iB")
+    format!("{unit} is not a unit; the units are k, m, g, t and p, each also with b or iB")
 }
 
 fn split(text: &str) -> Result<(u64, &str), String> {
     if text.starts_with('(') {
-        return Err("arithmetic is not taken; write the number".into());
+        return Err("arithmetic is not supported: write the number".into());
     }
     if text.starts_with('-') {
         return Err("can't be negative".into());
@@ -212,7 +212,7 @@ fn split(text: &str) -> Result<(u64, &str), String> {
         return Err("has a fraction, which fio would drop; write a whole number".into());
     }
     if unit.starts_with(['-', ':', '/']) {
-        return Err("one value is wanted, and this is several".into());
+        return Err("takes one value, and these are several".into());
     }
     Ok((whole(number, radix)?, unit))
 }

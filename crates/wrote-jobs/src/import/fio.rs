@@ -30,8 +30,8 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     }
     let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
     if jobs.iter().any(|job| job.get("mixed").is_some() && job.get("read").is_none()) {
-        let mixed = "has reads and writes as one (unified_rw_reporting=mixed), which can't be \
-                     separated; with unified_rw_reporting=both it has them alone too";
+        let mixed = "mixes reads and writes (unified_rw_reporting=mixed), which can't be \
+                     separated; run fio with unified_rw_reporting=both";
         return Err(refused(name, mixed));
     }
     let output: Output = serde_json::from_value(value)
@@ -55,10 +55,10 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
         }
     }
     if let ([], [(job, what), ..]) = (&rows[..], &failed[..]) {
-        return Err(refused(name, &format!("every job in it failed, such as {job}: {what}")));
+        return Err(refused(name, &format!("all of its jobs failed, such as {job}: {what}")));
     }
     if rows.is_empty() {
-        return Err(refused(name, "no job in it has read or written anything"));
+        return Err(refused(name, "none of its jobs has read or written anything"));
     }
     let own = [no_io(&rows), flush_outside_clock(&unflushed, &flushed_late), left_out(&failed)];
     let mut findings: Vec<Finding> = own.into_iter().flatten().collect();
@@ -98,7 +98,7 @@ fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<
     let late = if flushed_late.is_empty() {
         String::new()
     } else {
-        format!(". fsync_on_close flushes after the clock ({})", flushed_late.join(", "))
+        format!(". fsync_on_close flushes after the clock stopped ({})", flushed_late.join(", "))
     };
     let text = format!(
         "Memory speed, in whole or in part: writes were in the page cache, unflushed, when the \

@@ -67,7 +67,7 @@ fn the_latency_of_a_job_that_flushes_each_write_is_that_of_the_flush() {
 fn figures_of_fio_that_cannot_be_compared_are_named() {
     let failed = DIRECTIONS.replace("\"error\":0", "\"error\":5");
     assert!(
-        refusal(&failed).contains(": every job in it failed, such as "),
+        refusal(&failed).contains(": all of its jobs failed, such as "),
         "{}",
         refusal(&failed)
     );
@@ -111,13 +111,17 @@ fn a_text_that_is_no_result_is_refused_in_one_line() {
         ("no", "is not JSON (expected ident at line 1"),
         ("[1]", "is neither a result of wrote"),
         ("{}", "is neither a result of wrote"),
-        (r#"{"schema":"wrote.result/2"}"#, "is of schema wrote.result/2; wrote"),
+        (r#"{"schema":"wrote.result/2"}"#, "has schema wrote.result/2; wrote"),
         (r#"{"schema":"wrote.compare/1"}"#, "is a comparison, not a result"),
         (r#"{"schema":"wrote.result/1"}"#, "is not a whole wrote.result/1: missing field `wrote`"),
         (r#"{"fio version":"fio-3.33"}"#, "is neither a result of wrote"),
         (r#"{"fio version":"fio-3.33","client_stats":[]}"#, "of several machines"),
         (r#"{"fio version":"fio-2.1","jobs":[{"jobname":"a","read":{},"write":{}}]}"#, "fio 3"),
-        (r#"{"fio version":"fio-3.33","jobs":[]}"#, "no job in it has read or written anything"),
+        (
+            r#"{"fio version":"fio-3.33","jobs":[]}"#,
+            "none of its jobs has read or written \
+                                                     anything",
+        ),
     ] {
         let line = refusal(text);
         assert!(line.contains(told), "{text}: {line}");

@@ -69,7 +69,7 @@ pub fn least_bytes(spec: &JobSpec) -> u64 {
 fn check_job(spec: &JobSpec) -> Result<(), String> {
     let refuse = |what: String| Err(what);
     if !spec.order.rw.read && !spec.order.rw.write {
-        return refuse("rw: it neither reads nor writes".into());
+        return refuse("rw: the job neither reads nor writes".into());
     }
     for sizes in spec.used_sizes() {
         if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
@@ -83,13 +83,13 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     }
     let depth_max = Options::IODEPTH_MAX;
     if !(1..=depth_max).contains(&spec.io.iodepth) {
-        return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.io.iodepth));
+        return refuse(format!("iodepth: {} is not between 1 and {depth_max}", spec.io.iodepth));
     }
     if spec.pace.loops == 0 {
-        return refuse("loops: 0 loops do nothing".into());
+        return refuse("loops: must be 1 or more".into());
     }
     if spec.pace.time_based && spec.pace.runtime.is_none() {
-        return refuse("time_based: needs a runtime to end after".into());
+        return refuse("time_based: needs a runtime".into());
     }
     let files = spec.files.paths.len();
     if !(1..=NRFILES_MAX as usize).contains(&files) {
@@ -103,7 +103,7 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
     }
     if spec.files.unlink && spec.files.file_bytes.is_none() {
         return refuse(
-            "unlink: removes only files that the run makes, and there is no size".into(),
+            "unlink: removes only files that the run creates, for which a size is needed".into(),
         );
     }
     if spec.writes.verify.is_some() {
@@ -114,7 +114,7 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
     if spec.order.rw.read && spec.order.rw.write && is_paced(spec) {
-        let why = "the rates decide as they go what is written, which can't be done over again";
+        let why = "the rates decide during the run what is written, so it can't be repeated";
         return Err(format!("verify: not of a mix under rates: {why}"));
     }
     let least = least_bytes(spec);
@@ -165,13 +165,13 @@ pub fn check_overlap(
             continue;
         }
         let text = format!(
-            "{}: {} and {} use the same bytes of it at once, and not only to read them",
+            "{}: {} and {} use the same bytes at once, and at least one writes them",
             path.display(),
             label(other),
             label(spec)
         );
         if !permissions.overlap {
-            let way_out = "give each its own file or offset; --allow-overlap allows it";
+            let way_out = "give each its own file or offset, or allow it with --allow-overlap";
             return Err(Error::Usage(format!("{text}; {way_out}")));
         }
         if other.writes.verify.is_some() || spec.writes.verify.is_some() {
@@ -182,7 +182,7 @@ pub fn check_overlap(
     }
     if !files.is_empty() {
         let [files, jobs] = [files, jobs].map(|all| some_of(&Vec::from_iter(all), NAMES_MAX));
-        let text = "use the same bytes at once, and not only to read them";
+        let text = "use the same bytes at once, and at least one writes them";
         watcher.note(&format!("{jobs} {text}: {files}"));
     }
     Ok(())

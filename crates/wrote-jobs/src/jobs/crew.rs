@@ -145,7 +145,7 @@ impl<'a> Jobs<'a> {
         let spec = self.specs[number];
         self.stop.check()?;
         if done.all_ramp {
-            let text = "was over before its ramp_time was: nothing was counted";
+            let text = "ended before its ramp_time: nothing was counted";
             return Err(Error::Failed(format!("{}: {text}", label(spec))));
         }
         let effective = worker.engine.effective().clone();

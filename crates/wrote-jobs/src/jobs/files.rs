@@ -190,17 +190,17 @@ impl<'a> Use<'a> {
             Err(Error::Usage(format!("{shown}: {what}")))
         };
         if self.spec.files.unlink && kind != Kind::Missing && !ours {
-            return refuse("exists, and unlink removes only files that the run makes");
+            return refuse("exists, and unlink removes only files that the run creates");
         }
         match kind {
             Kind::Missing
                 if self.spec.files.makes_folders_in.is_none() && !folder_of(self.path).is_dir() =>
             {
                 let folder = folder_of(self.path).display();
-                Err(Error::Usage(format!("{folder}: there is no such folder")))
+                Err(Error::Usage(format!("{folder}: no such folder")))
             }
             Kind::Missing if self.spec.files.file_bytes.is_none() => {
-                refuse("does not exist, and there is no size to make it with")
+                refuse("does not exist, and creating it needs a size")
             }
             Kind::Missing if self.spec.only_verifies() => {
                 refuse("does not exist, so there is nothing in it to verify")
@@ -223,7 +223,7 @@ impl<'a> Use<'a> {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "{}: is {len_bytes} bytes long, and {} are to be read; give a smaller size",
+            "{}: has {len_bytes} bytes, fewer than the {} to read; give a smaller size",
             self.path.display(),
             self.region.end
         )))
@@ -238,8 +238,8 @@ impl<'a> Use<'a> {
         match unwritten.map_err(self.failed("lseek"))? {
             None => Ok(()),
             Some(unwritten) => Err(Error::Usage(format!(
-                "{}: was never written from byte {} to {}, and reading that measures no device; \
-                 --read-unwritten allows it",
+                "{}: was never written from byte {} to {}, and reading that measures no device: \
+                 write the file first, or allow it with --read-unwritten",
                 self.path.display(),
                 unwritten.start,
                 unwritten.end

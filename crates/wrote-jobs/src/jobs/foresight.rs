@@ -79,8 +79,8 @@ impl Foresight {
             let budget = target::budget(target.capacity_bytes, target.free_bytes);
             if target.capacity_bytes > 0 && *bytes > budget {
                 return Err(Error::Failed(format!(
-                    "{}: {} of files do not fit: {} may be used, so that enough stays free; give a \
-                     smaller size",
+                    "{}: {} of files do not fit: only {} may be used, so that enough stays free; \
+                     give a smaller size",
                     target.mount_point.display(),
                     units::bytes(*bytes),
                     units::bytes(budget)

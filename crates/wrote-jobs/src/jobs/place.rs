@@ -80,11 +80,9 @@ impl Kind {
         devices: bool,
     ) -> Result<(), Error> {
         let what = match self {
-            Kind::Device { .. } if !devices => {
-                "is a block device: jobs read from those and never write to them"
-            }
+            Kind::Device { .. } if !devices => "is a block device, which jobs may only read",
             Kind::File { .. } if !overwrite => {
-                "exists and would be written over; --overwrite allows it"
+                "exists and would be overwritten; --overwrite allows it"
             }
             _ => return Ok(()),
         };
@@ -112,13 +110,13 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     }
     if metadata.file_type().is_block_device() {
         let end = std::fs::File::open(path).and_then(|mut file| file.seek(io::SeekFrom::End(0)));
-        let right = "a disk is opened by root, or by the group that owns it";
+        let right = "only root and the group that owns a disk may open it";
         let refused = |error| Error::Failed(format!("{}: open: {error}; {right}", path.display()));
         return Ok(Kind::Device { len_bytes: end.map_err(refused)? });
     }
     let shown = path.display();
     if path == Path::new("/dev/null") {
-        let what = "drops what it gets: name a file, or leave filename out";
+        let what = "discards what is written: name a file, or leave out filename";
         return Err(Error::Usage(format!("{shown}: {what}")));
     }
     Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
@@ -156,12 +154,12 @@ mod tests {
         let refusal = |path: &Path| kind(path).unwrap_err().to_string();
         assert!(refusal(folder.path()).contains("neither a file nor a block device"));
         assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a block device"));
-        assert!(refusal(Path::new("/dev/null")).contains("drops what it gets"));
+        assert!(refusal(Path::new("/dev/null")).contains("discards what is written"));
         assert_eq!(kind(&folder.path().join("no/such/file")).unwrap(), Kind::Missing);
         for (path, name) in [("/proc/no/such", "proc"), ("/dev/nosuch", "/dev")] {
-            let because = format!("does not exist, and only the kernel makes files in {name}");
+            let because = format!("does not exist, and only the kernel creates files in {name}");
             assert_eq!(refusal(Path::new(path)), format!("{path}: {because}"));
         }
-        assert!(refusal(&file.join("below/it")).ends_with(": a part of it is a file"));
+        assert!(refusal(&file.join("below/it")).ends_with(": a part of the path is a file"));
     }
 }

@@ -83,7 +83,7 @@ pub fn unexamined(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),
-        ErrorKind::NotADirectory => Error::Usage(format!("{shown}: a part of it is a file")),
+        ErrorKind::NotADirectory => Error::Usage(format!("{shown}: a part of the path is a file")),
         _ => Error::Failed(format!("{shown}: can't be examined: {error}")),
     }
 }
@@ -108,7 +108,7 @@ pub fn check_file_system(folder: &Path) -> io::Result<()> {
         Ok(name) if OF_THE_KERNEL.contains(&name.as_str()) => name,
         _ => return Ok(()),
     };
-    Err(io::Error::other(format!("only the kernel makes files in {name}")))
+    Err(io::Error::other(format!("only the kernel creates files in {name}")))
 }
 
 /// The used share above which a file system is nearly full.
@@ -158,7 +158,7 @@ pub fn check_room(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result
         size_bytes => format!("Use --size {} or less", exact(size_bytes)),
     };
     Err(Error::Failed(format!(
-        "{}: {} of files would leave {left} free of {}; at least {} stays free. {way_out}",
+        "{}: {} of files would leave {left} free of {}, but at least {} must stay free. {way_out}",
         target.path.display(),
         bytes(wanted_bytes),
         bytes(capacity),
@@ -186,7 +186,7 @@ mod access_tests {
             [("/dev", "/dev"), ("/proc", "proc"), ("/proc/self/fd", "proc"), ("/sys", "sysfs")]
         {
             let error = check_new(Path::new(folder)).unwrap_err().to_string();
-            assert_eq!(error, format!("only the kernel makes files in {name}"));
+            assert_eq!(error, format!("only the kernel creates files in {name}"));
         }
         check_new(tempfile::tempdir().unwrap().path()).unwrap();
     }
@@ -199,7 +199,7 @@ mod access_tests {
         assert!(examined(&file).unwrap().is_file());
         for (path, because) in [
             (folder.path().join("missing"), "does not exist"),
-            (file.join("below"), "a part of it is a file"),
+            (file.join("below"), "a part of the path is a file"),
         ] {
             let error = examined(&path).unwrap_err();
             assert!(matches!(error, Error::Usage(_)), "{error:?}");
@@ -242,14 +242,14 @@ mod space_tests {
     fn a_run_that_does_not_fit_is_refused_with_a_size_that_does() {
         assert_eq!(
             refusal(3 * GB, 3 * GB, &target(10 * GB, 3_520_000_000)),
-            "/data: 3.00 GB of files would leave 520 MB free of 10.0 GB; \
-             at least 1.00 GB stays free. Use --size 2500M or less"
+            "/data: 3.00 GB of files would leave 520 MB free of 10.0 GB, but at least 1.00 GB must \
+             stay free. Use --size 2500M or less"
         );
         // Each file occupies half of the space.
         let twice = refusal(3 * GB, 3 * GB / 2, &target(10 * GB, 2 * GB));
         assert!(
             twice.ends_with(
-                "would leave nothing free of 10.0 GB; at least 1.00 GB stays free. \
+                "would leave nothing free of 10.0 GB, but at least 1.00 GB must stay free. \
             Use --size 500M or less"
             ),
             "{twice}"

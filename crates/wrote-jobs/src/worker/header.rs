@@ -17,7 +17,7 @@ use crate::spec::BlockSizes;
 use std::ops::Range;
 
 /// The error for a block without a header.
-pub const NO_HEADER: &str = "there is no header: it was not written by a job with verify";
+pub const NO_HEADER: &str = "no header: this block was not written by a job with verify";
 
 const MAGIC: &[u8; 8] = b"wroteblk";
 
@@ -112,7 +112,7 @@ impl Header {
         let written = u32::from_le_bytes(block[SUM].try_into().expect("four bytes"));
         let read = sum(block);
         if written != read {
-            return Err(format!("CRC32C {written:08x} was written, {read:08x} is there"));
+            return Err(format!("CRC32C {written:08x} was written, {read:08x} was read"));
         }
         if header.offset != offset {
             return Err(format!("the block was written at byte {}", header.offset));

@@ -255,7 +255,7 @@ fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
     let mut short = spec;
     (short.pace.time_based, short.pace.ramp_time) = (false, Duration::from_secs(3600));
     let error = refusal_with(&[short], permissions);
-    assert!(error.contains("over before its ramp_time"), "{error}");
+    assert!(error.contains("ended before its ramp_time"), "{error}");
 }
 
 #[test]
@@ -333,12 +333,12 @@ fn unlink_removes_what_the_run_made_and_nothing_else() {
     assert_eq!(names(folder.path()), ["stays"]);
     let all = later.with(|job| (job.files.file_bytes, job.files.unlink) = (None, false));
     let error = refusal(&[unlinked(WRITE), all]);
-    assert!(error.contains("does not exist, and there is no size"), "{error}");
+    assert!(error.contains("does not exist, and creating it needs a size"), "{error}");
     std::fs::write(folder.path().join("gone"), vec![7; FILE as usize]).unwrap();
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     for rw in [READ, WRITE] {
         let error = refusal_with(&[unlinked(rw)], permissions);
-        assert!(error.ends_with("exists, and unlink removes only files that the run makes"));
+        assert!(error.ends_with("exists, and unlink removes only files that the run creates"));
     }
     assert_eq!(std::fs::read(folder.path().join("gone")).unwrap(), vec![7; FILE as usize]);
 }

@@ -129,8 +129,8 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     let alone = alone.filter(|change| is_only_alone(change)).count();
     if alone > 0 {
         notes.push(format!(
-            "of {} rows about one in twenty differs by chance, so {alone} whose own interval \
-             leaves out 1 {} not called different (Holm); more runs tell",
+            "of {} rows, about one in twenty differs by chance. So {alone} whose own interval \
+             excludes 1.00 {} not called different (Holm); more runs would decide",
             rows.len(),
             if alone == 1 { "is" } else { "are" },
         ));
@@ -138,7 +138,7 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     let single = rows.iter().filter(|row| row.verdict == Verdict::OneRun).count();
     if single > 0 {
         notes.push(format!(
-            "one run: nothing can be said of {single} of {} rows; measure with --runs 5 or more",
+            "one run: {single} of {} rows can't be judged; measure with --runs 5 or more",
             rows.len()
         ));
     }

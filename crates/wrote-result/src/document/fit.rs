@@ -95,9 +95,9 @@ pub enum FitVerdict {
 
 impl FitVerdict {
     /// The reason for [`FitVerdict::Busy`], and a remedy.
-    pub const BUSY: &str = "other programs used the disk or the CPUs during most runs; end them \
-                            (iotop and top show them) and repeat, or judge the disk beside such \
-                            work with --beside copy";
+    pub const BUSY: &str = "other programs used the disk or the CPUs during most runs. Stop them \
+                            (iotop -o and top show them) and repeat, or judge the disk under such \
+                            a load with --beside copy";
 
     /// Returns the words for the verdict.
     pub fn words(self) -> &'static str {

@@ -44,7 +44,7 @@ fn every_key_of_fio_is_taken_or_refused_with_a_reason() {
         OF_FIO.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
     for name in names {
         if let Err(told) = keys::find(name) {
-            let reason = told.split_once("not taken here: ");
+            let reason = told.split_once("not supported here: ");
             assert!(reason.is_some_and(|(_, reason)| !reason.is_empty()), "{name}: {told}");
         }
     }

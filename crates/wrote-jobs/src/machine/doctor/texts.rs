@@ -88,8 +88,8 @@ fn measure(world: &World, scenarios: &str) -> String {
         _ => "FOLDER".into(),
     };
     format!(
-        "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
-         before and after."
+        "The cost here was not measured: run wrote bench {folder} --only {scenarios} before and \
+         after the change."
     )
 }
 impl Outcome {
