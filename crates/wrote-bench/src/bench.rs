@@ -373,8 +373,8 @@ fn refuse_shared(request: &Request, planned: &[Plan]) -> Result<(), Error> {
     let shares = request.rank_files != RankFiles::PerRank;
     match planned.iter().find(|plan| shares && !plan.shares_files) {
         Some(whole) => Err(Error::Usage(format!(
-            "--shared-file: {} makes its own kind of file; ladder, peak, rand and sustained can \
-             share one",
+            "--shared-file: not for {}, which uses its own kind of file; ladder, peak, rand and \
+             sustained can share one",
             whole.name
         ))),
         None => Ok(()),
@@ -399,7 +399,7 @@ pub(crate) fn plan(
     for name in request.only.iter().filter(|_| request.common.rate.is_some()) {
         if scenarios.iter().any(|scenario| scenario.knows(name) && !scenario.takes_rate()) {
             return Err(Error::Usage(format!(
-                "--rate: {name} has no single operation that could be due at a time"
+                "--rate: not for {name}, which has no single operation that could be due at a time"
             )));
         }
     }
@@ -421,8 +421,8 @@ fn plan_each(scenarios: &[&dyn Scenario], call: &Call) -> Result<Vec<Plan<'stati
     for plan in &mut planned {
         if call.within.is_some() && plan.within.is_none() {
             return Err(Error::Usage(format!(
-                "--within: {} has no runs that a time could lengthen or shorten; --time and --runs \
-                 choose its amounts",
+                "--within: not for {}, whose runs a total time can't lengthen or shorten; use \
+                 --time and --runs",
                 plan.name
             )));
         }
@@ -444,7 +444,7 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
     dead.map(|left| {
         let path = left.path.display().to_string();
         observer.note(&format!(
-            "{path} was left by a run that was killed ({}); `wrote clean {}` removes it",
+            "{path} was left by a killed run ({}); `wrote clean {}` removes it",
             units::bytes(left.size_bytes),
             quoted(&[folder.display().to_string()]),
         ));

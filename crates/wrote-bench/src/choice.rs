@@ -3,7 +3,7 @@
 use crate::names::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Flush, Ioengine, Row, Settings, View, fastest};
-use wrote_result::units::{block_size, rate, seconds, significant};
+use wrote_result::units::{block_size, rate, seconds};
 
 /// CPU costs that differ by less than this factor are treated as equal.
 const SAME_COST: f64 = 1.1;
@@ -132,7 +132,7 @@ pub(crate) fn records(row: &Row) -> String {
 
 /// Returns the operations per second, as text: the median over the runs.
 pub(crate) fn per_s(row: &Row) -> String {
-    significant(row.iops())
+    rate(row.iops()).trim_end_matches("B/s").trim_end().into()
 }
 
 /// Returns the body of a function in the text of an example.

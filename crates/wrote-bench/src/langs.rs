@@ -139,7 +139,7 @@ impl Request {
         positive("saves", self.saves_max().into(), SAVES_MAX)?;
         positive("lines", self.lines_max(), LINES_MAX)?;
         if self.timeout.is_zero() {
-            return Err(Error::Usage("--timeout: no program is over in no time".into()));
+            return Err(Error::Usage("--timeout: must be more than 0".into()));
         }
         scratch::check_writable(&self.path)
     }
@@ -216,7 +216,7 @@ fn refuse_idlers(chosen: &[Candidate], request: &Request) -> Result<(), Error> {
         return Ok(());
     }
     let names = chosen.iter().map(|of| &of.variant.name).join(", ");
-    Err(Error::Usage(format!("nothing can be run: none of these workloads is done by {names}")))
+    Err(Error::Usage(format!("nothing can be run: {names} can do none of these workloads")))
 }
 
 /// Describes a missing language: `Zig is missing (zig: not found): pip install ziglang`.

@@ -94,9 +94,7 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
         None if unknown == load::NAME => "for latency at rising rates, use --load-curve".into(),
         None => "'wrote bench --list' lists what there is".into(),
     };
-    Err(Error::Usage(format!(
-        "--only {unknown:?}: there is no such scenario, workload or row; {hint}"
-    )))
+    Err(Error::Usage(format!("--only {unknown:?}: no such scenario, workload or row; {hint}")))
 }
 
 /// Returns the name of the scenario, workload or row that `name` probably stands for.
@@ -193,7 +191,10 @@ mod tests {
         for name in ["append", "meta", "latency", "peak", "sustained"] {
             request.only = vec![name.into()];
             let refused = plan(&request).unwrap_err().to_string();
-            assert!(refused.starts_with(&format!("--within: {name} has no runs")), "{refused}");
+            assert!(
+                refused.starts_with(&format!("--within: not for {name}, whose runs")),
+                "{refused}"
+            );
         }
     }
 

@@ -194,11 +194,11 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let because = if kind.is_dir() {
         return Ok(());
     } else if kind.is_block_device() {
-        "is a block device; files are written: give a folder on it"
+        "is a block device, and only files are written: name a folder on it"
     } else if kind.is_file() {
-        "is a file; give the folder to write in"
+        "is a file: name the folder to write in"
     } else {
-        "is not a folder; give the folder to write in"
+        "is not a folder: name the folder to write in"
     };
     Err(Error::Usage(format!("{shown}: {because}")))
 }
@@ -226,10 +226,10 @@ pub(crate) fn not_made(parent: &Path, error: &io::Error) -> Error {
     let because = match error.kind() {
         io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
         io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
-        io::ErrorKind::StorageFull => "is on a full disk: there is no space for a folder".into(),
+        io::ErrorKind::StorageFull => "is on a full disk, without space for a folder".into(),
         io::ErrorKind::QuotaExceeded => "is full: the user's quota is used up".into(),
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-            "a part of it is a file".into()
+            "a part of the path is a file".into()
         }
         _ => format!("cannot create files here: {}", without_path(error)),
     };
@@ -344,9 +344,9 @@ mod tests {
         fs::write(&file, "theirs").unwrap();
         for (path, because) in [
             (parent.path().join("missing"), "does not exist"),
-            (file.clone(), "is a file; give the folder to write in"),
-            (file.join("below"), "a part of it is a file"),
-            ("/dev/null".into(), "is not a folder; give the folder to write in"),
+            (file.clone(), "is a file: name the folder to write in"),
+            (file.join("below"), "a part of the path is a file"),
+            ("/dev/null".into(), "is not a folder: name the folder to write in"),
         ] {
             let error = refused(&path);
             assert!(matches!(error, Error::Usage(_)), "{error:?}");
@@ -369,7 +369,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .ends_with("is a block device; files are written: give a folder on it")
+                .ends_with("is a block device, and only files are written: name a folder on it")
         );
     }
 
@@ -378,12 +378,12 @@ mod tests {
         // Not even root can create folders in sysfs.
         let error = refused(Path::new("/sys"));
         assert!(matches!(error, Error::Failed(_)));
-        let because = "cannot create files here: only the kernel makes files in sysfs";
+        let because = "cannot create files here: only the kernel creates files in sysfs";
         assert_eq!(error.to_string(), format!("/sys: {because}"));
         for (errno, because) in [
             (Errno::ACCESS, "/data: is not writable for this user"),
             (Errno::ROFS, "/data: is on a read-only file system"),
-            (Errno::NOSPC, "/data: is on a full disk: there is no space for a folder"),
+            (Errno::NOSPC, "/data: is on a full disk, without space for a folder"),
             (Errno::IO, "/data: cannot create files here: Input/output error (os error 5)"),
         ] {
             let error = not_made(Path::new("/data"), &errno.into());

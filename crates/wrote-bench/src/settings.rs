@@ -151,7 +151,7 @@ impl Common {
             value.map_or(Ok(()), |value| positive(name, value, most))?;
         }
         if self.size_bytes == Some(0) {
-            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
+            return Err(Error::Usage("--size: 0 bytes can't be measured; use 1M or more".into()));
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Common {
 /// [`Error::Usage`], which names the setting.
 pub fn positive(name: &str, value: u64, most: u64) -> Result<(), Error> {
     match value {
-        0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
+        0 => Err(Error::Usage(format!("--{name}: must be 1 or more"))),
         value if value > most => {
             Err(Error::Usage(format!("--{name}: {value} is more than {most}")))
         }

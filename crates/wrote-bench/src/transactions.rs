@@ -56,7 +56,7 @@ pub(crate) fn not_atomic<'a>(
     let units = device::atomic_writes(&file, &device::examine(&path)?);
     let refused = |(number, bytes): (usize, u64)| {
         let because = match &units {
-            Err(because) => format!("there are no atomic writes here: {because}"),
+            Err(because) => format!("no atomic writes here: {because}"),
             Ok(of) if bytes > u64::from(of.bytes_max) => {
                 format!("atomic writes have at most {} here", units::bytes(of.bytes_max.into()))
             }

@@ -132,7 +132,7 @@ pub fn find(name: &str) -> Result<Program, Error> {
     }
     if Path::new(name).is_dir() {
         let instead = quoted(&["wrote", "fit", "etcd", name]);
-        let because = "is a folder, and a program is needed before it";
+        let because = "is a folder; name a program before it";
         return Err(Error::Usage(format!("{name}: {because}; did you mean: {instead}")));
     }
     if name.contains('/') || name.ends_with(".toml") {
@@ -142,7 +142,7 @@ pub fn find(name: &str) -> Result<Program, Error> {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'wrote fit --list' lists what there is".into(),
     };
-    Err(Error::Usage(format!("{name:?}: there is no such program; {hint}")))
+    Err(Error::Usage(format!("{name:?}: no such program; {hint}")))
 }
 
 /// Reads a program from a user's file.
@@ -183,7 +183,7 @@ fn check(program: &Program) -> Result<(), String> {
     for (number, pattern) in program.patterns.iter().enumerate() {
         let name = &pattern.name;
         if program.patterns[..number].iter().any(|other| other.name == *name) {
-            return Err(format!("pattern {name:?} is there twice"));
+            return Err(format!("pattern {name:?} appears twice"));
         }
         pattern.job.check().map_err(|fault| format!("pattern {name:?}: {fault}"))?;
     }
@@ -198,10 +198,10 @@ fn check(program: &Program) -> Result<(), String> {
         }
         if !FitRule::FIGURES.contains(&rule.of.as_str()) {
             let known = FitRule::FIGURES.join(", ");
-            return Err(format!("rule {name:?}: of = {:?} is none of {known}", rule.of));
+            return Err(format!("rule {name:?}: of = {:?} must be one of {known}", rule.of));
         }
         if rule.most.is_none() == rule.least.is_none() {
-            return Err(format!("rule {name:?}: give most or least"));
+            return Err(format!("rule {name:?}: give a limit, most or least"));
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ use wrote_result::Error;
 use wrote_result::document::{Finding, Row};
 
 const NAME: &str = "fit";
-const QUESTION: &str = "Does this disk suit the program?";
+const QUESTION: &str = "Is this disk good enough for the program?";
 /// The minimum and the maximum time of a run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
 /// The share of the time that the runs get. The rest is for preparing their files and for the end.

@@ -169,8 +169,8 @@ fn a_file_that_makes_no_sense_is_refused_with_its_fault() {
         error
     };
     assert!(refused("most = ", "mots = ").contains("line 16: unknown field `mots`"));
-    assert!(refused("most = 3.6e12", "").ends_with("give most or least"));
-    assert!(refused("of = \"flush_p99_ns\"", "of = \"p99\"").contains("is none of"));
+    assert!(refused("most = 3.6e12", "").ends_with("give a limit, most or least"));
+    assert!(refused("of = \"flush_p99_ns\"", "of = \"p99\"").contains("must be one of"));
     assert!(refused("call = \"fdatasync\"", "call = \"close\"").ends_with("never flushes"));
     assert!(refused("pattern = \"wal\"", "pattern = \"log\"").contains("no pattern \"log\""));
 }

@@ -53,12 +53,12 @@ fn no_answer(line: &str) -> String {
 pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<(), String> {
     let timings = answer.elapsed_ns.len() as u64;
     if timings != table.timings() {
-        return Err(format!("tells {timings} timings, not {}", table.timings()));
+        return Err(format!("reports {timings} timings, not {}", table.timings()));
     }
     if answer.bytes != table.timing_bytes() {
         let did = if table.task == Task::BytesRead { "read" } else { "wrote" };
         let (said, asked) = (answer.bytes, table.timing_bytes());
-        return Err(format!("says that it {did} {said} bytes, and was to do {asked}"));
+        return Err(format!("reports that it {did} {said} bytes instead of {asked}"));
     }
     judge_sum(answer.sum, table.sum())?;
     judge_times(answer, process_s)
@@ -67,9 +67,9 @@ pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<()
 fn judge_sum(said: Option<u64>, expected: Option<u64>) -> Result<(), String> {
     match (said, expected) {
         (Some(said), Some(expected)) if said != expected => {
-            Err(format!("says that the sum of the bytes is {said}, and it is {expected}"))
+            Err(format!("reports {said} as the sum of the bytes, which is {expected}"))
         }
-        (None, Some(_)) => Err("does not tell the sum of the bytes".into()),
+        (None, Some(_)) => Err("does not report the sum of the bytes".into()),
         _ => Ok(()),
     }
 }
@@ -79,7 +79,7 @@ fn judge_times(answer: &Answer, process_s: f64) -> Result<(), String> {
     let elapsed_s = answer.elapsed_s();
     if elapsed_s > process_s * (1.0 + CLOCK_SHARE_MAX) + CLOCK_S_MAX {
         return Err(format!(
-            "says that it took {}, and its process lived {}",
+            "reports that it took {}, but its process lived {}",
             units::seconds(elapsed_s),
             units::seconds(process_s)
         ));
@@ -89,7 +89,7 @@ fn judge_times(answer: &Answer, process_s: f64) -> Result<(), String> {
     };
     match answer.elapsed_ns.iter().find(too_fast) {
         Some(elapsed_ns) => Err(format!(
-            "says that {} took {elapsed_ns} ns, which no memory is fast enough for",
+            "reports that {} took {elapsed_ns} ns, faster than any memory",
             units::bytes(answer.bytes)
         )),
         None => Ok(()),
@@ -163,11 +163,11 @@ mod tests {
         assert_eq!(judged(&good, &write, 0.1), None);
         assert_eq!(
             judged(&answer(&[5000, 1], 1000, None), &write, 0.1).unwrap(),
-            "tells 2 timings, not 1"
+            "reports 2 timings, not 1"
         );
         assert_eq!(
             judged(&answer(&[5000], 999, None), &write, 0.1).unwrap(),
-            "says that it wrote 999 bytes, and was to do 1000"
+            "reports that it wrote 999 bytes instead of 1000"
         );
         let read = table(Task::BytesRead, 1000, 1);
         let sum = read.sum().unwrap();
@@ -187,13 +187,13 @@ mod tests {
         assert_eq!(of([500_000_000, 500_000_000], 1.0), None);
         assert_eq!(
             of([500_000_000, 500_000_000], 0.2).unwrap(),
-            "says that it took 1.00 s, and its process lived 200 ms"
+            "reports that it took 1.00 s, but its process lived 200 ms"
         );
         assert!(of([0, 1000], 0.2).is_some());
         let of_all = table(Task::BytesWrite, 256_000_000, 1);
         assert_eq!(
             judged(&answer(&[1], 256_000_000, None), &of_all, 1.0).unwrap(),
-            "says that 256 MB took 1 ns, which no memory is fast enough for"
+            "reports that 256 MB took 1 ns, faster than any memory"
         );
         assert!(judged(&answer(&[u64::MAX, u64::MAX], 500, None), &save, 1e6).is_some());
     }

@@ -203,7 +203,7 @@ impl Catalogue {
         if let Some(name) = entry.names().into_iter().find(|name| taken.contains(name)) {
             let folder = folder.display();
             let what = if name == DRIVE { "row" } else { "language" };
-            let because = format!("there is a {what} {name:?} already");
+            let because = format!("{what} {name:?} exists already");
             return Err(Error::Usage(format!("{folder}: {because}: give it another id")));
         }
         self.entries.push(entry);
@@ -223,7 +223,7 @@ impl Catalogue {
         let near = names::nearest(name, known.iter().map(String::as_str));
         let hint = near.map(|near| format!("; did you mean '{near}'?"));
         let (known, hint) = (known.join(", "), hint.unwrap_or_default());
-        Err(Error::Usage(format!("--only {name:?}: there is no such language among {known}{hint}")))
+        Err(Error::Usage(format!("--only {name:?}: no such language among {known}{hint}")))
     }
 }
 
@@ -271,19 +271,19 @@ const SIZE_BYTES_MAX: u64 = 4 << 20;
 fn read_added(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unexamined(folder, &error))?;
     if !real.is_dir() {
-        return Err(refused(folder, "is not a folder; give the one that holds a language"));
+        return Err(refused(folder, "is not a folder: name the folder of a language"));
     }
     let manifest = folder.join(FILE_NAME);
     match fs::symlink_metadata(&manifest) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(refused(folder, "holds no manifest.toml, and so no language"));
+            return Err(refused(folder, "holds no manifest.toml, which a language needs"));
         }
         Err(error) => return Err(unexamined(&manifest, &error)),
     }
     let id = real.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name));
     let Some(id) = id else {
-        let because = "its name is to be the language's id, of small letters, digits and hyphens";
+        let because = "its name must be the language's id: small letters, digits and hyphens";
         return Err(refused(folder, because));
     };
     let mut files = Vec::new();
@@ -312,7 +312,7 @@ fn collect_added(
         }
         if !kind.is_file() {
             // A symbolic link may lead anywhere outside the folder that is copied.
-            let because = "is not a regular file; a language's folder holds no others";
+            let because = "is not a regular file, and a language's folder may hold no others";
             return Err(refused(&shown, because));
         }
         let left = SIZE_BYTES_MAX - files.iter().map(|(_, text)| text.len() as u64).sum::<u64>();

@@ -85,7 +85,7 @@ fn compare(
 /// Opens a regular file at `path` without following symbolic links, and without blocking on a FIFO.
 /// `Ok(Err(..))` explains why there is no such file.
 fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
-    const ELSE: &str = "left something else in place of the file";
+    const ELSE: &str = "left something other than a file";
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(Err(match open(path, flags, Mode::empty()).map(File::from) {
         Ok(file) => match file.metadata()?.file_type() {
@@ -105,7 +105,7 @@ fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
 
 fn told(wrong: &Fault, said_whole: bool) -> String {
     match wrong {
-        Fault::Head => "the line that was in the file before is not there any more".into(),
+        Fault::Head => "the line that was in the file before is gone".into(),
         Fault::Byte { at, found, expected } => {
             format!("the file's byte {at} is {found}, not {expected}")
         }
@@ -250,13 +250,13 @@ mod tests {
             rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0)
                 .unwrap();
         });
-        assert_eq!(fifo.unwrap(), "left something else in place of the file");
+        assert_eq!(fifo.unwrap(), "left something other than a file");
         let folder = left(&bytes, |path| fs::create_dir(path).unwrap());
         assert_eq!(folder.unwrap(), "left a folder in place of the file");
         let socket = left(&bytes, |path| {
             std::os::unix::net::UnixListener::bind(path).unwrap();
         });
-        assert_eq!(socket.unwrap(), "left something else in place of the file");
+        assert_eq!(socket.unwrap(), "left something other than a file");
         assert_eq!(left(&bytes, |_| ()).unwrap(), "there is no file");
     }
 

@@ -233,7 +233,8 @@ mod tests {
             (
                 "zig-2",
                 "Zig_2",
-                "line 21: id = \"Zig_2\": must be of small letters, digits and hyphens",
+                "line 21: id = \"Zig_2\": must be small letters, digits and hyphens, such as \
+                 my-language",
             ),
             ("zig-2", "zig", "two variants have the id \"zig\""),
         ] {

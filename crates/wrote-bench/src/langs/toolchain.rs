@@ -75,7 +75,7 @@ fn look_for(
 ) -> Result<Result<Tools, String>, Error> {
     let wrote = match wrote.map(Path::to_str) {
         Some(None) => return Ok(Err("the path of wrote is not UTF-8".into())),
-        None if needs_wrote(toolchain) => return Ok(Err("wrote itself is not at hand".into())),
+        None if needs_wrote(toolchain) => return Ok(Err("wrote itself was not found".into())),
         path => path.flatten().unwrap_or_default(),
     };
     let mut commands = toolchain.commands().map(|words| {
@@ -127,7 +127,7 @@ fn ask_version(
     }
     // `java -version` prints to standard error.
     let version = version_line(&outcome.stdout).or_else(|| version_line(&outcome.stderr));
-    Ok(version.ok_or_else(|| format!("{asked}: says nothing")))
+    Ok(version.ok_or_else(|| format!("{asked}: printed nothing")))
 }
 
 /// Runs a command of a toolchain to its end, in English. `Ok(Err(..))` explains why it can't be

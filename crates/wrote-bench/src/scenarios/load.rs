@@ -93,8 +93,8 @@ impl Load {
         }
         if curves.is_empty() {
             return Err(Error::Usage(format!(
-                "--load-curve: {name} has no single rate to raise; name workloads of rand or peak, \
-                 or rows of the ladder"
+                "--load-curve: not for {name}, which has no single rate to raise; name workloads \
+                 of rand or peak, or rows of the ladder"
             )));
         }
         Ok(curves)

@@ -26,7 +26,8 @@ use wrote_result::document::{Answer, Cell, Row, Settings, Torn, fastest};
 use wrote_result::{Error, units};
 
 const NAME: &str = "pages";
-const QUESTION: &str = "How fast are durable pages, and which way is never torn by a power loss?";
+const QUESTION: &str = "How fast are durable pages, and which method is never torn by a power \
+                        loss?";
 /// The sizes of a page, the most common one in databases first.
 const SIZES_BYTES: [u64; 4] = [16 << 10, 4 << 10, 8 << 10, 64 << 10];
 const CLIENTS: [u32; 2] = [1, 16];
@@ -241,7 +242,7 @@ fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let tied = (!others.is_empty()).then(|| format!("no difference found from {others}"));
     let beside = |row: &Row, other: &Row| match row.is_tied_with(other) {
         true if row.is_rough() || other.is_rough() => {
-            "the runs vary too much to compare it with".into()
+            "the runs vary too much for a comparison with".into()
         }
         true => "no difference found from".into(),
         false => format!("{} times", row.times(other)),

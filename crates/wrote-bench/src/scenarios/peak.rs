@@ -12,7 +12,7 @@ use wrote_result::{Error, units};
 
 const NAME: &str = "peak";
 const QUESTION: &str =
-    "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
+    "How fast does this disk stream at best, with which block size, depth and mode of io_uring?";
 
 pub(super) const WORKLOADS: &[GridWorkload] = &[
     GridWorkload::new(NAME, "peak/read", "reads: bs x iodepth x way", false),

@@ -352,7 +352,7 @@ mod plan_tests {
         let full = asked(&[NAME])
             .plan(&place(10 << 30, 1 << 30), |of, call| Run::new(&of.sustained, call))
             .unwrap_err();
-        assert!(full.to_string().contains("stays free"), "{full}");
+        assert!(full.to_string().contains("must stay free"), "{full}");
     }
 
     #[test]

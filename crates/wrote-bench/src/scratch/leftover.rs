@@ -56,7 +56,7 @@ pub fn clean(parent: &Path, dry_run: bool) -> Result<Cleaned, Error> {
             cleaned.alive.push(candidate.leftover);
         } else if !candidate.contents.foreign.is_empty() {
             cleaned.refused.push(format!(
-                "{}: not removed: it holds what no run makes: {}",
+                "{}: not removed, because it holds files that no run makes: {}",
                 path.display(),
                 remove::listed(&candidate.contents.foreign)
             ));

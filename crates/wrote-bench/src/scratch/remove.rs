@@ -81,7 +81,7 @@ impl Open {
         }
         if !contents.foreign.is_empty() {
             return Err(Error::Failed(format!(
-                "{}: not removed: it holds what this run did not make: {}",
+                "{}: not removed, because it holds files that this run did not make: {}",
                 self.path.display(),
                 listed(&contents.foreign)
             )));
@@ -202,7 +202,7 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
         return Ok(());
     }
     let Some(log) = log_in(parent.as_fd(), name)? else {
-        return Err(io::Error::other(format!("{name:?} holds what this run did not make")));
+        return Err(io::Error::other(format!("{name:?} holds files that this run did not make")));
     };
     for file in &log.names {
         unlink(&log.folder, file)?;

@@ -152,8 +152,8 @@ fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Er
     let refused = |because: String| Err(Error::Failed(format!("{shown}: {because}")));
     if owner != user {
         return refused(format!(
-            "belongs to another user ({owner}), and programs are run from it: let XDG_CACHE_HOME \
-             name a folder of your own"
+            "belongs to another user ({owner}), and programs are run from it: set XDG_CACHE_HOME \
+             to a folder of your own"
         ));
     }
     if metadata.mode() & 0o022 != 0 {

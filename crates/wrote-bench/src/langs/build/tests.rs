@@ -281,7 +281,7 @@ fn a_cache_that_is_none_is_told_in_one_line() {
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("opened"),
     };
-    let because = "a part of it is a file; programs are built in it";
+    let because = "a part of the path is a file; programs are built in it";
     assert_eq!(told(&file), format!("{}/langs: {because}", file.display()));
     let open = folder.path().join("langs");
     fs::create_dir(&open).unwrap();

@@ -73,12 +73,12 @@ fn a_folder_that_is_no_language_is_refused_with_the_reason() {
     let none = parent.path().join("none");
     assert_eq!(refused(&none), format!("{}: does not exist", none.display()));
     fs::create_dir(&none).unwrap();
-    assert!(refused(&none).ends_with("none: holds no manifest.toml, and so no language"));
+    assert!(refused(&none).ends_with("none: holds no manifest.toml, which a language needs"));
     let file = none.join("file");
     fs::write(&file, "").unwrap();
-    assert!(refused(&file).ends_with("is not a folder; give the one that holds a language"));
+    assert!(refused(&file).ends_with("is not a folder: name the folder of a language"));
     let name = folder(&parent, "Shell 2", SHELL);
-    assert!(refused(&name).ends_with("of small letters, digits and hyphens"));
+    assert!(refused(&name).ends_with(": small letters, digits and hyphens"));
     let wrong = folder(&parent, "wrong", "name = ''");
     let told = format!("{}/manifest.toml: line 1: name = '': must not be empty", wrong.display());
     assert_eq!(refused(&wrong), told);
@@ -127,12 +127,12 @@ fn an_id_can_be_taken_once() {
     for id in ["nowhere", "nowhere-get"] {
         let again = folder(&other, id, SHELL);
         let error = catalogue(&[nowhere.clone(), again]).unwrap_err().to_string();
-        let told = format!("there is a language {id:?} already: give it another id");
+        let told = format!("language {id:?} exists already: give it another id");
         assert!(error.ends_with(&told), "{error}");
     }
     // This is the name of the drive's rows.
     let error = catalogue(&[folder(&other, "drive", SHELL)]).unwrap_err().to_string();
-    assert!(error.ends_with("there is a row \"drive\" already: give it another id"), "{error}");
+    assert!(error.ends_with("row \"drive\" exists already: give it another id"), "{error}");
     let variant = folder(&other, "third", NOWHERE);
     assert!(catalogue(&[nowhere, variant]).is_err());
 }
@@ -160,7 +160,7 @@ fn wrote_itself_is_left_out_where_it_is_not_at_hand_unless_it_is_asked_for() {
     let parent = tempfile::tempdir().unwrap();
     let catalogue = three(&parent);
     let (_, languages) = catalogue.choose(&request(&["own"]), &Stop::new()).unwrap();
-    assert_eq!(languages[0].because.as_deref(), Some("wrote itself is not at hand"));
+    assert_eq!(languages[0].because.as_deref(), Some("wrote itself was not found"));
     let mut request = request(&[]);
     request.wrote = Some("/bin/sh".into());
     let (chosen, languages) = catalogue.choose(&request, &Stop::new()).unwrap();
@@ -190,7 +190,7 @@ fn a_name_that_nothing_has_is_answered_with_the_near_one_and_all() {
         Err(Error::Usage(told)) => told,
         other => panic!("{other:?}"),
     };
-    let told = "there is no such language among shell, nowhere, nowhere-get, own";
+    let told = "no such language among shell, nowhere, nowhere-get, own";
     assert_eq!(refused("shel"), format!("--only \"shel\": {told}; did you mean 'shell'?"));
     assert_eq!(refused("zzz"), format!("--only \"zzz\": {told}"));
 }

@@ -34,7 +34,7 @@ pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error>
     if is_id(&id) {
         return Ok(id);
     }
-    Err(D::Error::custom("must be of small letters, digits and hyphens: my-language"))
+    Err(D::Error::custom("must be small letters, digits and hyphens, such as my-language"))
 }
 
 pub(super) fn variants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Variant>, D::Error> {

@@ -138,7 +138,7 @@ fn the_first_alternative_that_is_there_is_taken() {
 #[test]
 fn a_toolchain_that_says_nothing_or_crashes_is_not_there() {
     let silent = bin(&[("ac", "true")]);
-    assert_eq!(look(&compiler(), &[&silent]).unwrap_err(), "ac --version: says nothing");
+    assert_eq!(look(&compiler(), &[&silent]).unwrap_err(), "ac --version: printed nothing");
     let crashing = bin(&[("ac", "kill -SEGV $$")]);
     let because = look(&compiler(), &[&crashing]).unwrap_err();
     assert_eq!(because, "ac --version: was ended by SIGSEGV");
@@ -185,5 +185,5 @@ fn wrote_stands_for_the_program_itself() {
     assert_eq!(tools.version, "wrote 0.1.0");
     assert_eq!(tools.run, [path.to_str().unwrap(), "language-program"]);
     assert!(is_wrote(&own) && !is_wrote(&compiler()));
-    assert_eq!(look(&own, &[]).unwrap_err(), "wrote itself is not at hand");
+    assert_eq!(look(&own, &[]).unwrap_err(), "wrote itself was not found");
 }

@@ -54,7 +54,12 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
         );
     }
     if let Some(faster) = fastest(rows.iter().copied().filter(|of| of.survives < safest)) {
-        because += &format!(". Where messages may be lost: {}: {}", faster.name, told(faster));
+        because += &format!(
+            ". Where messages may be lost, {} reaches \
+                             {}",
+            faster.name,
+            told(faster)
+        );
     }
     Some(Advice {
         purpose: "short messages from many threads or tasks".into(),
@@ -103,12 +108,12 @@ fn records_lost(evidence: &Evidence, as_expected: bool) -> Option<Finding> {
     let rows = evidence.rows_where(is_one)?;
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let (claim, severity) = match as_expected {
-        true => ("Not a fault of this disk: ten handles overwrote each other", Severity::Info),
+        true => ("Not a fault of this disk, but of ten handles without O_APPEND", Severity::Info),
         false => ("Data loss", Severity::Critical),
     };
     let more = [
         (torn > 0).then(|| format!(", and {torn} places of the file hold pieces")),
-        (doubled > 0).then(|| format!(", and {doubled} messages twice")),
+        (doubled > 0).then(|| format!(", and {doubled} are there twice")),
     ];
     let more: String = more.into_iter().flatten().collect();
     let text = format!(
@@ -171,7 +176,7 @@ mod tests {
         let safe = advice(&rows).unwrap();
         assert!(safe.action.ends_with("wait for each ticket"), "{safe:?}");
         assert!(safe.because.starts_with("append/log-always/64 (survives power-loss)"), "{safe:?}");
-        assert!(safe.because.contains("may be lost: append/log-no/4: 2000000"), "{safe:?}");
+        assert!(safe.because.contains("may be lost, append/log-no/4 reaches 2.00 M"), "{safe:?}");
         assert!(safe.code.contains("log.append(message)?"), "{safe:?}");
         // Without a durable row, the reason names the level.
         let unsafe_one = advice(&rows[..3]).unwrap();
@@ -259,7 +264,7 @@ mod findings_tests {
         assert!(found(&rows[..1], "records-lost").is_none());
         let twice = Records { doubled: 1, ..WHOLE };
         let text = found(&[appended("append/mutex", 1e5, twice)], "records-lost").unwrap().text;
-        assert!(text.contains("3 messages twice"), "{text}");
+        assert!(text.contains("3 are there twice"), "{text}");
     }
 
     #[test]
@@ -273,7 +278,7 @@ mod findings_tests {
             [of(Severity::Critical, "append/mutex"), of(Severity::Info, "append/flume-10-files")];
         assert_eq!(both, expected);
         let text = found(&rows[..1], "records-lost").unwrap().text;
-        assert!(text.contains("ten handles overwrote each other: 1800 of"));
+        assert!(text.contains("ten handles without O_APPEND: 1800 of"));
     }
 
     #[test]

@@ -263,10 +263,10 @@ mod tests {
         assert!(advice.action.starts_with("Write the file's blocks once beforehand"));
         assert_eq!(
             advice.because,
-            "small/direct-o_dsync-each-overwrite: 10000 records/s of 4 KiB at 100 ms of CPU per \
-             GB; 10.0 times small/fdatasync-each (1000 records/s of 4 KiB). Where many records may \
-             be acknowledged together, one flush for all of them is 9.77 times as fast \
-             (small/cached-fdatasync-at-end: 97656 records/s of 4 KiB)"
+            "small/direct-o_dsync-each-overwrite: 10.0 k records/s of 4 KiB at 100 ms of CPU per \
+             GB; 10.0 times small/fdatasync-each (1.00 k records/s of 4 KiB). Where many records \
+             may be acknowledged together, one flush for all of them is 9.77 times as fast \
+             (small/cached-fdatasync-at-end: 97.7 k records/s of 4 KiB)"
         );
     }
 

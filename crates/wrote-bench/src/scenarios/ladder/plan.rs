@@ -48,7 +48,7 @@ const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 
 const QUESTION: &str =
-    "How fast does this disk take sequential writes, and what does each way survive?";
+    "How fast does this disk take sequential writes, and what does each method survive?";
 
 /// A validated request, and its amounts on a disk of the calibrated speed; without calibration, on
 /// the fastest disk.
@@ -579,7 +579,10 @@ mod tests {
         let error = request()
             .plan(&target(10 << 30, 1 << 30), |_, call| Amounts::new(call, None))
             .unwrap_err();
-        assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
+        assert!(
+            matches!(&error, Error::Failed(text) if text.contains("must stay free")),
+            "{error}"
+        );
         let large = Asked { size_bytes: Some(9 << 30), ..request() };
         assert!(
             large.plan(&target(10 << 30, 9 << 30), |_, call| Amounts::new(call, None)).is_err()

@@ -57,7 +57,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     }
     if let Some(unsynced) = workload.iter().find(|row| is_of(row, Kind::FsWrite)) {
         because += &format!(
-            ". {} takes {} ({}) but does not survive power loss",
+            ". {} takes {} ({}), but does not survive a power loss",
             unsynced.name,
             p50(unsynced),
             faster(unsynced, row),
@@ -205,8 +205,8 @@ mod tests {
              latency/existing-500/rename-fsync: P50 2.00 ms, P99 4.00 ms. \
              latency/existing-500/fs-write-fsync takes 900 us and survives a power loss once it is \
              done, but a crash in the middle may leave an empty file. \
-             latency/existing-500/fs-write takes 20.0 us (50.0 times faster) but does not survive \
-             power loss"
+             latency/existing-500/fs-write takes 20.0 us (50.0 times faster), but does not survive \
+             a power loss"
         );
         assert!(advice.with_wrote.unwrap().ends_with("wrote::write(path, text)?;"));
         assert!(advice.code.contains("std::fs::rename(&next, path)?;"));

@@ -47,7 +47,7 @@ impl Amounts {
         for other in sizes_named.filter_map(|name| named_size(name)) {
             if !sizes_bytes.contains(&other) {
                 return Err(Error::Usage(format!(
-                    "--only: no text of {other} bytes is saved; --save-size {other} saves one"
+                    "--only: no text of {other} bytes is saved; add one with --save-size {other}"
                 )));
             }
         }

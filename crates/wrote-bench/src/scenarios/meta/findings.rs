@@ -7,9 +7,9 @@ use wrote_result::document::{Finding, Row};
 /// The minimum number of runs that shows a trend. A row of pure noise falls in three consecutive
 /// runs once in six times.
 const RUNS_MIN: usize = 3;
-const PASSES_OVER: &str = "When ext4 without a journal makes an inode, it passes over every one \
-                           that was removed in the last minutes. Wait six minutes without \
-                           removals before the next run";
+const PASSES_OVER: &str = "When ext4 without a journal creates a file, it skips every inode freed \
+                           in the last minutes. Wait six minutes without removals before the next \
+                           run";
 /// The minimum fall of the rate that is reported.
 const FALL_MIN: f64 = 1.5;
 
@@ -28,8 +28,8 @@ pub(super) fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
     let because = if creates && evidence.target.has_journal == Some(false) {
         PASSES_OVER
     } else {
-        "Something filled up or was in use during the run. Run it again with other --meta-files, \
-         and look for other users of the disk"
+        "Something filled up or was in use during the run. Look for other users of the disk (iotop \
+         -o), and measure again with another --meta-files"
     };
     let text = format!(
         "Slower with each round: {first:.0}/s in the first and {last:.0}/s in the last{}. \

@@ -6,8 +6,8 @@ use crate::plan::{Call, Plan, RUNS, RowSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 
-const QUESTION: &str = "How many files does this place create, find, read, rename and remove per \
-    second, with a folder for each rank and with one that all share?";
+const QUESTION: &str = "How many files can be created, found, read, renamed and removed here per \
+                        second, with a folder for each rank and with one that all share?";
 
 /// The time after which a run ends, once it has had the minimum number of files. A run has as many
 /// files as the disk creates, writes out and removes in this time.

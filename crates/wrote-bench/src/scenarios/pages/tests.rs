@@ -115,14 +115,14 @@ fn the_answer_names_the_fastest_that_is_never_torn_and_what_it_costs() {
              times a double write"
         ]
     );
-    let left_out = ["pages/atomic-16k-1", "there are no atomic writes here: btrfs has none"];
+    let left_out = ["pages/atomic-16k-1", "no atomic writes here: btrfs has none"];
     let left_out = [left_out.map(str::to_owned).into()];
     let none = told(&rows, &left_out);
     assert_eq!(none[1], "image in a log");
     assert_eq!(
         none[2],
-        "0.35 times a plain write (2.00 k/s), which a power loss may tear; there are no atomic \
-         writes here: btrfs has none"
+        "0.35 times a plain write (2.00 k/s), which a power loss may tear; no atomic writes here: \
+         btrfs has none"
     );
 }
 

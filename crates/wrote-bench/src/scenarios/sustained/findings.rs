@@ -33,7 +33,7 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
         )
     });
     let mut text = format!(
-        "The device slows down {}. Plan with {}, which lasts",
+        "The device slows down {}. Plan with the lasting rate, {}",
         steps.collect::<Vec<_>>().join(", "),
         rate(sustained.sustained_bytes_per_s.median),
     );
@@ -41,7 +41,7 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let recovered = sustained.recovered_bytes_per_s.as_ref().map(|of| of.median);
     let recovered = recovered.zip(sustained.idle_s);
     if let Some((bytes_per_s, idle_s)) = recovered {
-        text += &format!(". After a rest of {}: {}", seconds(idle_s), rate(bytes_per_s));
+        text += &format!(". After a rest of {} it reached {}", seconds(idle_s), rate(bytes_per_s));
     }
     if let Some(variation) = limited {
         text += &format!(
@@ -126,8 +126,8 @@ fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let state = sustained.steady_state.as_ref().filter(|state| !state.reached)?;
     let text = format!(
         "No steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its \
-         mean (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %). Measure longer. \
-         Row: {}",
+         mean (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %). Measure longer (a \
+         larger --size). Row: {}",
         state.rounds_bytes_per_s.len(),
         state.range_share * 100.0,
         state.slope_share * 100.0,
@@ -200,8 +200,9 @@ mod tests {
         assert_eq!((found[0].id.as_str(), found[0].severity), ("cache-cliff", Severity::Warning));
         assert_eq!(
             found[0].text,
-            "The device slows down after 2.00 GB from 4.00 GB/s to 400 MB/s. Plan with 400 MB/s, \
-             which lasts. After a rest of 10.0 s: 4.00 GB/s. Row: sustained/direct-io_uring"
+            "The device slows down after 2.00 GB from 4.00 GB/s to 400 MB/s. Plan with the lasting \
+             rate, 400 MB/s. After a rest of 10.0 s it reached 4.00 GB/s. Row: \
+             sustained/direct-io_uring"
         );
         assert_eq!(found[0].evidence["at_bytes"], 2_000_000_000_u64);
         assert_eq!(found[0].evidence["recovered_bytes_per_s"], 4e9);

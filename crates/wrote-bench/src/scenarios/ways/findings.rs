@@ -66,7 +66,7 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
     let (rows, file_bytes, read_bytes) = together(&copies)?;
     let text = format!(
         "Copies from memory: {} of the source were not read from the device. Rows with a dropped \
-         cache show the speed of a file that is not in memory",
+         cache show the speed for a file that is not in memory",
         part(file_bytes - read_bytes, file_bytes),
     );
     // A warm source is supposed to be read from memory.
@@ -112,7 +112,7 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
         "Memory grows with the file where it is read whole before it is written: {} for {}, while \
-         {} took {}. A file larger than memory ends such a program. Read and write in pieces",
+         {} took {}. A file larger than memory kills such a program. Read and write in pieces",
         bytes(*peak_bytes),
         bytes(largest.bytes_per_run),
         copy.name,

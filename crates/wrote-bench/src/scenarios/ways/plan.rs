@@ -9,7 +9,7 @@ use wrote_result::Error;
 use wrote_result::document::{Row, View};
 
 const QUESTION: &str =
-    "How fast is a whole file written by each usual way, and what does the way cost?";
+    "How fast is a whole file written by each usual method, and what does that cost?";
 const MIB: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The minimum file size on any disk. A smaller file would disappear in the disk's caches.
@@ -232,7 +232,7 @@ mod tests {
         let error = large
             .plan(&target(10 * GIB, 10 * GIB), |_, call| within(call, 64 * GIB).map(|_| ()))
             .unwrap_err();
-        assert!(error.to_string().contains("stays free"), "{error}");
+        assert!(error.to_string().contains("must stay free"), "{error}");
     }
 
     #[test]

@@ -306,8 +306,8 @@ fn a_short_file_is_found_whatever_the_program_says_of_it() {
     of(&format!("{cut} && bytes=100"), "the file has 100 bytes, not 1000");
     let says_less = rogue(Kind::Bytes, "said=999", "");
     let [read, written] = &says_less[..] else { panic!("{says_less:?}") };
-    assert!(read.ends_with("says that it read 999 bytes, and was to do 1000"), "{read}");
-    assert!(written.ends_with("says that it wrote 999 bytes, and was to do 1000"), "{written}");
+    assert!(read.ends_with("reports that it read 999 bytes instead of 1000"), "{read}");
+    assert!(written.ends_with("reports that it wrote 999 bytes instead of 1000"), "{written}");
 }
 
 #[test]
