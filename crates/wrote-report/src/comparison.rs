@@ -40,7 +40,7 @@ pub fn answer(comparison: &Comparison) -> String {
         (count(Verdict::Slower), "slower"),
         (count(Verdict::Faster), "faster"),
         (count(Verdict::NoDetectableDifference), "without a difference found"),
-        (count(Verdict::OneRun), "of one run, which tells nothing"),
+        (count(Verdict::OneRun), "with one run, which proves nothing"),
     ];
     let rows = units::counted(comparison.rows.len() as u64, "row");
     let is_late = |row: &&RowComparison| row.by != Measure::P99LatencyNs && latency(row).is_some();
@@ -74,7 +74,7 @@ pub fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     sections.extend(Section::list(WARNINGS, warnings(comparison)));
     sections.extend(Section::list("Notes", comparison.notes.clone()));
     let legend = [
-        "RATIO is NEW / OLD of the medians; 95 % is its bootstrap interval.",
+        "RATIO is the median of NEW divided by that of OLD; 95 % is its bootstrap interval.",
         "No difference found: the interval contains 1.00; more runs may find one.",
         "Verdicts are corrected for multiple comparisons (Holm, at 5 %).",
     ];
@@ -235,7 +235,7 @@ fn reason(row: &NotCompared) -> String {
     match row.because {
         Because::OnlyInOld => "only in OLD".into(),
         Because::OnlyInNew => "only in NEW".into(),
-        Because::NothingMoved => "a run moved nothing".into(),
+        Because::NothingMoved => "a run moved no bytes".into(),
         Because::OtherWork => format!("other work: {}", row.differences.iter().join("; ")),
     }
 }
@@ -251,7 +251,7 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
         true if old.iter().any(|known| known.text == finding.text) => {
             format!("both: {}", finding.text)
         }
-        true => format!("both, here NEW: {}", finding.text),
+        true => format!("both (NEW's figures): {}", finding.text),
         false => format!("NEW: {}", finding.text),
     });
     olds.chain(news).collect()

@@ -68,7 +68,7 @@ fn remark(check: &Check) -> Remark {
         fact("change", change.and_then(|change| change.how.as_ref())),
         fact("risk", change.map(|change| &change.risk)),
     ];
-    let after = fact("to last", change.and_then(|change| change.lasting.as_ref()));
+    let after = fact("persist", change.and_then(|change| change.lasting.as_ref()));
     Remark {
         weight: Weight::Check(check.state),
         id: name(check),

@@ -14,7 +14,7 @@ use itertools::Itertools;
 use wrote_result::document::{
     Beside, Document, Fit, FitRule, FitVerdict, Flush, Interval, Row, Survives,
 };
-use wrote_result::{units, yardstick};
+use wrote_result::{stats, units, yardstick};
 
 /// The names of volumes whose I/O the provider limits. `nvme id-ctrl` prints the first one,
 /// according to Amazon's "EBS volumes and NVMe"
@@ -35,7 +35,7 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let of = yardstick::standing(yardstick::Figure::Durable, rate, &document.host, device)?;
     let [flush, rate] = [units::nanoseconds(flush_ns), per_second(rate)];
     Some(format!(
-        "; a single flush takes {flush} here (the median of {row}), or {rate} one after the other: {}",
+        "; a single flush takes {flush} here (the median of {row}), which is {rate} one after another: {}",
         of.text
     ))
 }
@@ -99,7 +99,7 @@ fn conditions(fit: &Fit) -> String {
     let neighbours = neighbours(std::slice::from_ref(fit));
     let loads: Vec<Option<&str>> = judged().map(|rule| rule.load.as_deref()).unique().collect();
     let usual = match (loads.len(), neighbours.len()) {
-        (0, _) => return "no minimum is published".into(),
+        (0, _) => return "no rule is published".into(),
         (1, 0) => "",
         (1, _) => "alone",
         _ => "normal load",
@@ -134,8 +134,7 @@ fn conditions(fit: &Fit) -> String {
         Some(format!("{words} {}", of.join(", ")).trim().to_owned())
     };
     let fits = names(FitVerdict::Fits, "fits");
-    let not = if fits.is_some() { "not" } else { "does not fit" };
-    let not = names(FitVerdict::DoesNotFit, not);
+    let not = names(FitVerdict::DoesNotFit, "does not fit");
     let busy = names(FitVerdict::Busy, "").map(|of| {
         let link = if of.starts_with('(') { "" } else { "for " };
         format!("not judged {link}{of}: {}", FitVerdict::BUSY)
@@ -159,8 +158,8 @@ fn suited(fits: &[Fit]) -> String {
     let without = fits.iter().filter(|fit| fit.verdict.is_none()).count();
     let without = (without > 0).then(|| format!("{without} have no published rule"));
     let parts = [
-        names(FitVerdict::Fits, "suits"),
-        names(FitVerdict::DoesNotFit, "does not suit"),
+        names(FitVerdict::Fits, "fits:"),
+        names(FitVerdict::DoesNotFit, "does not fit:"),
         names(FitVerdict::Undecided, "undecided:"),
         names(FitVerdict::Busy, "not judged, as the disk or the CPUs were busy:"),
         without,
@@ -233,7 +232,7 @@ fn burst(document: &Document) -> Option<String> {
         format!("a control group limits {} to {limits}", device.name)
     } else {
         let cloud = CLOUD_VOLUMES.iter().find(|name| model.contains(**name))?;
-        format!("{} is a cloud volume ({cloud}), which may have credits", device.name)
+        format!("{} is a cloud volume ({cloud}), which may have burst credits", device.name)
     };
     Some(format!("These figures may be a burst: {because}. --sustained uses it up first."))
 }
@@ -319,6 +318,7 @@ fn with_ends(of: &str, interval: &Interval) -> String {
     match interval.median {
         // There are too few operations for a P99.
         0.0 => format!("{low}-{high} {unit}"),
+        _ if stats::relative_width(interval) > 9.99 => shown(of, interval.median) + " (too wide)",
         _ => format!("{median} ({low}-{high}) {unit}"),
     }
 }
@@ -363,8 +363,8 @@ fn lost(rule: &FitRule, document: &Document) -> Option<String> {
     let survives = row.survives.filter(|survives| *survives < Survives::PowerLoss)?;
     is_flushed.then(|| {
         format!(
-            "Flushed writes here survive no more than {survives}: no rule for them fits, however \
-             fast they are"
+            "Flushed writes here survive no more than {survives}, so no rule for them fits, \
+             however fast they are"
         )
     })
 }
@@ -390,19 +390,19 @@ fn remedies(rule: &FitRule) -> Option<String> {
         let told = |of: &&Beside| {
             let verdict = of.verdict.map(|verdict| format!(", {}", verdict.words()));
             let times = units::significant(of.ratio.median);
-            format!("{} ({times} times{})", of.neighbour, verdict.unwrap_or_default())
+            format!("{} ({times} times that alone{})", of.neighbour, verdict.unwrap_or_default())
         };
         remedies.iter().map(told).join(", ")
     };
     let found = match (&helped[..], &others[..]) {
         ([], []) => {
-            let tries = format!("--beside {COPY},{} measures remedies too", REMEDIES.join(","));
+            let tries = format!("To try remedies: --beside {COPY},{}", REMEDIES.join(","));
             return (copy.ratio.ci95_low > WORTH_A_REMEDY).then_some(tries);
         }
-        ([], others) => format!("no measurable help from {}", list(others)),
+        ([], others) => format!("no difference found with {}", list(others)),
         (helped, []) => format!("{} helped", list(helped)),
         (helped, others) => {
-            format!("{} helped; no measurable help from {}", list(helped), list(others))
+            format!("{} helped; no difference found with {}", list(helped), list(others))
         }
     };
     Some(format!("Remedies for a copy, {}: {found}", rule.name))
@@ -446,7 +446,7 @@ fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
         (
             "Undecided, and too close to the limit for any length of time",
             names(true, false),
-            "take it as a miss now and then".into(),
+            "expect to miss the limit now and then".into(),
         ),
         (
             "Undecided, as fewer than three runs prove nothing",
@@ -454,9 +454,9 @@ fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
             "leave out --runs, or give more --time".into(),
         ),
         (
-            "Not measured (-), for the reasons among the findings",
+            "Not measured (-); the findings give the reasons",
             unmeasured,
-            "give more --time, or fewer patterns and --beside, if time is the reason".into(),
+            "if time was the reason, give more --time, or fewer patterns and --beside".into(),
         ),
     ];
     let told = told.into_iter().filter(|(_, names, _)| !names.is_empty());
@@ -513,14 +513,14 @@ mod tests {
             first_line(vec![judged(None, 326.0, normal), judged(Some("heavy load"), 326.0, heavy)])
         };
         let why = "heavy load (500 per second: 326 /s here)";
-        assert_eq!(both(Fits, DoesNotFit), format!("fits normal load, not {why}"));
+        assert_eq!(both(Fits, DoesNotFit), format!("fits normal load, does not fit {why}"));
         assert_eq!(both(Fits, Undecided), format!("fits normal load; undecided {why}"));
         assert_eq!(both(Fits, Fits), "fits normal load, heavy load");
         let busy = first_line(vec![judged(None, 326.0, Busy)]);
         let said = |of: &str| format!("not judged {of}: {}", FitVerdict::BUSY);
         assert_eq!(busy, said("(500 per second: 326 /s here)"));
         assert_eq!(both(Fits, Busy), format!("fits normal load; {}", said(&format!("for {why}"))));
-        assert_eq!(first_line(vec![FitRule::default()]), "no minimum is published");
+        assert_eq!(first_line(vec![FitRule::default()]), "no rule is published");
     }
 
     #[test]
@@ -531,7 +531,7 @@ mod tests {
         rule.beside = vec![Beside { neighbour: "copy".into(), here, verdict, ..Beside::default() }];
         assert_eq!(
             first_line(vec![rule]),
-            "fits alone, not beside copy (500 per second: 0.56 /s here)"
+            "fits alone, does not fit beside copy (500 per second: 0.56 /s here)"
         );
     }
 
@@ -562,9 +562,7 @@ mod tests {
         (close.name, close.decided_after_s) = ("close".into(), None);
         let lines = undecided(&[Fit { rules: vec![unmeasured, close], ..fit.clone() }], &document);
         assert!(lines[0].starts_with("Undecided, and too close to the limit"), "{lines:?}");
-        assert!(
-            lines[1].starts_with("Not measured (-), for the reasons among the findings: late.")
-        );
+        assert!(lines[1].starts_with("Not measured (-); the findings give the reasons: late."));
         let none = Fit { rules: Vec::new(), ..fit };
         assert!(undecided(&[none], &document).is_empty());
     }
@@ -585,14 +583,14 @@ mod tests {
         let copy = beside("copy", 8.0);
         assert_eq!(
             remedies(&rule(std::slice::from_ref(&copy))).unwrap(),
-            "--beside copy,copy-idle,copy-paced,dontcache measures remedies too"
+            "To try remedies: --beside copy,copy-idle,copy-paced,dontcache"
         );
         assert_eq!(remedies(&rule(&[beside("copy", 2.0)])), None);
         let tried = [copy, beside("copy-idle", 7.0), beside("dontcache", 2.0)];
         assert_eq!(
             remedies(&rule(&tried)).unwrap(),
-            "Remedies for a copy, P99 < 10 ms: dontcache (2.00 times) helped; no measurable help \
-             from copy-idle (7.00 times)"
+            "Remedies for a copy, P99 < 10 ms: dontcache (2.00 times that alone) helped; no \
+             difference found with copy-idle (7.00 times that alone)"
         );
         assert_eq!(remedies(&rule(&tried[1..])), None, "without the copy there is no comparison");
     }

@@ -17,8 +17,8 @@ pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
 
 /// The explanation of the mark for open loops.
 pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each \
-     operation was due; that of the others from when it was handed on, and while the disk stands \
-     still they hand nothing on";
+     operation was due. In other rows it counts from the submission, and while the disk stands \
+     still nothing is submitted";
 
 /// The rows of a scenario that are compared with each other.
 #[derive(Clone)]
@@ -190,7 +190,7 @@ impl<'a> Group<'a> {
     pub fn knee_line(&self) -> String {
         let row = |knee: &Knee| self.rows.iter().find(|row| row.name == knee.row);
         let Some((knee, row)) = self.knee.and_then(|knee| Some((knee, row(knee)?))) else {
-            return "no knee: the latency does not bend within these rates".into();
+            return "no knee: latency does not bend at these rates".into();
         };
         let asked = Reached::of(row).map_or(0.0, |rate| rate.asked_per_s);
         let whole = asked / row.settings.asked.load_share.unwrap_or(1.0);
@@ -220,15 +220,15 @@ impl<'a> Group<'a> {
             {
                 let (write, flush) = (slowest(row.latency_ns.as_ref()), slowest(Some(flush)));
                 lines.push(format!(
-                    "{}: latencies are of a write until the flush that covers it has ended (a \
+                    "{}: latencies last from a write to the end of the flush that covers it (a \
                      write alone: {write}; a flush: {flush})",
                     self.name(row)
                 ));
             } else if flush == shown {
                 let write = slowest(row.latency_ns.as_ref());
                 lines.push(format!(
-                    "{}: latencies are of a flush alone (a write: {write}); fio keeps no time of \
-                     both",
+                    "{}: latencies are those of the flush alone (a write: {write}); fio does not \
+                     record both together",
                     self.name(row)
                 ));
             }
@@ -261,8 +261,8 @@ impl<'a> Group<'a> {
         };
         let line = || {
             format!(
-                "ranks: the slowest {:.0} % of the median one, the fastest {:.0} %; stonewalled \
-                 {:.0} % of the total",
+                "ranks: the slowest reached {:.0} % of the median rank's rate, the fastest {:.0} \
+                 %; the rate until the first rank was done is {:.0} % of the total",
                 percent(|_, spread| spread.slowest.iops / spread.median_iops.max(1e-9)),
                 percent(|_, spread| spread.fastest.iops / spread.median_iops.max(1e-9)),
                 percent(|run, of| of.stonewalled_bytes_per_s / run.throughput_bytes_per_s.max(1e-9)),
@@ -324,13 +324,13 @@ mod tests {
         let durable = latency(3_940_000, 5000);
         assert_eq!(
             told(row(Flush::FdatasyncEach, flushes, durable)),
-            ["job: latencies are of a write until the flush that covers it has ended (a write \
+            ["job: latencies last from a write to the end of the flush that covers it (a write \
               alone: P99 33.0 us; a flush: P99 3.90 ms)"]
         );
         assert_eq!(
             told(row(Flush::FdatasyncEach, latency(3_900_000, 50), None)),
-            ["job: latencies are of a flush alone (a write: P99 33.0 us); fio keeps no time \
-              of both"]
+            ["job: latencies are those of the flush alone (a write: P99 33.0 us); fio does not \
+              record both together"]
         );
         assert_eq!(
             told(row(Flush::FsyncAtEnd, latency(340_000_000, 1), None)),

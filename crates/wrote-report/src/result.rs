@@ -23,7 +23,7 @@ use wrote_result::document::{Document, Row, Source, Survives, View};
 const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before \
     it is flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: \
     some of both. empty: nothing, or a part of the new. old-and-part: all of the old, and a part \
-    of the new behind it. Where the words of a way end in folder, the folder is flushed too, for \
+    of the new behind it. A method whose words end in folder also flushes the folder, which holds \
     the file's name.";
 
 const OTHER_LANGUAGES: &str = "Code in other languages: --lang python, node, go, java or c; with \
@@ -117,8 +117,8 @@ fn blocks(group: Group<'_>) -> Vec<Block<'_>> {
 
 /// Explains the marks of a group's table on a screen.
 fn marks(group: &Group) -> Vec<Note> {
-    let missed = "its rate was not reached: the queue, and with it latency, grows as long as the \
-        run continues";
+    let missed = "this rate was not reached: the queue, and latency with it, grows as long as the \
+                  run lasts";
     let is_missed = group.view() == View::Curve && !group.rows.iter().all(|row| is_reached(row));
     let missed = is_missed.then(|| Note::of_mark(Mark::Missed, missed));
     let best = group.best();

@@ -189,8 +189,8 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
     let faster = |(answer, row): &(&Answer, &Row)| {
         let faster = answer.faster.as_ref()?;
         let times = document.row(&faster.row)?.times(row);
-        let price = price(document.row(&faster.row)?, row);
-        Some(format!("Faster: {}: {times} times by {}{price}", answer.question, faster.how))
+        let (how, price) = (&faster.how, price(document.row(&faster.row)?, row));
+        Some(format!("Faster: {}: {times} times as fast with {how}{price}", answer.question))
     };
     let faster = found.iter().filter_map(faster).map(Note::from);
     let standing = found.iter().filter_map(|(answer, _)| {
@@ -304,8 +304,8 @@ fn high(of: &Latency) -> (&'static str, u64) {
 
 /// Rounds a value to one digit, or to as many digits as keep it `within` its interval.
 fn rough(value: f64, within: RangeInclusive<f64>) -> f64 {
-    let rounded = |digits| units::rounded(value, digits);
-    (1..=2).map(rounded).find(|value| within.contains(value)).unwrap_or(value)
+    let is_near = |of: &f64| within.contains(of) && (of / value - 1.0).abs() < 0.15;
+    (1..=2).map(|digits| units::rounded(value, digits)).find(is_near).unwrap_or(value)
 }
 
 /// Marks a figure as rough, without the trailing zeros of its decimals: `~2 GB/s`.
@@ -342,7 +342,7 @@ fn warnings(findings: &[Finding]) -> Vec<String> {
     let all: Vec<&Finding> = all.collect();
     let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(|of| shortened(of)).collect();
     if all.len() > WARNINGS_MAX {
-        lines.push(format!("and {} more among the findings", all.len() - WARNINGS_MAX));
+        lines.push(format!("and {} more: see Findings above", all.len() - WARNINGS_MAX));
     }
     lines
 }

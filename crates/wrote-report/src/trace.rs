@@ -49,7 +49,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     let hidden = trace.files.len() - shown.len();
     if hidden > 0 {
         let files = units::counted(hidden as u64, "more file");
-        notes.push(format!("{files} that survive as much or more: --format json has them").into());
+        notes.push(format!("{files} that survive as much or more: --json lists them").into());
     }
     let more = &trace.more_files;
     if !more.is_empty() {
@@ -76,7 +76,7 @@ pub fn sections(trace: &Trace, files_max: usize) -> Vec<Section<'_>> {
     ];
     if !cards.is_empty() {
         let cards = vec![Block::Cards(cards)];
-        sections.push(Section::new(Role::Advice, "How it is done right", "", cards));
+        sections.push(Section::new(Role::Advice, "How to do it right", "", cards));
     }
     if let Some(CrashTest { failed: Some(state), .. }) = &trace.crash {
         sections.push(crash_state(state));
@@ -93,14 +93,14 @@ pub fn tested(test: &CrashTest) -> String {
     let all = units::counted(states, "state");
     match (&test.failed, unchecked) {
         (Some(CrashState { number, .. }), _) => {
-            format!("The check fails in crash state {number}, the smallest of {all} tried.")
+            format!("The check fails in crash state {number}, the simplest failure in {all} tried.")
         }
         (_, 0) if test.is_limited => format!(
-            "The check passes in the first {all}, which stand for {crashes} crashes (wrote trace \
-             crash --moments tries more)."
+            "The check passes in the first {all}, which stand for {crashes} crashes. To try more: \
+             wrote trace crash --moments N."
         ),
         (_, 0) => format!("The check passes in all of {all}, which stand for {crashes} crashes."),
-        _ => format!("The check passes in {all}; there was no time for {unchecked} (--within)."),
+        _ => format!("The check passes in {all}. No time for {unchecked} more: raise --within."),
     }
 }
 
@@ -119,7 +119,7 @@ pub fn crash_state(state: &CrashState) -> Section<'static> {
     let facts = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
     let remark = Remark {
         weight: Weight::Check(State::Risk),
-        id: format!("crash state {}", state.number),
+        id: format!("Crash state {}", state.number),
         chapter: String::new(),
         text: format!("power lost {}", state.moment),
         facts: facts.map(|(label, fact)| (label.to_owned(), fact)).collect(),
@@ -155,7 +155,7 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
     let end = match trace.end {
         End { signal: Some(signal), .. } => format!("killed by signal {signal}"),
         End { code: Some(code), .. } => format!("exit code {code}"),
-        End { code: None, .. } => "left while it ran".into(),
+        End { code: None, .. } => "still running when wrote detached".into(),
     };
     let watching = &trace.watching;
     let calls = units::counted(watching.stopped_calls, "call");
@@ -164,13 +164,13 @@ fn facts(trace: &Trace) -> Vec<(&'static str, Vec<String>)> {
         tasks => format!("{tasks} processes and threads"),
     };
     let stopped = units::seconds(watching.stopped_s);
-    let watched = vec![tasks, format!("stopped at {calls} for {stopped}")];
+    let watched = vec![tasks, format!("stopped at {calls}, for {stopped} in all")];
     let mut facts = vec![
         ("command", vec![quoted(&trace.command)]),
         ("ended", vec![end, format!("after {}", units::seconds(trace.elapsed_s))]),
         ("watched", watched),
     ];
-    let judged = ("judged", vec!["as on a disk with a journal (--on-disk)".into()]);
+    let judged = ("judged", vec!["as if the disk had a journal (--on-disk)".into()]);
     facts.extend(trace.on_disk.then_some(judged));
     facts
 }
@@ -186,40 +186,41 @@ pub fn verdict(trace: &Trace) -> String {
     let warnings = trace.findings.iter().filter(warns).count();
     let warnings = units::counted(warnings as u64, "warning");
     let because = trace.files.iter().filter_map(|file| file.because.as_deref()).unique().join("; ");
-    let because = if because.is_empty() { because } else { format!(" ({because})") };
+    let others = if safe > 0 && trace.unjudged.is_empty() { "the others: " } else { "" };
+    let because = if because.is_empty() { because } else { format!(" ({others}{because})") };
     if !trace.unjudged.is_empty() {
         let lost = trace.files.iter().filter(|file| file.verdict == Verdict::Lost).count();
         let first = match lost as u64 + more.lost {
             0 => "Cannot be judged".into(),
             1 if count == 1 => {
                 format!(
-                    "At its end, what it wrote does not survive a power loss{because}; cannot be \
-                     judged"
+                    "After it ends, what it wrote does not survive a power loss{because}. Cannot \
+                     be judged"
                 )
             }
             lost => format!(
-                "At its end, {lost} of {} not survive a power loss{because}; cannot be judged",
+                "After it ends, {lost} of {} not survive a power loss{because}. Cannot be judged",
                 units::counted(count, "file") + if lost == 1 { " does" } else { " do" },
             ),
         };
         let is_place = trace.unjudged.iter().any(|text| text.contains("has no journal"));
-        let next = if is_place { " --on-disk judges it as on a disk with a journal." } else { "" };
-        return format!("{first}: {}; {warnings}.{next}", trace.unjudged.join("; "));
+        let next = if is_place { " --on-disk judges as if the disk had a journal." } else { "" };
+        return format!("{first}: {}. {warnings}.{next}", trace.unjudged.join("; "));
     }
     let files = match (safe, count) {
         (_, 0) if trace.removed_files > 0 => "No file that it wrote is left".into(),
         (_, 0) => return "It wrote no file.".into(),
-        (1, 1) => "At its end, what it wrote survives a power loss".into(),
-        (0, 1) => "At its end, what it wrote does not survive a power loss".into(),
+        (1, 1) => "After it ends, what it wrote survives a power loss".into(),
+        (0, 1) => "After it ends, what it wrote does not survive a power loss".into(),
         (safe, count) if safe == count => {
-            format!("At its end, all {count} files survive a power loss")
+            format!("After it ends, all {count} files survive a power loss")
         }
-        (0, count) => format!("At its end, none of {count} files survives a power loss"),
-        (1, count) => format!("At its end, 1 of {count} files survives a power loss"),
-        (safe, count) => format!("At its end, {safe} of {count} files survive a power loss"),
+        (0, count) => format!("After it ends, none of {count} files survives a power loss"),
+        (1, count) => format!("After it ends, 1 of {count} files survives a power loss"),
+        (safe, count) => format!("After it ends, {safe} of {count} files survive a power loss"),
     };
     match safe == count && !warnings.starts_with("0 ") {
-        true => format!("A crash before its end may lose data ({warnings}). {files}."),
+        true => format!("A crash before it ends may lose data ({warnings}). {files}."),
         false => format!("{files}{because}; {warnings}."),
     }
 }

@@ -58,7 +58,7 @@ pub fn margins(document: &Document) -> Option<Figure> {
         picture: dots(&frame, &drawn),
         legend,
         note: format!(
-            "The dashed line is the limit; right of it a figure keeps it. {}",
+            "The dashed line is the limit; a figure right of it meets the rule. {}",
             rest(shown.len(), rules.len())
         ),
     })

@@ -41,7 +41,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
             format!("wrote langs: what does each language's own I/O cost in {path}?")
         }
         Some(Source::Bench) | None => {
-            format!("wrote bench: how fast can you write to {path}, and what is the best way?")
+            format!("wrote bench: how fast can you write to {path}, and what is the best method?")
         }
     };
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
@@ -57,7 +57,7 @@ pub fn result<'a>(document: &'a Document, name: &str) -> Article<'a> {
         }
         _ => summary::headline(document).or_else(|| summary::fastest_of(document)),
     };
-    article.title = title.unwrap_or("This document holds no measured row.".into());
+    article.title = title.unwrap_or("This result has no measured row.".into());
     if let Some(chart) = fit::margins(document).or_else(|| overview(&groups)) {
         let chart = vec![Block::figures(move || vec![chart.clone()])];
         sections.push(Section::new(Role::Page, "", "", chart));
@@ -127,7 +127,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
     // The rows come first.
     article.sections.swap(0, 1);
     article.sections[0].lede =
-        "The ratio of the medians, NEW over OLD, with its 95 % interval.".into();
+        "The median of NEW divided by that of OLD, with its 95 % interval.".into();
     let warned = [("OLD", &old.warnings), ("NEW", &new.warnings)];
     let warned = warned.into_iter().filter(|(_, warnings)| !warnings.is_empty());
     let blocks = warned.flat_map(|(side, warnings)| {
@@ -143,7 +143,7 @@ pub fn comparison<'a>(comparison: &'a Comparison, name: &str) -> Article<'a> {
 pub fn examination<'a>(examination: &'a Examination, name: &str) -> Article<'a> {
     let mut article = begun(examination, name, &[]);
     let path = &examination.target.path;
-    article.kicker = format!("wrote doctor: what holds {path} back?");
+    article.kicker = format!("wrote doctor: what slows {path} down?");
     article.title = format!("{path}: {}", doctor::summary(examination));
     article.lede = format!("Examined {}.", moment(&examination.examined_at));
     article.sections = doctor::sections(examination, true);

@@ -62,7 +62,7 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     let mut article = Article {
         kicker: format!("wrote report: {question}"),
         title: answer.unwrap_or(question),
-        lede: "The rows that two or more of them have. Each result stands below whole.".into(),
+        lede: "The rows that two or more results have. Each whole result follows below.".into(),
         sections: sections.chain([about(&results)]).collect(),
         ..Article::default()
     };
@@ -166,7 +166,7 @@ fn side_by_side<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     }
     (!blocks.is_empty()).then(|| Section {
         title: "Side by side".into(),
-        lede: "Each dot is a median over runs, with its 95 % interval.".into(),
+        lede: "Each dot is the median of the runs, with its 95 % interval.".into(),
         blocks,
         ..Section::default()
     })
@@ -269,8 +269,8 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
             legend: Vec::new(),
             note: match changes {
                 0 => String::new(),
-                1 => "1 detectable change from one result to the next.".into(),
-                more => format!("{more} detectable changes from one result to the next."),
+                1 => "1 difference found from one result to the next.".into(),
+                more => format!("{more} differences found from one result to the next."),
             },
         });
     }
@@ -280,12 +280,12 @@ fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let mut blocks = vec![Block::figures(move || figures.clone())];
     if let Some(more) = across.len().checked_sub(LINES_MAX + 1) {
         let more = more + 1;
-        let note = format!("{more} more rows stand in the tables below.");
+        let note = format!("The tables below have {more} more rows.");
         blocks.push(Block::notes(Style::Close, [note]));
     }
     Some(Section {
         title: "Over time".into(),
-        lede: "A line for each row with its 95 % intervals. ▲ and ▼ mark a detectable change from \
+        lede: "A line for each row with its 95 % intervals. ▲ and ▼ mark a difference found from \
                the result before, by the rule of wrote compare."
             .into(),
         blocks,

@@ -12,10 +12,10 @@ use wrote_result::units;
 pub fn article<'a>(trace: &'a Trace, name: &str) -> Article<'a> {
     let mut article = begun(trace, name, &trace.command);
     let command = trace.command.first().map_or("", String::as_str);
-    article.kicker = format!("wrote trace: what survives of what {command} wrote?");
+    article.kicker = format!("wrote trace: do the writes of {command} survive a power loss?");
     article.title = verdict(trace);
     let (at, took) = (moment(&trace.started_at), units::seconds(trace.elapsed_s));
-    article.lede = format!("Run {at}, for {took}, under {}.", program(&trace.wrote));
+    article.lede = format!("Run {at}, for {took}, traced by {}.", program(&trace.wrote));
     article.sections = sections(trace, usize::MAX);
     article.sections.retain(|section| section.role != Role::Answer);
     article.sections.rotate_left(1);

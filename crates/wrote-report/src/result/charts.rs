@@ -89,9 +89,9 @@ fn ladder(group: &Group) -> Figure {
     let names: Vec<String> = rows.iter().map(|row| name(group, row)).collect();
     let is_read = rows.iter().all(|row| row.direction == Direction::Read);
     let question = match (group.view(), is_read) {
-        (View::Files, _) => "How fast is each way, and what does it survive?",
-        (_, true) => "How fast is each way?",
-        (_, false) => "How fast is each way, and what does an acknowledged write survive?",
+        (View::Files, _) => "How fast is each method, and what does it survive?",
+        (_, true) => "How fast is each method?",
+        (_, false) => "How fast is each method, and what does an acknowledged write survive?",
     };
     let titles = rows.iter().map(|row| title(group, row)).collect();
     let label = format!("Speed of {}", group.workload);
@@ -149,7 +149,7 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
     };
     let names: Vec<String> = lanes.iter().map(named).collect();
     let titles = lanes.iter().map(|(group, row)| title(group, row)).collect();
-    let question = "How fast is each way, by the level that an acknowledged write survives?".into();
+    let question = "How fast is each method, by the level that its writes survive?".into();
     let is_counted = lanes.iter().all(|(group, _)| group.is_counted());
     let drawn = speeds("Speed by level of safety", &rows, &names, titles, is_counted);
     Some(Figure { question, ..drawn })
@@ -333,10 +333,10 @@ fn grid(group: &Group) -> Option<Figure> {
     let cells: Vec<Cell> = cells.iter().filter_map(cell).collect();
     let label = format!("Throughput of each cell of {}", group.workload);
     let (question, best, unit) = match is_of_pages {
-        true => ("Which way is fastest?", " of a line that is never torn".to_owned(), "k/s"),
+        true => ("Which method is fastest?", " of a line that is never torn".to_owned(), "k/s"),
         false => {
             let best = format!(": {}, {}", best.way, throughput(best));
-            ("Which size and which way are fastest?", best, "GB/s")
+            ("Which size and which method are fastest?", best, "GB/s")
         }
     };
     Some(Figure {

@@ -52,7 +52,7 @@ pub fn shortened(scenario: &Scenario) -> Option<(Vec<Group<'_>>, Vec<Block<'_>>)
         let texts = saves.iter().filter(is_less).map(below).join(", ");
         (!texts.is_empty()).then(|| format!("{name} survives less than {whole} in {texts}"))
     });
-    let all = format!("--format markdown has every percentile of all {} texts", saves.len() + 1);
+    let all = format!("--format markdown shows every percentile of all {} texts", saves.len() + 1);
     let notes: Vec<Note> = weaker.chain([all]).map(Note::from).collect();
     let heading = format!("the median (P50) of a save; {} has all figures above", below(&main));
     let blocks = vec![
