@@ -71,19 +71,19 @@ pub enum Command {
     Bench(Box<BenchArgs>),
     /// Run fio job files, and report what each write survives
     Run(RunArgs),
-    /// Behave as fio does, for scripts that call it: link this program to the name fio
+    /// Behave as fio does, for scripts that call it (also as a link named fio)
     Fio(FioArgs),
     /// Judge whether the disk under PATH is good enough for a program: etcd, PostgreSQL ..
     Fit(FitArgs),
     /// Run a program, and report which of its writes would survive a power loss
     Trace(Box<TraceArgs>),
-    /// Measure what each programming language's own file I/O costs, in each PATH
+    /// Measure what each programming language's own file I/O costs, in PATH
     Langs(LangsArgs),
     /// Compare two results: what changed, and how certain that is
     Compare(CompareArgs),
     /// Make one HTML page of results
     Report(ReportArgs),
-    /// Find what slows the disk under PATH down; write nothing
+    /// Find what slows the disk under PATH down or endangers data; write nothing
     Doctor(DoctorArgs),
     /// Copy files and folders: whole or not at all, durable, in constant memory
     Copy(CopyArgs),
@@ -104,11 +104,11 @@ pub enum Command {
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("files").args(["output", "html"]).multiple(true))]
 pub struct OutputArgs {
-    /// Write the result to FILE instead of standard output; FILE must not exist
+    /// Write the result to FILE instead of standard output; FILE must not exist (but see --force)
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Write the result as a page for a browser, too; FILE must not exist
+    /// Also write the result as an HTML page; FILE must not exist (but see --force)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -134,7 +134,7 @@ pub struct CleanArgs {
 #[cfg(not(feature = "serve"))]
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// Whatever the server would take
+    /// The server's arguments
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }
@@ -288,7 +288,7 @@ pub fn one_line(error: &clap::Error) -> String {
     if let (ErrorKind::UnknownArgument, Some(argument)) = (error.kind(), argument)
         && let Some((_, instead)) = GONE.iter().find(|(gone, _)| *gone == argument)
     {
-        return format!("{argument} does not exist any more: {instead}");
+        return format!("{argument} no longer exists: {instead}");
     }
     if let (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
@@ -303,7 +303,7 @@ pub fn one_line(error: &clap::Error) -> String {
             }
             what => what,
         };
-        let example = example(error, missing).map(|example| format!("; as in: {example}"));
+        let example = example(error, missing).map(|example| format!("; for example: {example}"));
         return format!("missing: {what}{}", example.unwrap_or_default());
     }
     let text = error.to_string();
@@ -438,7 +438,7 @@ mod args_tests {
     fn an_option_that_went_is_answered_with_what_to_do_without_it() {
         for (option, instead) in GONE {
             let line = refused(&format!("wrote log cat {option}"));
-            assert_eq!(line, format!("{option} does not exist any more: {instead}"));
+            assert_eq!(line, format!("{option} no longer exists: {instead}"));
         }
     }
 

@@ -39,8 +39,8 @@ mod serve {
 
     pub(super) fn run(_: &ServeArgs) -> Result<(), Error> {
         Err(Error::Usage(
-            "this program was built without the server; build it with the feature serve: \
-             cargo run --release --features serve -- serve .."
+            "this program was built without the server; to build it: cargo build --release \
+             --features serve"
                 .into(),
         ))
     }
@@ -134,8 +134,8 @@ pub fn outlive_the_size_limit() -> Result<(), Error> {
 fn promised(survives: Survives) -> &'static str {
     match survives {
         Survives::PowerLoss => "survives a power loss",
-        Survives::OsCrash => "survives an OS crash (os-crash), no power loss",
-        Survives::ProcessCrash => "survives a process crash (process-crash), no power loss",
+        Survives::OsCrash => "survives an OS crash (os-crash), but no power loss",
+        Survives::ProcessCrash => "survives a process crash (process-crash), but no power loss",
         Survives::Nothing => "survives nothing",
     }
 }

@@ -210,11 +210,11 @@ impl ResultFile {
             return Ok(ResultFile { path, replace, is_stdout: true });
         }
         if descriptor.is_some() && path.is_file() {
-            return Err(refused(&"leads to a file that is open: name the file itself"));
+            return Err(refused(&"leads to an open file: name that file itself"));
         }
         let place = match path.metadata() {
             Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
-            Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
+            Ok(_) if !replace => return Err(refused(&"already exists; --force replaces it")),
             // The file is replaced in its real folder, after following all symbolic links.
             Ok(_) => path.canonicalize(),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.clone()),
@@ -324,10 +324,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = format!("/dev/fd/{}", file.as_raw_fd());
         let refused = ResultFile::new("--output", Path::new(&name), true).unwrap_err().to_string();
-        assert!(
-            refused.ends_with("leads to a file that is open: name the file itself"),
-            "{refused}"
-        );
+        assert!(refused.ends_with("leads to an open file: name that file itself"), "{refused}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Observer for Reporter {
 fn announced(announcement: &Announcement) -> String {
     let most = if announcement.is_limited { "at most" } else { "about" };
     let written = match announcement.written_bytes_max {
-        u64::MAX => "as fast as it can".into(),
+        u64::MAX => "as much as the disk takes".into(),
         most => format!("at most {}", units::bytes(most)),
     };
     format!(
@@ -177,7 +177,7 @@ fn measuring(progress: &Progress) -> String {
     let run = format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row);
     match progress.speed {
         Some([bytes_per_s, per_s]) => {
-            format!("{run}; before: {}, {}", units::rate(bytes_per_s), per_second(per_s))
+            format!("{run}; previous run: {}, {}", units::rate(bytes_per_s), per_second(per_s))
         }
         None => run,
     }
@@ -230,7 +230,7 @@ mod tests {
              of space in /data/.wrote-x1y2"
         );
         assert!(
-            line(u64::MAX).starts_with("Measuring for about 45 s: up to 42 runs, writes as fast")
+            line(u64::MAX).starts_with("Measuring for about 45 s: up to 42 runs, writes as much")
         );
     }
 
@@ -246,7 +246,7 @@ mod tests {
         };
         assert_eq!(measuring(&progress), "run 5 of 42  stream/cached");
         let progress = Progress { speed: Some([1.2e9, 293e3]), ..progress };
-        let line = "run 5 of 42  stream/cached; before: 1.20 GB/s, 293 k/s";
+        let line = "run 5 of 42  stream/cached; previous run: 1.20 GB/s, 293 k/s";
         assert_eq!(measuring(&progress), line);
     }
 

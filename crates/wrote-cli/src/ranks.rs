@@ -42,7 +42,7 @@ impl Group {
             }
             Command::Run(of) if !of.check => group.start(size, stop, of.ranks.rank_timeout),
             Command::Langs(of) if !of.list => {
-                Err(Error::Usage("langs measures by one process; mpirun started several".into()))
+                Err(Error::Usage("langs runs as one process; mpirun started several".into()))
             }
             _ => Ok(()),
         };
@@ -53,8 +53,8 @@ impl Group {
     fn start(&mut self, _size: u32, stop: &Stop, hung_after: Duration) -> Result<(), Error> {
         let post = post::MpiPost::start()?;
         if wrote_jobs::peers::Post::ranks(&post) == 1 {
-            let text = "the starter of this process says that there are several, and MPI says one: \
-                        the MPI of mpirun is not the one that this program was built with";
+            let text = "the launcher started several processes, but MPI sees one: mpirun belongs \
+                        to another MPI than the one that this program was built with";
             return Err(Error::Usage(text.into()));
         }
         self.0.insert(Ranks::new(Box::new(post), stop.clone(), hung_after)).join()
@@ -63,8 +63,8 @@ impl Group {
     #[cfg(not(feature = "mpi"))]
     fn start(&mut self, size: u32, _stop: &Stop, _hung_after: Duration) -> Result<(), Error> {
         Err(Error::Usage(format!(
-            "started as one of {size} ranks, and this program was built without MPI: it would \
-             measure {size} times; build it with --features mpi, or start it once"
+            "started as one of {size} ranks, but this program was built without MPI and would \
+             measure {size} times: build it with --features mpi, or start it once"
         )))
     }
 

@@ -101,7 +101,7 @@ fn not_there(path: &Path, action: Action) -> String {
     };
     let folder = folder.display();
     let make = match action {
-        Action::MakeFile | Action::MakeFolder => format!("; 'mkdir -p {folder}' makes it"),
+        Action::MakeFile | Action::MakeFolder => format!("; 'mkdir -p {folder}' creates it"),
         _ => String::new(),
     };
     format!("{shown}: there is no folder {folder}{make}")
@@ -252,7 +252,7 @@ pub fn read_file(path: &Path, shown: &str, kind: Kind, stop: &Stop) -> Result<Ve
     read.map_err(|error| Error::Usage(format!("{shown}: {error}")))?;
     if bytes.len() as u64 == end {
         let (most, name) = (units::bytes(kind.bytes_max), kind.name);
-        return Err(Error::Usage(format!("{shown}: is longer than {most}, which no {name} is")));
+        return Err(Error::Usage(format!("{shown}: is longer than {most}, the limit of a {name}")));
     }
     Ok(bytes)
 }

@@ -20,8 +20,7 @@ pub(super) const USUAL: [&str; 16] = [
     "iodepth", "within", "vs", "lang", "list",
 ];
 
-const POISSON_HELP: &str =
-    "At random distances, as requests of many who know nothing of each other come";
+const POISSON_HELP: &str = "At random intervals, as independent requests arrive";
 
 /// The arguments of `wrote bench`.
 #[derive(Clone, Debug, Args)]
@@ -107,7 +106,7 @@ pub struct BenchArgs {
     /// When operations at a rate are due: at even distances (linear), or at random ones (poisson)
     /// [default: linear; poisson with --load-curve]
     #[arg(long, value_name = "PROCESS", requires = "open_loop", value_parser = words([
-        ("linear", "At even distances", Process::Linear),
+        ("linear", "At even intervals", Process::Linear),
         ("poisson", POISSON_HELP, Process::Poisson)
     ]))]
     pub rate_process: Option<Process>,
@@ -220,13 +219,13 @@ impl BenchArgs {
         let wrong = |what: &str| format!("--vs {words:?}: {what}");
         let split = shlex::split(words).ok_or_else(|| wrong("a quote is not closed"))?;
         if split.is_empty() {
-            return Err(wrong("says nothing that differs; as in --vs '--iodepth 64'"));
+            return Err(wrong("changes nothing; for example: --vs '--iodepth 64'"));
         }
         let matches = definition().try_get_matches_from(split);
         let matches = matches.map_err(|error| wrong(&one_line(&error)))?;
         if let Some(argument) = OF_BOTH.iter().find(|argument| is_said(&matches, argument)) {
             let argument = argument.replace('_', "-");
-            return Err(wrong(&format!("--{argument} can't differ between the two")));
+            return Err(wrong(&format!("--{argument} must be the same on both sides")));
         }
         let mut other = self.clone();
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
@@ -354,12 +353,12 @@ mod tests {
     #[test]
     fn options_that_cannot_differ_or_make_no_sense_are_refused_in_one_line() {
         for (words, told) in [
-            ("", "says nothing that differs"),
+            ("", "changes nothing"),
             ("'", "a quote is not closed"),
-            ("--runs 7", "--runs can't differ"),
-            ("--format json", "--format can't differ"),
-            ("-o x", "--output can't differ"),
-            ("--vs x", "--vs can't differ"),
+            ("--runs 7", "--runs must be the same"),
+            ("--format json", "--format must be the same"),
+            ("-o x", "--output must be the same"),
+            ("--vs x", "--vs must be the same"),
             ("--iodepth 0", "--iodepth \"0\": must be a whole number"),
             ("--nonsense", "unexpected argument '--nonsense'"),
         ] {

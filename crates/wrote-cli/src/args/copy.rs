@@ -34,7 +34,7 @@ pub struct CopyArgs {
     #[arg(short, long)]
     pub preserve: bool,
 
-    /// End at the first file that cannot be copied
+    /// Stop at the first file that cannot be copied
     #[arg(long)]
     pub strict: bool,
 
@@ -50,7 +50,7 @@ pub struct CopyArgs {
     #[arg(long)]
     pub verify: bool,
 
-    /// Share the source's blocks until either file is changed, where the file system can
+    /// Share the source's blocks until either file is changed, if the file system can
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = words([
         ("auto", "Where the file system can", None),
         ("always", "Or fail", Some(true)),

@@ -21,7 +21,7 @@ pub struct FitArgs {
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
     pub path: PathBuf,
 
-    /// The time to take [default: 40s, with --all 5min; as much again for each WORK]
+    /// Time of the whole measurement [default: 40s, with --all 5min; as much again for each WORK]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
         allow_hyphen_values = true)]
     pub time: Option<Duration>,
@@ -41,7 +41,7 @@ pub struct FitArgs {
         default_missing_value = "1min", value_parser = units::parse_duration)]
     pub sustained: Option<Duration>,
 
-    /// The folder of the background load, if it is not PATH
+    /// The folder of the background load, if not PATH
     #[arg(long, value_name = "PATH", requires = "beside", value_hint = ValueHint::DirPath)]
     pub neighbour: Option<PathBuf>,
 

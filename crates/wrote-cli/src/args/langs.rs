@@ -49,7 +49,7 @@ pub struct LangsArgs {
         allow_hyphen_values = true)]
     pub within: Option<Duration>,
 
-    /// Bytes that are written and read one at a time, without a limit of time: 256MB
+    /// How many bytes are written and read one at a time, without a time limit: 256MB
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
     pub size: Option<u64>,
 
@@ -58,12 +58,12 @@ pub struct LangsArgs {
         value_parser = units::parse_count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: u32,
 
-    /// How often each text is saved in a run, without a limit of time, from 1 to 1000000
+    /// How often each text is saved in a run, without a time limit, from 1 to 1000000
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ SAVES_MAX }>,
         allow_hyphen_values = true)]
     pub saves: Option<u32>,
 
-    /// How many lines of 64 bytes are appended, without a limit of time: 100k, 1M
+    /// How many lines of 64 bytes are appended, without a time limit: 100k, 1M
     #[arg(long, value_name = "N", value_parser = many, allow_hyphen_values = true)]
     pub lines: Option<u64>,
 
@@ -76,7 +76,7 @@ pub struct LangsArgs {
         allow_hyphen_values = true)]
     pub timeout: Duration,
 
-    /// Run also the language of FOLDER: a manifest.toml and a program; may be given several times
+    /// Also run the language of FOLDER: a manifest.toml and a program; may be given several times
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub add: Vec<PathBuf>,
 

@@ -62,7 +62,7 @@ pub struct LogShape {
     #[arg(long, conflicts_with = "sequence")]
     pub raw: bool,
 
-    /// Print a JSON object a line: "sequence", "written_at", and "text", or "bytes_base64" where
+    /// Print one JSON object per line: "sequence", "written_at", and "text", or "bytes_base64" if
     /// the record is not UTF-8
     #[arg(long, conflicts_with_all = ["sequence", "raw"])]
     pub json: bool,
@@ -115,12 +115,12 @@ pub struct LogTailArgs {
         allow_hyphen_values = true)]
     pub count: u64,
 
-    /// Begin with the record of this sequence instead
+    /// Begin with the record of this sequence, instead of the last N
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "count", value_parser = number,
         allow_hyphen_values = true)]
     pub from: Option<u64>,
 
-    /// Begin with the first record that was written at this time or later instead
+    /// Begin with the first record that was written at this time or later, instead of the last N
     #[arg(long, value_name = "TIME", conflicts_with_all = ["count", "from"],
         value_parser = units::parse_moment, allow_hyphen_values = true)]
     pub since: Option<Timestamp>,
@@ -129,7 +129,7 @@ pub struct LogTailArgs {
     #[arg(short, long)]
     pub follow: bool,
 
-    /// Follow, and wait for a log that does not exist yet, or no longer
+    /// Follow, and wait for a log that does not exist yet or was removed
     #[arg(short = 'F', long)]
     pub retry: bool,
 
@@ -181,7 +181,7 @@ pub struct LogShipArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
-    /// The store: s3://bucket/prefix, or file:///path of a folder, which is made
+    /// The store: s3://bucket/prefix, or file:///path of a folder, which is created
     #[arg(value_name = "URL")]
     pub url: String,
 
@@ -220,7 +220,7 @@ pub(super) fn record_max(text: &str) -> Result<usize, String> {
     let fits = usize::try_from(bytes).ok().filter(|bytes| *bytes <= RECORD_BYTES_MAX);
     fits.ok_or_else(|| {
         let most = units::block_size(RECORD_BYTES_MAX as u64);
-        format!("{text:?}: is more than {most}, the longest record of a log")
+        format!("{text:?}: is more than {most}, the longest possible record")
     })
 }
 

@@ -14,12 +14,12 @@ const RANK: &str = "{rank}";
 /// The arguments of several ranks.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RankArgs {
-    /// Under mpirun: one file for all ranks, with a region for each, one behind the other
+    /// Under mpirun: one file for all ranks, with one region after another, one for each rank
     #[arg(long, help_heading = HEADING)]
     pub shared_file: bool,
 
-    /// Under mpirun: a rank that comes this much later than the others is considered hung, and all
-    /// end; it may take ten times as long as another in any case
+    /// Under mpirun: a rank that is this much later than the others is considered hung, and all
+    /// end; it may always take ten times as long as another
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = HEADING,
         value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub rank_timeout: Duration,

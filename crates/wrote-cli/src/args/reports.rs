@@ -29,12 +29,12 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    /// Compare rows although these settings differ: keys of the result, also without their unit
+    /// Compare rows although these settings differ: keys of the result, with or without their unit
     #[arg(long, value_name = "KEY,..", value_delimiter = ',', value_parser = key)]
     pub allow: Vec<String>,
 
-    /// Exit with 1 if a row is slower beyond chance and by more than this, or if a row of OLD could
-    /// not be compared: 5%
+    /// Exit with 1 if a row is slower beyond chance and by more than this (such as 5%), or if a
+    /// row of OLD could not be compared
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub fail_if_slower: Option<f64>,
 
@@ -48,7 +48,7 @@ fn key(text: &str) -> Result<String, String> {
         return Ok(text.into());
     }
     let keys = wrote_result::compare::allowable().join(", ");
-    Err(format!("{text:?}: there is no such setting; there are {keys}"))
+    Err(format!("{text:?}: no such setting; the settings are {keys}"))
 }
 
 /// Parses `5%` or `5`, and returns the percentage as a share of 1.
@@ -57,7 +57,7 @@ fn percent(text: &str) -> Result<f64, String> {
     let share = number.parse::<f64>().ok().map(|percent| percent / 100.0);
     share
         .filter(|share| (0.0..1.0).contains(share))
-        .ok_or_else(|| format!("{text:?}: must be a percentage from 0% to below 100%, as 5%"))
+        .ok_or_else(|| format!("{text:?}: must be a percentage from 0% to below 100%, such as 5%"))
 }
 
 /// The arguments of `wrote doctor`.
@@ -71,7 +71,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
         ("table", "For people: the worst last", Format::Table),
         ("json", "The whole of it, `wrote.doctor/1`", Format::Json),
-        ("markdown", "To paste in an issue", Format::Markdown)
+        ("markdown", "To paste into an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
@@ -130,7 +130,7 @@ mod tests {
             ("wrote compare a b --fail-if-slower fast", "must be a percentage"),
             ("wrote compare a b --fail-if-slower 100%", "must be a percentage"),
             ("wrote compare a b --fail-if-slower -5%", "must be a percentage"),
-            ("wrote compare a b --allow speed", "there is no such setting; there are"),
+            ("wrote compare a b --allow speed", "no such setting; the settings are"),
         ] {
             let error = Cli::try_parse_from(line.split(' ')).expect_err("must be refused");
             assert!(one_line(&error).contains(told), "{}", one_line(&error));

@@ -14,7 +14,7 @@ use wrote_report::Format;
 /// The arguments of `wrote run`.
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// fio job files, in turn; - is standard input
+    /// fio job files, run one after the other; - is standard input
     #[arg(value_name = "JOB", required_unless_present = OPTION, value_hint = ValueHint::FilePath)]
     pub jobs: Vec<PathBuf>,
 
@@ -27,7 +27,7 @@ pub struct RunArgs {
         ("table", "For people: tables with bars, and findings", RunFormat::Own(Format::Table)),
         ("json", "The whole result, `wrote.result/1`", RunFormat::Own(Format::Json)),
         ("csv", "One line for each job", RunFormat::Own(Format::Csv)),
-        ("markdown", "To paste in an issue", RunFormat::Own(Format::Markdown)),
+        ("markdown", "To paste into an issue", RunFormat::Own(Format::Markdown)),
         ("fio-json", "fio's own JSON, for scripts and plots that read it", RunFormat::FioJson)
     ]))]
     pub format: RunFormat,
@@ -40,7 +40,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Read blocks that were never written, which a disk answers without reading
+    /// Allow reads of blocks that were never written, which a disk answers without reading
     #[arg(long)]
     pub read_unwritten: bool,
 

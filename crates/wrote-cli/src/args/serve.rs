@@ -7,12 +7,12 @@ use wrote_serve::{Config, Key, Listen};
 /// The arguments of `wrote serve`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// The folder of the log; made if it does not exist
+    /// The folder of the log; created if it does not exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
         required_unless_present_any = ["config", "file"], conflicts_with = "config")]
     pub folder: Option<PathBuf>,
 
-    /// Append lines to this plain file, not to a log; SIGHUP opens it anew
+    /// Append lines to this plain file instead of a log; SIGHUP reopens it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["config", "folder"])]
     pub file: Option<PathBuf>,

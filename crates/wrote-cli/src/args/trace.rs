@@ -35,30 +35,30 @@ pub struct TraceArgs {
         conflicts_with_all = ["command", "record"])]
     pub process: Option<i32>,
 
-    /// Save its writes as jobs for `wrote run`, as they were and as advised
+    /// Save the program's writes as jobs for `wrote run`, as they were and as advised
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
     pub job: Option<PathBuf>,
 
     /// The sign that data is saved: exit, stdout, socket, or /REGEX/ in standard output, standard
-    /// error or a socket. Each is judged
+    /// error or a socket; each sign is judged
     #[arg(long, value_name = "WHEN", default_value = "exit")]
     pub ack: Sign,
 
     /// Whether the program may use io_uring
     #[arg(long, value_name = "ANSWER", default_value = "allow", action = ArgAction::Set,
         value_parser = words([
-        ("allow", "Its operations are judged as calls are; polled rings are refused", true),
-        ("refuse", "As a kernel without it: programs fall back to calls", false)
+        ("allow", "Its operations are judged like system calls; polled rings are refused", true),
+        ("refuse", "Refused, as by a kernel without it: programs fall back to system calls", false)
     ]))]
     pub io_uring: bool,
 
     /// Also watch daemons that it leaves behind
     ///
-    /// To their end or Ctrl-C. Without it the report comes with the program's end.
+    /// Until they end, or until Ctrl-C. Without it the report comes when the program ends.
     #[arg(long)]
     pub daemons: bool,
 
-    /// Judge as on a disk with a journal, wherever files lie
+    /// Judge as if all files were on a disk with a journal
     ///
     /// As on ext4, XFS or Btrfs. In containers and virtual machines for tests, files may lie in
     /// memory, or where flushes cannot be followed.
@@ -69,17 +69,17 @@ pub struct TraceArgs {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub under: Vec<PathBuf>,
 
-    /// Exit with 1 if there is a finding of at least this severity
+    /// Exit with 1 if there is a finding of at least this severity, or something can't be judged
     #[arg(long, value_name = "WEIGHT", value_parser = words([
-        ("warning", "A crash loses something", Severity::Warning),
-        ("info", "Anything at all", Severity::Info)
+        ("warning", "A crash may lose data", Severity::Warning),
+        ("info", "Any finding", Severity::Info)
     ]))]
     pub fail_on: Option<Severity>,
 
-    /// Then check the folders that a power loss could have left
+    /// Afterwards run CHECK on the folders that a power loss could have left
     ///
-    /// As `wrote trace crash` does, as on a disk with a journal. Exit with 1 if a check fails; only
-    /// then the record stays. Exit with 3 if something was not checked or not seen.
+    /// As `wrote trace crash` does, judged as on a disk with a journal. Exit with 1 if a check
+    /// fails; only then is the record kept. Exit with 3 if something was not checked or not seen.
     #[arg(long, value_name = "CHECK", conflicts_with = "process")]
     pub check: Option<String>,
 
@@ -98,7 +98,7 @@ pub struct TraceArgs {
         hide_short_help = true)]
     pub sarif: Option<PathBuf>,
 
-    /// Keep the calls for `wrote trace crash`
+    /// Keep a record of the calls for `wrote trace crash`
     ///
     /// With their data, below --under or the current folder.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "files")]
@@ -113,7 +113,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
         ("table", "For people: the verdict last", Format::Table),
         ("json", "The whole of it, `wrote.trace/1`", Format::Json),
-        ("markdown", "To paste in an issue", Format::Markdown),
+        ("markdown", "To paste into an issue", Format::Markdown),
         ("github", "Annotations for GitHub Actions, at lines of the source", Format::Github)
     ]))]
     pub format: Format,
@@ -144,11 +144,11 @@ pub enum TraceVerb {
 /// The arguments of `wrote trace crash`.
 #[derive(Debug, Args)]
 pub struct TraceCrashArgs {
-    /// The record
+    /// The record that --record made
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: PathBuf,
 
-    /// The check, a program with its arguments: DIR is the folder
+    /// The program to run on each state, with its arguments: DIR stands for the folder
     #[arg(long, value_name = "'COMMAND DIR'", required_unless_present = "keep")]
     pub check: Option<String>,
 

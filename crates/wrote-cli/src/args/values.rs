@@ -29,7 +29,7 @@ pub(super) fn formats(
         ("table", table, Format::Table),
         ("json", json, Format::Json),
         ("csv", csv, Format::Csv),
-        ("markdown", "To paste in an issue", Format::Markdown),
+        ("markdown", "To paste into an issue", Format::Markdown),
     ])
 }
 
@@ -60,7 +60,7 @@ pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
 /// `B`, so that a request for 5000 operations is never taken as one for 5000 bytes.
 pub(super) fn rate(text: &str) -> Result<Amount, String> {
     let amount = text.strip_suffix("/s").unwrap_or(text);
-    let bad = || format!("{text:?}: must be operations a second, as 5000 or 5k, or bytes, as 20MB");
+    let bad = || format!("{text:?}: must be operations (5000, 5k) or bytes (20MB) per second");
     if amount.ends_with(['B', 'b']) {
         let bytes = units::parse_size(amount).map_err(|_| bad())?;
         return if bytes == 0 { Err(bad()) } else { Ok(Amount::BytesPerS(bytes)) };
@@ -73,7 +73,7 @@ const MANY_MAX: u32 = 1_000_000_000;
 
 /// Parses a count, which is a whole number above 0: `1000000`, `100k`, `1M`.
 pub(super) fn many(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?}: must be a whole number from 1 to 1000M, as 5000, 100k or 1M");
+    let bad = || format!("{text:?}: must be a whole number from 1 to 1000M: 5000, 100k, 1M");
     thousands(text).filter(|many| *many <= MANY_MAX).map(u64::from).ok_or_else(bad)
 }
 
@@ -118,8 +118,10 @@ mod tests {
         assert_eq!(many("100k"), Ok(100_000));
         assert_eq!(many("1M"), Ok(1_000_000));
         for bad in ["", "0", "-1", "1.5M", "k", "+7", "1MB", "1001M", "9000000M"] {
-            let problem =
-                format!("{bad:?}: must be a whole number from 1 to 1000M, as 5000, 100k or 1M");
+            let problem = format!(
+                "{bad:?}: must be a whole number from 1 to 1000M, such as 5000, 100k or \
+                         1M"
+            );
             assert_eq!(many(bad), Err(problem));
         }
     }

@@ -100,7 +100,7 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
         wrote::Error::File { path, action: Action::Open, errno, .. }
             if *errno == Errno::EXIST.raw_os_error() && !arguments.force =>
         {
-            Error::Usage(format!("{}: exists already; --force replaces it", path.display()))
+            Error::Usage(format!("{}: already exists; --force replaces it", path.display()))
         }
         _ => of_library(&error),
     }

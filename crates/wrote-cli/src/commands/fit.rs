@@ -4,7 +4,9 @@ use crate::args::FitArgs;
 use crate::output::{self, ResultFiles};
 use crate::progress::Reporter;
 use crate::terminal;
+
 use std::io::{self, Write};
+
 use std::path::PathBuf;
 use wrote_bench::fit::{self, FitRequest, Program};
 use wrote_report::Content;
@@ -42,7 +44,7 @@ fn done(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Er
     // already".
     let files = ResultFiles::of(&arguments.to)?;
     let document = measure(&request, stop)?;
-    let judged = judged(&document, &request.path.display().to_string());
+    let judged = judged(&document, &document.target.path);
     files.deliver("fit.json", Content::Result(Box::new(document)), arguments.format)?;
     // The runs before the interruption have been shown.
     stop.check()?;
@@ -65,10 +67,10 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
     let rules = units::some_of(&rules.map(|rule| &*rule.name).collect::<Vec<_>>(), 1);
     let (code, text) = match verdict {
         Some(FitVerdict::Fits) => return Ok(()),
-        Some(FitVerdict::DoesNotFit) => (1, format!("NOT SUITABLE ({rules})")),
+        Some(FitVerdict::DoesNotFit) => (1, format!("DOES NOT FIT ({rules})")),
         Some(FitVerdict::Undecided) => (3, format!("UNDECIDED ({rules})")),
         Some(FitVerdict::Busy) => (3, format!("NOT JUDGED: {}", FitVerdict::BUSY)),
-        None => (4, "no minimum is published".into()),
+        None => (4, "no rule is published".into()),
     };
     Err(Error::Coded(code, format!("{names} on {path}: {text}")))
 }
@@ -104,13 +106,13 @@ mod tests {
         assert_eq!(of(Some(FitVerdict::Fits)).0, 0);
         assert_eq!(
             of(Some(FitVerdict::DoesNotFit)),
-            (1, "etcd on /data: NOT SUITABLE (P99)".into())
+            (1, "etcd on /data: DOES NOT FIT (P99)".into())
         );
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
         let busy = of(Some(FitVerdict::Busy));
         let said = "etcd on /data: NOT JUDGED: other programs used the disk or the CPUs";
         assert!(busy.0 == 3 && busy.1.starts_with(said), "{busy:?}");
-        assert_eq!(of(None), (4, "etcd on /data: no minimum is published".into()));
+        assert_eq!(of(None), (4, "etcd on /data: no rule is published".into()));
     }
 
     #[test]
@@ -118,7 +120,7 @@ mod tests {
         let redis = fit("redis", Some(FitVerdict::Fits));
         let etcd = fit("etcd", Some(FitVerdict::DoesNotFit));
         let both = code(&[redis.clone(), etcd, fit("kafka", None)]);
-        assert_eq!(both, (1, "etcd on /data: NOT SUITABLE (P99)".into()));
+        assert_eq!(both, (1, "etcd on /data: DOES NOT FIT (P99)".into()));
         assert_eq!(code(&[redis, fit("kafka", None)]).0, 0, "no rule was broken");
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn report(arguments: &ReportArgs, stop: &Stop) -> Result<(), Error> {
     }
     if arguments.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Error::Usage(
-            "a page is for a browser: -o report.html writes it to a file".into(),
+            "the page is for a browser: write it to a file with -o report.html".into(),
         ));
     }
     let path = arguments.output.as_deref();
@@ -92,7 +92,7 @@ pub(super) fn compare(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error>
         return output::to_stdout(|out| write_json(&schema::<Comparison>(), out));
     }
     let (Some(old), Some(new)) = (&arguments.old, &arguments.new) else {
-        return Err(Error::Usage("two results are compared: OLD and NEW".into()));
+        return Err(Error::Usage("compare needs two results: OLD and NEW".into()));
     };
     if stdio::is_stdin(old) && stdio::is_stdin(new) {
         return Err(Error::Usage("- -: standard input is one result, not two".into()));
@@ -146,7 +146,7 @@ fn write(cleaned: &Cleaned, dry_run: bool, is_all: bool, out: &mut dyn Write) ->
         writeln!(out, "{removed} {} ({size})", shown(&leftover.path))?;
     }
     for leftover in &cleaned.alive {
-        writeln!(out, "kept {}: its run is still alive", shown(&leftover.path))?;
+        writeln!(out, "kept {}: its run is still going", shown(&leftover.path))?;
     }
     for leftover in &cleaned.found {
         let (path, size) = (shown(&leftover.path), units::bytes(leftover.size_bytes));

@@ -99,7 +99,7 @@ fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Res
     match specs.iter().find(taken) {
         Some(spec) => {
             let (shown, name) = (output.display(), &spec.name);
-            Err(Error::Usage(format!("{argument} {shown}: is a file of job {name}")))
+            Err(Error::Usage(format!("{argument} {shown}: job {name} uses this file")))
         }
         None => Ok(()),
     }

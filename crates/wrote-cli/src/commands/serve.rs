@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
         say(&format!("wrote: serving /metrics, /livez and /readyz: http://{address}"));
     }
     for (name, url) in stores {
-        say(&format!("wrote: shipping sealed segments of {name}: {url}"));
+        say(&format!("wrote: shipping sealed segments of {name} to {url}"));
     }
     obey_signals(arguments.clone(), server.handle(), grace)?;
     tell_ready(&format!("serves {shape}"));
@@ -86,7 +86,7 @@ fn check(arguments: &ServeArgs, config: &Config) -> Result<(), Error> {
     let place = arguments.config.as_ref().or(arguments.file.as_ref());
     let place = place.or(arguments.folder.as_ref());
     let place = place.map_or(String::new(), |path| super::shown(path));
-    output::to_stdout(|out| writeln!(out, "{place}: {}: fine", shape(config)))
+    output::to_stdout(|out| writeln!(out, "{place}: {}: valid", shape(config)))
 }
 
 /// Returns the numbers of logs and listeners as text.
@@ -157,11 +157,11 @@ fn reload(arguments: &ServeArgs, handle: &Handle) {
     let line = match reloaded {
         Ok(warnings) => {
             warnings.iter().for_each(|warning| log::warn!("{warning}"));
-            "read its files again".to_owned()
+            "configuration reloaded".to_owned()
         }
         Err(error) => {
             let error = error.to_string().replace('\n', "; ");
-            format!("continues as before: {error}")
+            format!("reload failed, the previous configuration stays: {error}")
         }
     };
     log::warn!("{line}");

@@ -97,7 +97,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         Refused::Trace(why) => {
             let what = match arguments.process {
                 Some(process) => format!("--pid {process}"),
-                None => format!("{} is not run", shown(program)),
+                None => format!("{} was not run", shown(program)),
             };
             crate::terminal::complain(&format!("{what}: {why}"));
             Error::Ended(NOT_TRACED)
@@ -135,7 +135,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     }
     let untested = match (&tested, &recorded) {
         (Err(problem), _) | (_, Err(problem)) => problem.to_string(),
-        _ => "the program failed, so its check was not tried".into(),
+        _ => "the program failed, so the check was not run".into(),
     };
     if matches!(tested, Err(Error::Usage(_))) {
         trace.findings.insert(0, Finding::new(CHECK_FAILED, Severity::Critical, untested.clone()));
@@ -146,7 +146,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     files.deliver("trace.json", Content::Trace(Box::new(trace)), arguments.format)?;
     match (job, traced.jobs) {
         (Some(file), Some(jobs)) => file.write(|out| out.write_all(jobs.as_bytes()))?,
-        (Some(_), None) => return Err(Error::Failed("--job: it wrote no file".into())),
+        (Some(_), None) => return Err(Error::Failed("--job: the program wrote no file".into())),
         (None, _) => {}
     }
     let is_found = arguments.fail_on.is_some_and(|least| worst >= Some(least));
@@ -179,7 +179,7 @@ fn record(arguments: &TraceArgs, path: &Path, under: &[PathBuf]) -> Result<Recor
     let folder = match under {
         [] => std::env::current_dir().map_err(|error| Error::Failed(error.to_string()))?,
         [folder] => folder.clone(),
-        _ => return Err(Error::Usage("--record: keeps one folder; give one --under".into())),
+        _ => return Err(Error::Usage("--record keeps one folder: give --under once".into())),
     };
     let (path, replaces) = (path.to_owned(), to.force);
     Ok(RecordRequest { path, replaces, folder, max_bytes: arguments.record_max })
@@ -200,7 +200,7 @@ fn not_joined(process: i32, error: &io::Error) -> Error {
 fn not_run(program: &Path, error: &io::Error) -> Error {
     let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let is_option = shown(program).starts_with('-');
-    let hint = if is_option { " (an option that wrote trace does not have?)" } else { "" };
+    let hint = if is_option { "; wrote trace has no such option" } else { "" };
     crate::terminal::complain(&format!("{}: {error}{hint}", shown(program)));
     Error::Ended(code)
 }

@@ -80,7 +80,7 @@ impl Watcher for JobReporter {
         self.last = Seen { at: self.began, read_bytes: 0, written_bytes: 0 };
         let first = match laid_out_bytes {
             0 => String::new(),
-            bytes => format!("  writes {} to read from", units::bytes(bytes)),
+            bytes => format!("  first writing {} to read from", units::bytes(bytes)),
         };
         self.bar.show(0, PARTS, None, &format!("{}{first}", self.group));
     }

@@ -351,7 +351,7 @@ fn the_folder_of_a_living_run_is_neither_cleaned_nor_called_a_leftover() {
     let mut run = Running::start(&mut bench(folder.path(), LONG));
     let its = until_it_writes(&mut run, folder.path());
     let cleaned = finish(wrote(&["clean"]).arg(folder.path()));
-    assert_eq!(cleaned.stdout, format!("kept {}: its run is still alive\n", its.display()));
+    assert_eq!(cleaned.stdout, format!("kept {}: its run is still going\n", its.display()));
     assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""));
     next_run_tells_of_nothing(folder.path());
     assert!(!run.is_over() && its.join("lock").exists());

@@ -89,7 +89,7 @@ fn an_existing_file_is_replaced_only_by_force() {
     let folder = place(b"new");
     fs::write(folder.path().join("to"), b"precious").expect("a file");
     let said = refusal(&mut copy(folder.path(), "from to"));
-    assert_eq!(said, "to: exists already; --force replaces it");
+    assert_eq!(said, "to: already exists; --force replaces it");
     assert_eq!(content(folder.path(), "to"), b"precious");
     line(&finish(&mut copy(folder.path(), "--force from to")));
     assert_eq!(content(folder.path(), "to"), b"new");
@@ -101,24 +101,12 @@ fn senseless_arguments_are_refused_in_one_line_and_nothing_is_made() {
     let folder = place(b"some");
     fs::create_dir(folder.path().join("sub")).expect("a folder");
     for (arguments, because) in [
-        ("from to/", "to/: names a folder, and there is none"),
-        (
-            "from /dev/null",
-            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
-        ),
-        (
-            "- /dev/null",
-            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
-        ),
-        (
-            "-f - /dev/null",
-            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
-        ),
-        ("/dev/null to", "/dev/null: is not a file or a block device: no other can be copied"),
-        (
-            "from from /dev/stdout",
-            "/dev/stdout: standard output takes one file: cat puts several together",
-        ),
+        ("from to/", "to/: names a folder that does not exist"),
+        ("from /dev/null", "/dev/null: is a device, a pipe or a socket, and a copy must be a file"),
+        ("- /dev/null", "/dev/null: is a device, a pipe or a socket, and a copy must be a file"),
+        ("-f - /dev/null", "/dev/null: is a device, a pipe or a socket, and a copy must be a file"),
+        ("/dev/null to", "/dev/null: is neither a file nor a block device, so it can't be copied"),
+        ("from from /dev/stdout", "/dev/stdout: standard output takes one file; cat joins several"),
     ] {
         assert_eq!(refusal(&mut copy(folder.path(), arguments)), because, "{arguments}");
     }
@@ -232,7 +220,7 @@ fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it
         let name = running.until("a temporary file", has_begun);
         let clean = || finish(wrote(&["clean", "."]).current_dir(folder.path()));
         let living = clean();
-        assert_eq!(living.stdout, format!("kept ./{name}: its run is still alive\n"), "{living:?}");
+        assert_eq!(living.stdout, format!("kept ./{name}: its run is still going\n"), "{living:?}");
         running.send(Signal::KILL);
         assert_eq!(running.finish().signal(), Some(9));
         // The kernel closes a dead process's ring, which holds the locked file, only a moment
@@ -314,7 +302,7 @@ fn names_of_open_files_are_streams() {
     let said = copy(folder.path(), "-f from /dev/fd/2").stderr(file).status().expect("it runs");
     assert_eq!(said.code(), Some(2));
     let said = String::from_utf8(content(folder.path(), "redirected")).expect("text");
-    assert_eq!(said, "somewrote: /dev/fd/2: leads to a file that is open: name the file itself\n");
+    assert_eq!(said, "somewrote: /dev/fd/2: leads to an open file: name that file itself\n");
 }
 
 #[test]

@@ -56,12 +56,12 @@ fn the_exit_code_is_the_verdict_and_a_live_folder_stays_as_it_is() {
     assert!(fits.stdout.contains("\nmine 1 on "), "{}", fits.stdout);
     // Under background load, a disk that others use as well is judged as it is.
     let fails = own(place.path(), &rule("most = 1.0"), &["--quiet", "--beside", "sync"]);
-    let line = format!("wrote: mine on {}: NOT SUITABLE (", data.display());
+    let line = format!("wrote: mine on {}: DOES NOT FIT (", data.display());
     assert!(fails.code() == Some(1) && fails.stderr.starts_with(&line), "{fails:?}");
     let figures = own(place.path(), "", &["--quiet", "--format", "json"]);
     assert_eq!(
         (figures.code(), figures.stderr.as_str()),
-        (Some(4), &*format!("wrote: mine on {}: no minimum is published\n", data.display()))
+        (Some(4), &*format!("wrote: mine on {}: no rule is published\n", data.display()))
     );
     let document: Document = serde_json::from_str(&figures.stdout).unwrap();
     let fit = &document.fit.as_ref().unwrap()[0];
@@ -111,7 +111,7 @@ fn bad_input_gets_one_line() {
         assert_eq!(finished.code(), Some(2), "{finished:?}");
         finished.complaint().to_owned()
     };
-    assert!(refused(&["ectd"]).ends_with("there is no such program; did you mean 'etcd'?"));
+    assert!(refused(&["ectd"]).ends_with("no such program; did you mean 'etcd'?"));
     assert!(refused(&["zzz"]).ends_with("'wrote fit --list' lists what there is"));
     assert!(refused(&["./none.toml"]).contains("./none.toml: No such file"));
     assert!(refused(&["etcd", "/no/such/folder"]).contains("does not exist"));

@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 
 /// The subcommands that read a whole file; `@` stands for the file.
 const READERS: [(&str, &str); 4] = [
-    ("run @", "which no job file is"),
-    ("run --check @", "which no job file is"),
-    ("compare @ result.json", "which no result is"),
-    ("compare result.json @", "which no result is"),
+    ("run @", ", the limit of a job file"),
+    ("run --check @", ", the limit of a job file"),
+    ("compare @ result.json", ", the limit of a result"),
+    ("compare result.json @", ", the limit of a result"),
 ];
 
 fn place() -> tempfile::TempDir {
@@ -59,7 +59,7 @@ fn an_input_without_an_end_or_far_too_long_is_refused() {
 #[test]
 fn a_server_refuses_files_without_an_end() {
     let folder = place();
-    let because = "which no file of a server is";
+    let because = ", the limit for such a file";
     for file in ["/dev/zero", "sparse"] {
         for words in [
             "serve --check --config @",

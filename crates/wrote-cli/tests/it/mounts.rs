@@ -61,7 +61,7 @@ fn a_nearly_full_disk_is_refused_and_what_stays_free_is_told() {
     let refused = finish(&mut bench(mounted.path(), ""));
     assert_eq!(refused.code(), Some(1), "{refused:?}");
     let line = refused.complaint();
-    assert!(line.contains("stays free") && line.ends_with("Free some space first"), "{line}");
+    assert!(line.contains("must stay free") && line.ends_with("Free some space first"), "{line}");
     assert_eq!(names(mounted.path()), before);
 }
 
@@ -111,7 +111,7 @@ fn a_file_system_in_memory_suits_no_program_that_flushes_however_fast_it_is() {
         let mut command = wrote(&["fit", program, mounted.path().to_str().unwrap()]);
         let finished = finish(command.args(["--runs", "3", "--time", "3s", "--quiet"]));
         assert_eq!(finished.code(), Some(1), "{finished:?}");
-        let line = format!("wrote: {program} on {}: NOT SUITABLE (", mounted.path().display());
+        let line = format!("wrote: {program} on {}: DOES NOT FIT (", mounted.path().display());
         assert!(finished.stderr.starts_with(&line), "{finished:?}");
         let said = finished.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("Flushed writes here survive no more than process-crash"), "{said}");

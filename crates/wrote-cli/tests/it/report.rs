@@ -214,7 +214,7 @@ fn fios_json_becomes_a_page() {
 #[test]
 fn an_empty_result_becomes_a_page_that_says_so() {
     let empty = Document { schema: SCHEMA.into(), ..Document::default() };
-    assert!(page_of(&empty).contains("This document holds no measured row."));
+    assert!(page_of(&empty).contains("This result has no measured row."));
 }
 
 /// Returns a document of ten thousand rows, each changed according to its number.
@@ -256,8 +256,8 @@ fn a_file_that_is_no_result_gets_one_clear_line() {
         ("text", b"hello", "is not JSON"),
         ("object", b"{}", "is neither"),
         ("binary", b"\x00\xff\xfe{", "is not JSON"),
-        ("other", b"{\"schema\":\"other/9\"}", "is of schema other/9"),
-        ("languages", b"{\"schema\":\"wrote.langs/1\"}", "is of schema wrote.langs/1; wrote "),
+        ("other", b"{\"schema\":\"other/9\"}", "has schema other/9"),
+        ("languages", b"{\"schema\":\"wrote.langs/1\"}", "has schema wrote.langs/1; wrote "),
         (
             "part",
             b"{\"schema\":\"wrote.doctor/1\"}",
@@ -320,7 +320,7 @@ fn a_change_over_time_is_marked_by_the_rule_of_compare() {
     let mut page = Vec::new();
     write_html(&[named("a", &before), named("b", &after)], &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    assert_eq!(page.matches("1 detectable change from one result to the next.").count(), 1);
+    assert_eq!(page.matches("1 difference found from one result to the next.").count(), 1);
     assert_eq!(page.matches(">▼</text>").count(), 1, "a small chart has one layout");
 }
 

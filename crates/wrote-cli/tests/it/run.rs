@@ -69,20 +69,20 @@ fn options_of_jobs_stand_on_the_command_line_as_fios_do() {
     for (arguments, because) in [
         (
             "--name=a --rw=write --size=1m --iodepht=4",
-            "iodepht=4: there is no such key; did you mean iodepth?",
+            "iodepht=4: no such key; did you mean iodepth?",
         ),
         ("--readonly --name=a --size=1m --name=b --rw=write", "--readonly: job b writes"),
         (
             "--rw=write",
-            "there is no job; a job begins with its name: put --name=job before its options",
+            "no job given; a job begins with its name: put --name=job before its options",
         ),
         (
             "jobs.fio --name=b",
-            "--name=b: jobs come from files, or from the command line: run one after the other",
+            "--name=b: jobs come from files or from the command line: run one after the other",
         ),
         (
             "--name=a --zonesize=4k",
-            "zonesize=4k: fio knows this key, but it is not taken here: zones are not taken",
+            "zonesize=4k: fio has this key, but it is not supported here: zones are not taken",
         ),
     ] {
         let finished = check(arguments);
@@ -174,7 +174,7 @@ fn a_check_ends_as_the_run_does() {
     let x = |keys: &str| format!("[a]\nfilename=x\nbs=4k\nioengine=psync\n{keys}");
     for (text, more, prepare, code, words) in [
         (x("rw=write\n"), "", nothing as fn(&Path), 2, "size"),
-        (x("rw=read\n"), "", nothing, 2, "no size to make it with"),
+        (x("rw=read\n"), "", nothing, 2, "creating it needs a size"),
         (x("rw=write\nsize=1m\nnumjobs=2\n"), "", nothing, 2, "use the same bytes"),
         (x("rw=write\nsize=1m\nnumjobs=2\n"), "--allow-overlap", nothing, 0, "use the same bytes"),
         ("[a]\nrw=write\nsize=1m\ndirectory=nowhere\n".into(), "", nothing, 2, "nowhere"),
@@ -182,13 +182,13 @@ fn a_check_ends_as_the_run_does() {
         (device, "", nothing, 2, "block device"),
         (x("rw=write\nsize=1m\n"), "", short, 2, "--overwrite"),
         (x("rw=write\nsize=1m\n"), "--overwrite", short, 0, ""),
-        (x("rw=read\nsize=2m\n"), "", short, 2, "is 1048576 bytes long"),
+        (x("rw=read\nsize=2m\n"), "", short, 2, "has 1048576 bytes"),
         (
             x("rw=read\n[b]\nstonewall\nrw=read\noffset=8m\nfilename=x\n"),
             "",
             short,
             2,
-            "are to be read",
+            "to read; give",
         ),
         (x("rw=read\n"), "", empty, 2, "no room for one block"),
         (x("rw=read\n"), "", sparse, 2, "was never written from byte 0"),
@@ -206,7 +206,7 @@ fn a_check_ends_as_the_run_does() {
             "--overwrite",
             short,
             2,
-            "are to be read",
+            "to read; give",
         ),
         (
             x("rw=write\nsize=2m\n[b]\nstonewall\nrw=read\nfilename=x\n"),
@@ -255,7 +255,7 @@ fn a_result_that_would_lie_where_a_job_writes_is_refused_before_anything_is_made
     let mut command = run(folder.path(), "[a]\nrw=write\nsize=64k\n", "--force --output");
     let finished = finish(command.arg(folder.path().join("./a.0.0")));
     assert_eq!(finished.code(), Some(2), "{finished:?}");
-    assert!(finished.complaint().contains("is a file of job a"), "{finished:?}");
+    assert!(finished.complaint().contains("job a uses this file"), "{finished:?}");
     assert_eq!(names(folder.path()), ["jobs.fio"]);
 }
 
@@ -276,7 +276,7 @@ fn a_job_can_be_chosen_by_its_name_and_one_that_is_not_there_is_answered_with_th
     assert_eq!(names(folder.path()), ["jobs.fio", "seq.0.0"]);
     let unknown = finish(&mut run(folder.path(), JOBS, "--section sqe"));
     assert_eq!(unknown.code(), Some(2), "{unknown:?}");
-    assert!(unknown.complaint().ends_with("there is mix, seq"), "{unknown:?}");
+    assert!(unknown.complaint().ends_with("the jobs are mix, seq"), "{unknown:?}");
 }
 
 #[test]
@@ -311,16 +311,16 @@ fn all_errors_of_all_job_files_are_told_a_line_each() {
     let orders = "read, write, rw, randread, randwrite or randrw";
     let expected = [
         &*format!("wrote: jobs.fio: line 2: rw=wirte: must be {orders}; did you mean write?"),
-        "wrote: jobs.fio: line 3: iodeph=4: there is no such key; did you mean iodepth?",
+        "wrote: jobs.fio: line 3: iodeph=4: no such key; did you mean iodepth?",
         "wrote: jobs.fio: line 4: output-format=json: is an option of fio's command line, not a \
-         key of a job",
-        "wrote: other.fio: line 2: foo=2: there is no such key",
+         key for a job",
+        "wrote: other.fio: line 2: foo=2: no such key",
     ];
     assert_eq!((said, finished.code()), (expected.to_vec(), Some(2)));
     let many = format!("[a]\n{}", "foo=1\n".repeat(30));
     let finished = finish(&mut run(folder.path(), &many, ""));
     assert_eq!(finished.stderr.lines().count(), 20, "{finished:?}");
-    assert_eq!(finished.stderr.lines().last(), Some("wrote: and 11 more errors of job files"));
+    assert_eq!(finished.stderr.lines().last(), Some("wrote: and 11 more errors in job files"));
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn the_file_of_a_killed_run_is_found_by_clean_and_that_of_another_is_not() {
         running.finish();
         return fixtures::skip("found_by_clean", "files have no attributes in this folder");
     }
-    assert_eq!(said, format!("kept {}: its run is still alive\n", file.display()));
+    assert_eq!(said, format!("kept {}: its run is still going\n", file.display()));
     running.send(Signal::KILL);
     running.finish();
     let said = clean();

@@ -97,7 +97,7 @@ fn a_configuration_is_checked_without_being_served() {
         finish(wrote(&["serve", "--check", "--config"]).arg(path).current_dir(folder.path()))
     };
     let finished = check(&path);
-    let line = format!("{}: 2 logs, 3 listeners: fine\n", path.display());
+    let line = format!("{}: 2 logs, 3 listeners: valid\n", path.display());
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), line.as_str()));
     assert!(!folder.path().join("a").exists());
 
@@ -116,7 +116,7 @@ fn a_configuration_is_checked_without_being_served() {
     assert_eq!(finished.code(), Some(2), "{finished:?}");
     assert!(finished.complaint().ends_with("with tls://, or pass --insecure"));
     let finished = finish(wrote(&words).arg("--insecure").current_dir(folder.path()));
-    assert_eq!(finished.stdout, "log: 1 log, 1 listener: fine\n");
+    assert_eq!(finished.stdout, "log: 1 log, 1 listener: valid\n");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_folder_of_other_files_is_not_served_as_a_log_and_the_check_says_so() {
     fs::create_dir(folder.path().join("photos")).unwrap();
     fs::write(folder.path().join("photos/cat.jpeg"), "precious").unwrap();
     let words = ["serve", "photos", "--listen", "tcp://127.0.0.1:0"];
-    let because = "wrote: photos: has other files, such as \"cat.jpeg\", and no log; name a new \
+    let because = "wrote: photos: has other files (such as \"cat.jpeg\") and no log: name a new \
                    folder for the log, such as photos/log";
     for more in [None, Some("--check")] {
         let finished = finish(wrote(&words).args(more).current_dir(folder.path()));
@@ -170,7 +170,7 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     server.send(Signal::HUP);
     let reloading = manager.next(&mut server);
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
-    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
+    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=configuration reloaded\n");
     assert_eq!(manager.ask("AUTH second\r\n"), "+OK\r\n");
 
     // A file with an error changes nothing.
@@ -178,7 +178,13 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     server.send(Signal::HUP);
     assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
     let status = manager.next(&mut server);
-    assert!(status.starts_with("READY=1\nSTATUS=continues as before: "), "{status}");
+    assert!(
+        status.starts_with(
+            "READY=1\nSTATUS=reload failed, the previous configuration stays: \
+                                "
+        ),
+        "{status}"
+    );
     assert!(status.contains("did you mean 'access'?"), "{status}");
     assert_eq!(manager.ask("AUTH second\r\nRPUSH log two\r\n"), "+OK\r\n:1\r\n");
 
@@ -191,7 +197,8 @@ fn a_manager_is_notified_of_the_start_of_each_reload_and_of_the_end() {
     assert!(stopping.starts_with("STOPPING=1\nSTATUS=drains\nEXTEND_TIMEOUT_USEC="), "{stopping}");
     let finished = server.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    let said: Vec<_> = finished.stderr.lines().filter(|line| line.contains("as before")).collect();
+    let said: Vec<_> =
+        finished.stderr.lines().filter(|line| line.contains("reload failed")).collect();
     assert_eq!(said.len(), 1, "{finished:?}");
     assert_eq!(records(&folder.path().join("events")), [b"two", b"one"]);
 }
@@ -213,7 +220,7 @@ fn messages_become_lines_of_a_plain_file_which_the_signal_of_logrotate_opens_ane
     fs::rename(&path, &rotated).unwrap();
     server.send(Signal::HUP);
     assert!(manager.next(&mut server).starts_with("RELOADING=1\n"));
-    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=read its files again\n");
+    assert_eq!(manager.next(&mut server), "READY=1\nSTATUS=configuration reloaded\n");
     assert!(path.exists(), "it was not opened anew");
     send("second");
     // logrotate's copytruncate does the same.
@@ -229,7 +236,10 @@ fn messages_become_lines_of_a_plain_file_which_the_signal_of_logrotate_opens_ane
 fn a_file_of_lines_is_not_read_and_has_no_segments_to_retain() {
     let folder = folder();
     for (arguments, because) in [
-        ("--listen http://127.0.0.1:0", "a file of lines has not: use tcp, unix, udp or relp"),
+        (
+            "--listen http://127.0.0.1:0",
+            "a file of lines does not have: use tcp, unix, udp or relp",
+        ),
         ("--listen tcp://127.0.0.1:0 --retain-bytes 1GB", "a file of lines has no segments"),
     ] {
         let mut command = wrote(&["serve", "--check", "--file"]);

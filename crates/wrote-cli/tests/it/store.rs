@@ -54,7 +54,7 @@ fn said(command: &mut Command) -> String {
 /// Returns the sequence that follows the last record in the store, from the last line.
 fn shipped_to(finished: &Finished) -> u64 {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    let (_, rest) = finished.stderr.split_once("the records before ").expect("a last line");
+    let (_, rest) = finished.stderr.split_once("all records before ").expect("a last line");
     rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a sequence")
 }
 
@@ -75,21 +75,27 @@ fn shipped_records_are_read_from_the_url_as_from_the_folder() {
     assert_eq!(run(&["tail", &url]), lines(end - 10..end));
     let verified = run(&["verify", &url]);
     assert!(verified.starts_with(&format!("{end} records in ")), "{verified}");
-    assert!(verified.trim_end().ends_with("whole"), "{verified}");
+    assert!(verified.trim_end().ends_with("intact"), "{verified}");
     let stat: Value = serde_json::from_str(&run(&["stat", "--json", &url])).expect("JSON");
     assert_eq!(
         (stat["first_sequence"].as_u64(), stat["end_sequence"].as_u64()),
         (Some(0), Some(end))
     );
     let table = run(&["stat", &url]);
-    assert!(table.contains(&format!("\nthe next record of the store will be {end}\n")), "{table}");
+    assert!(
+        table.contains(&format!(
+            "\nthe next record that the store gets is \
+                                     {end}\n"
+        )),
+        "{table}"
+    );
     let segments = numbers(&folder.path().join("store")).len();
     assert_eq!(table.lines().filter(|line| line.contains(".segment")).count(), segments);
     let json = run(&["cat", "--json", "--from", "1234", "-n", "3", &url]);
     assert_eq!(json, run(&["cat", "--json", "--from", "1234", "-n", "3", "events"]));
     // A second run ships nothing new.
     let again = finish(&mut log(folder.path(), &["ship", "events", &url]));
-    assert!(again.stderr.starts_with("shipped nothing new; the records before"), "{again:?}");
+    assert!(again.stderr.starts_with("nothing new to ship; all records before"), "{again:?}");
     assert_eq!(shipped_to(&again), end);
     let second = folder.path().join("store/00000000000000000002.segment");
     fs::remove_file(&second).expect("ours");

@@ -532,7 +532,7 @@ fn a_page_and_markdown_say_the_same() {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let first = finished.stderr.lines().nth(2);
     let verdict =
-        "At its end, what it wrote does not survive a power loss (not flushed); 1 warning.";
+        "After it ends, what it wrote does not survive a power loss (not flushed); 1 warning.";
     assert_eq!(first, Some(format!("- {verdict}").as_str()), "{finished:?}");
     let page = fs::read_to_string(&page).unwrap();
     assert!(page.contains(verdict) && page.contains("never-flushed"), "{page}");

@@ -38,22 +38,22 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
         return Ok(vec![stream(from, to, arguments.verify)?]);
     }
     if is_stream(to, STDOUT)? {
-        return usage(to, "standard output takes one file: cat puts several together");
+        return usage(to, "standard output takes one file; cat joins several");
     }
     for from in sources {
         if is_stream(from, STDIN)? {
-            return usage(from, "standard input has no name to get in a folder: copy it alone");
+            return usage(from, "standard input has no name to use in a folder: copy it alone");
         }
     }
     let into = to.is_dir();
     if sources.len() > 1 && !into {
-        return usage(to, "is not a folder, and there is more than one thing to copy into it");
+        return usage(to, "is not a folder, so it can't take several copies");
     }
     let items: Vec<Item> =
         sources.iter().map(|from| item(from, to, into)).collect::<Result<_, Error>>()?;
     let mut taken = HashSet::new();
     match items.iter().find(|item| !taken.insert(&item.to)) {
-        Some(item) => usage(&item.from, "another thing to copy has the same name"),
+        Some(item) => usage(&item.from, "another source has the same name"),
         None => Ok(items),
     }
 }
@@ -61,14 +61,14 @@ pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
 fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
     let kind = match (is_stream(from, STDIN)?, is_stream(to, STDOUT)?) {
         (true, true) => {
-            return usage(from, "from standard input to standard output is what cat is for");
+            return usage(from, "to copy standard input to standard output, use cat");
         }
         (true, false) if to.is_dir() => {
             return usage(to, "is a folder; standard input needs the name of a file");
         }
         (true, false) => Kind::In,
         (false, _) if verify => {
-            return usage(to, "standard output can't be read back; leave --verify out");
+            return usage(to, "standard output can't be read back: leave out --verify");
         }
         (false, _) => Kind::Out,
     };
@@ -81,7 +81,7 @@ fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     let to = match from.file_name() {
         Some(name) if into => to.join(name),
         None if into => {
-            return usage(from, "has no name to get in a folder: give the name of the copy");
+            return usage(from, "has no name to use in a folder: give the name of the copy");
         }
         _ => to.to_owned(),
     };
@@ -91,7 +91,7 @@ fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
 /// Returns a message with the commands that copy a folder, which this command does not do.
 fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     if to == Path::new("-") {
-        return "only files are copied; tar makes one of a folder".to_owned();
+        return "only files are copied; for a folder use tar".to_owned();
     }
     let (from, to) = (from.display(), to.display());
     format!("only files are copied; for a folder: cp -a {from} {to} && sync -f {to}")
@@ -104,7 +104,7 @@ fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
     let Some(descriptor) = stdio::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();
     if is_file && descriptor != dash && dash == STDOUT {
-        return usage(path, "leads to a file that is open: name the file itself");
+        return usage(path, "leads to an open file: name that file itself");
     }
     Ok(descriptor == dash || !is_file)
 }

@@ -71,10 +71,10 @@ impl Done {
         for method in &self.methods {
             ways.push(match method {
                 Method::Reflink if self.methods.len() == 1 => {
-                    "blocks shared, nothing was moved".into()
+                    "blocks shared with the source, no data moved".into()
                 }
-                Method::Reflink => "some blocks shared".into(),
-                Method::CopyFileRange => "moved by the file system's server".into(),
+                Method::Reflink => "some blocks shared with the source".into(),
+                Method::CopyFileRange => "copied on the file server".into(),
                 Method::Direct | Method::Cached => continue,
                 other => format!("{other:?}"),
             });
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn shared_blocks_have_no_rate() {
         let line = of(Method::Reflink).line(TIME, Survives::ProcessCrash);
-        assert!(line.ends_with("blocks shared, nothing was moved"), "{line}");
+        assert!(line.ends_with("blocks shared with the source, no data moved"), "{line}");
         assert!(!line.contains("GB/s") && line.contains("process-crash"), "{line}");
     }
 

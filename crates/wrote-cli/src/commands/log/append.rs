@@ -188,7 +188,7 @@ impl Appended {
                     if target.goes_on() =>
                 {
                     let instead = match target {
-                        Target::File(_) if line.contains(&0) => "; a log takes any byte",
+                        Target::File(_) if line.contains(&0) => "; a log accepts any byte",
                         _ => "",
                     };
                     self.left_out.add(self.lines, format!("{}{instead}", error.reason()));
@@ -240,7 +240,7 @@ impl Appended {
         let path = error.path().map(|path| format!("{}: ", path.display())).unwrap_or_default();
         let stored = counted(stored, "line");
         Error::Failed(format!(
-            "{path}{because}; stopped: {stored} stored, not stored from line {next} on"
+            "{path}{because}; stopped: {stored} stored, none from line {next} on"
         ))
     }
 

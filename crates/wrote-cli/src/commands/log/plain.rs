@@ -141,7 +141,7 @@ impl PlainReader {
             return Ok(());
         }
         let what = if is_shorter { "shortened" } else { "removed or renamed" };
-        say(&format!("wrote: note: {}: {what}; it is read from its start", self.path.display()));
+        say(&format!("wrote: note: {}: {what}; reading from its start", self.path.display()));
         *self = PlainReader { next: self.next, ..PlainReader::open(&self.path, 0, self.awaits)? };
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Records for PlainReader {
         if found.is_none() && !self.line.is_empty() {
             let (path, len) = (self.path.display(), units::bytes(self.line.len() as u64));
             say(&format!(
-                "wrote: note: {path}: the last line has no end yet; its {len} are left out"
+                "wrote: note: {path}: the last line is unfinished; its {len} are left out"
             ));
         }
         Ok(found)
@@ -207,8 +207,8 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "{path}: a file of lines, which has no checksums to verify; 'wc' counts its lines, and an \
-         opening moves a torn end aside: wrote log append {path} < /dev/null",
+        "{path}: a plain file of lines, which has no checksums to verify. To set an unfinished \
+         last line aside: wrote log append {path} < /dev/null",
         path = path.display()
     )))
 }
@@ -216,7 +216,7 @@ pub(super) fn check_folder(path: &Path) -> Result<(), Error> {
 /// Refuses devices, pipes and sockets.
 fn check_kind(path: &Path) -> Result<(), Error> {
     let path_is_other = path.exists() && !path.is_file() && !path.is_dir();
-    let text = format!("{}: is neither the folder of a log nor a file of lines", path.display());
+    let text = format!("{}: is neither a log's folder nor a plain file of lines", path.display());
     if path_is_other { Err(Error::Usage(text)) } else { Ok(()) }
 }
 
@@ -225,6 +225,6 @@ fn failed(path: &Path, error: &io::Error) -> End {
 }
 
 fn without_times(path: &Path) -> End {
-    let because = "a plain file does not say when a line was written";
+    let because = "a plain file does not record when a line was written";
     Error::Usage(format!("{}: {because}", path.display())).into()
 }

@@ -59,7 +59,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     let LogTailArgs { folder, retry, since, .. } = arguments;
     let follows = arguments.follow || *retry;
     if let Some(url) = in_store(folder).filter(|_| follows) {
-        let because = "a store has no segment that grows; follow the log's folder";
+        let because = "a store can't be followed; follow the log's folder instead";
         return Err(Error::Usage(format!("{url}: {because}")).into());
     }
     let source = source(folder, stop)?;
@@ -133,7 +133,7 @@ impl Times {
             let last = last.map_or("the end".to_owned(), |last| last.to_string());
             say(&format!(
                 "wrote: note: the writer's clock stepped back: the times of records {start} to \
-                 {last} overlap, and each is taken by its own"
+                 {last} overlap, and each record is judged by its own time"
             ));
         }
         since.map_or(Ok(()), |since| reader.seek_time(since))?;

@@ -140,7 +140,7 @@ pub(super) fn write_gaps(gaps: &[Range<u64>], out: &mut dyn Write) -> io::Result
     let named = named.collect::<Vec<_>>().join(", ");
     let others = match gaps.len().saturating_sub(GAPS_NAMED) as u64 {
         0 => String::new(),
-        others => format!(", and {}", counted(others, "further gap")),
+        others => format!(", and {}", counted(others, "more gap")),
     };
     writeln!(out, "{} {have} no record: {named}{others}", counted(all, "sequence"))
 }
@@ -150,7 +150,7 @@ fn state(summary: &LogSummary) -> String {
     match summary.writer {
         Some(process) => format!("open for writing by process {process}"),
         None if summary.closed => "closed".into(),
-        None => "not closed by its writer: verify tells whether all of it is there".into(),
+        None => "not closed by its writer; wrote log verify checks whether it is intact".into(),
     }
 }
 

@@ -83,7 +83,7 @@ async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError
         match pass(shipper, stop).await {
             Ok(()) => {
                 if std::mem::take(&mut is_failing) {
-                    say("wrote: ships again");
+                    say("wrote: shipping again");
                 }
                 pause = LOOK_PAUSE;
             }
@@ -109,12 +109,12 @@ fn done(shipped: &Shipped, url: &str) -> String {
     let Shipped { segments, bytes, end_sequence, .. } = *shipped;
     let url = plain(url);
     let shipped = match segments {
-        0 => "shipped nothing new".to_owned(),
+        0 => "nothing new to ship".to_owned(),
         _ => format!("shipped {}, {}", counted(segments, "segment"), units::bytes(bytes)),
     };
     match end_sequence {
         0 => format!("{shipped}; no segment is sealed yet"),
-        _ => format!("{shipped}; the records before {end_sequence} are in {url}"),
+        _ => format!("{shipped}; all records before {end_sequence} are in {url}"),
     }
 }
 
@@ -178,7 +178,7 @@ fn write_table(summed: &StoreSummary, out: &mut dyn Write) -> io::Result<()> {
     let (records, bytes) = (counted(*records, "record"), units::bytes(*bytes));
     let count = counted(segments.len() as u64, "segment");
     writeln!(out, "{}: {records} in {count}, {bytes}", plain(url))?;
-    writeln!(out, "the next record of the store will be {end_sequence}\n")?;
+    writeln!(out, "the next record that the store gets is {end_sequence}\n")?;
     let mut rows = vec![["SEGMENT", "FIRST", "RECORDS", "BYTES"].map(str::to_owned)];
     rows.extend(segments.iter().map(|segment| {
         let (first, records) = (segment.first_sequence.to_string(), segment.records.to_string());
@@ -234,7 +234,7 @@ fn write_verified(verified: &StoreVerified, out: &mut dyn Write) -> io::Result<(
         0 => Ok(()),
         unknown => writeln!(
             out,
-            "{} without a checksum beside it; each record has its own",
+            "{} without a checksum of the whole segment; each record's own was checked",
             counted(unknown, "segment")
         ),
     }

@@ -39,11 +39,11 @@ fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     match (verified.damage.len(), verified.garbage.len()) {
         (0, 0) => Ok(()),
         (0, garbage) => {
-            let text = format!("{shown}: garbage in {}, no record is lost", places(garbage));
+            let text = format!("{shown}: garbage in {}; no record is lost", places(garbage));
             Err(Error::Coded(3, format!("{text}; {repair} removes it")))
         }
         (damage, _) => Err(Error::Failed(format!(
-            "{shown}: damaged in {}; {repair} keeps every record that is whole",
+            "{shown}: damaged in {}; {repair} keeps every intact record",
             places(damage)
         ))),
     }
@@ -122,11 +122,11 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
         (0, _) => Ok(()),
         (torn, Some(process)) => {
             let torn = units::bytes(torn);
-            writeln!(out, "{torn} behind them may be under way from process {process}")
+            writeln!(out, "{torn} after them may be a write in progress by process {process}")
         }
         (torn, None) => {
             let torn = units::bytes(torn);
-            writeln!(out, "{torn} of an interrupted write follow; the next open sets them aside")
+            writeln!(out, "{torn} of an interrupted write follow; the next append sets them aside")
         }
     }
 }
@@ -136,7 +136,7 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));
-    if is_whole { format!("{read}, whole") } else { format!("otherwise whole: {read}") }
+    if is_whole { format!("{read}, intact") } else { format!("otherwise intact: {read}") }
 }
 
 /// Returns a description of the records that damage has lost, starting with record `sequence`.
@@ -162,7 +162,7 @@ fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
 fn write_garbage(garbage: &[(PathBuf, Range<u64>)], out: &mut dyn Write) -> io::Result<()> {
     for (path, Range { start, end }) in garbage {
         let (path, bytes) = (plain(&path.to_string_lossy()), units::bytes(end - start));
-        writeln!(out, "{path}: garbage from byte {start} on: {bytes}; no record is lost")?;
+        writeln!(out, "{path}: {bytes} of garbage from byte {start} on; no record is lost")?;
     }
     Ok(())
 }
@@ -177,16 +177,16 @@ fn write_repaired(repaired: &LogSummary, out: &mut dyn Write) -> io::Result<()> 
     write_damage(&repaired.damage, out)?;
     write_garbage(&repaired.garbage, out)?;
     for path in &repaired.put_back {
-        writeln!(out, "has its own name back: {}", plain(&path.to_string_lossy()))?;
+        writeln!(out, "renamed back to {}", plain(&path.to_string_lossy()))?;
     }
     for path in &repaired.kept_aside {
-        writeln!(out, "kept as it was: {}", plain(&path.to_string_lossy()))?;
+        writeln!(out, "original kept as {}", plain(&path.to_string_lossy()))?;
     }
     let records = counted(repaired.records, "record");
     let is_whole = repaired.damage.is_empty() && repaired.garbage.is_empty();
     match (is_whole && repaired.put_back.is_empty(), repaired.records) {
-        (true, _) => writeln!(out, "nothing to repair: {records}, whole"),
-        (false, 1) => writeln!(out, "repaired: 1 record is there"),
-        (false, _) => writeln!(out, "repaired: {records} are there"),
+        (true, _) => writeln!(out, "nothing to repair: {records}, intact"),
+        (false, 1) => writeln!(out, "repaired: 1 record is readable"),
+        (false, _) => writeln!(out, "repaired: {records} are readable"),
     }
 }

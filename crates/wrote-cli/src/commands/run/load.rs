@@ -43,7 +43,7 @@ pub(super) fn files(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Ve
     let is_beside = first.is_some() && !arguments.jobs.is_empty() && !arguments.as_fio;
     if let Some((_, name)) = first.map(|at| &options[at]).filter(|_| is_beside) {
         let name = name.as_deref().unwrap_or_default();
-        let because = "jobs come from files, or from the command line: run one after the other";
+        let because = "jobs come from files or from the command line: run one after the other";
         return Err(Error::Usage(format!("--name={name}: {because}")));
     }
     let (mut files, mut refused) = (Vec::new(), Vec::new());
@@ -91,7 +91,7 @@ fn check_refused(refused: &[String], peers: Peers) -> Result<(), Error> {
     let said = others.iter().take(REFUSED_MAX - 1).filter(|_| peers.is_first());
     said.for_each(|error| terminal::complain(error));
     let last = match others.len().checked_sub(REFUSED_MAX - 1) {
-        Some(more @ 1..) => format!("and {} more errors of job files", more + 1),
+        Some(more @ 1..) => format!("and {} more errors in job files", more + 1),
         _ => last.clone(),
     };
     Err(Error::Usage(last))
@@ -108,12 +108,12 @@ fn options(arguments: &RunArgs) -> Vec<(String, Option<String>)> {
 
 fn read(path: &Path, name: &str, stop: &Stop) -> Result<String, Error> {
     let bytes = stdio::read_file(path, name, JOB_FILE, stop)?;
-    let is_no_text = |_| format!("{name}: is not text: it has bytes that are not UTF-8");
+    let is_no_text = |_| format!("{name}: is not a text file: it is not UTF-8");
     String::from_utf8(bytes).map_err(is_no_text).map_err(Error::Usage)
 }
 
 fn no_file(_: &str) -> Result<String, String> {
-    Err("is only of job files".into())
+    Err("is only for job files".into())
 }
 
 /// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job, and only
@@ -152,7 +152,7 @@ fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
     if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
         let known: Vec<&str> = names.into_iter().map(String::as_str).sorted().dedup().collect();
         return Err(Error::Usage(format!(
-            "--section {unknown:?}: there is no such job; there is {}",
+            "--section {unknown:?}: no such job; the jobs are {}",
             some_of(&known, 10)
         )));
     }
@@ -213,7 +213,7 @@ mod tests {
         let files = [file(&["a", "b"]), file(&["c", "a"])];
         assert!(check_sections(&files, &["c".into(), "a".into()]).is_ok());
         let refused = check_sections(&files, &["z".into()]).expect_err("there is none");
-        assert_eq!(refused.to_string(), "--section \"z\": there is no such job; there is a, b, c");
+        assert_eq!(refused.to_string(), "--section \"z\": no such job; the jobs are a, b, c");
     }
 
     #[test]

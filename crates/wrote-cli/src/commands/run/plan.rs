@@ -44,7 +44,7 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
         let laid_out: Vec<PathBuf> = read.iter().filter(is_laid_out).cloned().collect();
         parts.push(format!("reads {}", named(&read)));
         if !laid_out.is_empty() {
-            parts.push(format!("first makes {} to read from", named(&laid_out)));
+            parts.push(format!("first writes {} to read from", named(&laid_out)));
         }
     }
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
@@ -160,13 +160,13 @@ fn told(job: &JobSpec) -> String {
 /// Returns a file, and what the permitted job will do with it, depending on whether it exists.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.order.rw.write) {
-        (true, true) => "exists, and is written over",
+        (true, true) => "exists, and is overwritten",
         (true, false) => "exists",
-        (false, _) if job.files.unlink => "is made, and removed after the group",
-        (false, false) if is_written_before(file, jobs) => "is made by an earlier group",
-        (false, true) if job.files.overwrite => "is made, and written before it is written over",
+        (false, _) if job.files.unlink => "is created, and removed after the group",
+        (false, false) if is_written_before(file, jobs) => "is created by an earlier group",
+        (false, true) if job.files.overwrite => "is created, and written, then overwritten",
         (false, true) => "is made",
-        (false, false) => "is made, and written before it is read",
+        (false, false) => "is created, and written before it is read",
     };
     format!("{} {what}", absolute(file))
 }
@@ -188,14 +188,14 @@ mod tests {
         let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "read", 4096, 1 << 20)];
         jobs[1].files.paths = jobs[0].files.paths.clone();
         jobs[1].group = 1;
-        assert!(!announced(&jobs).contains("first makes"), "{}", announced(&jobs));
+        assert!(!announced(&jobs).contains("first writes"), "{}", announced(&jobs));
         assert!(
-            checked(&jobs).ends_with("/a.0 is made by an earlier group\n"),
+            checked(&jobs).ends_with("/a.0 is created by an earlier group\n"),
             "{}",
             checked(&jobs)
         );
         jobs[1].group = 0;
-        assert!(announced(&jobs).contains("first makes"), "{}", announced(&jobs));
+        assert!(announced(&jobs).contains("first writes"), "{}", announced(&jobs));
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         jobs[1].group = 1;
         assert_eq!(
             announced(&jobs),
-            "writes at most 1.07 GB into /mnt/data/a.0, reads /mnt/data/b.0, first makes \
+            "writes at most 1.07 GB into /mnt/data/a.0, reads /mnt/data/b.0, first writes \
              /mnt/data/b.0 to read from, 2 jobs, 2 groups"
         );
         for job in &mut jobs {
@@ -224,12 +224,10 @@ mod tests {
         jobs.push(jobs[1].clone().with(|job| job.clone = 1));
         assert_eq!(
             checked(&jobs),
-            "group 0:\n\
-             \x20 a: write of 512k, io_uring, iodepth 64, direct, fdatasync every 8, 1.07 GB\n\
-             \x20   /mnt/data/a.0 is made\n\
-             group 1:\n\
-             \x20 b (2 times): randread of 4k, io_uring, iodepth 64, direct, 1.05 MB\n\
-             \x20   /mnt/data/b.0 is made, and written before it is read\n"
+            "group 0:\n\x20 a: write of 512k, io_uring, iodepth 64, direct, fdatasync every 8, \
+             1.07 GB\n\x20   /mnt/data/a.0 is made\ngroup 1:\n\x20 b (2 times): randread of 4k, \
+             io_uring, iodepth 64, direct, 1.05 MB\n\x20   /mnt/data/b.0 is created, and written \
+             before it is read\n"
         );
     }
 
@@ -243,7 +241,7 @@ mod tests {
         jobs[1].pace.think = Some(Think { time, spin, blocks: 4 });
         let told = checked(&jobs);
         for words in [
-            "/mnt/data/a.0 is made, and removed after the group",
+            "/mnt/data/a.0 is created, and removed after the group",
             "b: write of 4k, psync",
             "pauses of 2.00 ms after every 4 operations",
         ] {
@@ -260,6 +258,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut job = spec("a", "write", 4096, 1 << 20);
         job.files.paths = vec![file.path().to_owned()];
-        assert!(checked(&[job]).contains("exists, and is written over"));
+        assert!(checked(&[job]).contains("exists, and is overwritten"));
     }
 }

@@ -56,7 +56,7 @@ fn draw(handle: &Handle, is_over: &AtomicBool) {
             states.push(format!("{name}: {} durable", units::counted(durable, "record")));
         }
         for (name, trouble) in handle.troubles() {
-            states.push(format!("{name} takes no messages: {trouble}"));
+            states.push(format!("{name} accepts no messages: {trouble}"));
         }
         bar.set_message(format!("{rate} messages/s, {}", states.join(", ")));
         bar.tick();

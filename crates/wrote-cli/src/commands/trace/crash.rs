@@ -50,9 +50,9 @@ pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
         (Some(CrashState { problem: Some(_), number, .. }), _) => {
             Err(Error::Failed(format!("the check fails in crash state {number}")))
         }
-        (_, 1..) => Err(Error::Coded(UNDECIDED, "no time for all states (--within)".into())),
+        (_, 1..) => Err(Error::Coded(UNDECIDED, "no time for all states: raise --within".into())),
         (_, 0) if !unseen.is_empty() => {
-            let why = format!("the check passes, but not all that was written was seen: {unseen}");
+            let why = format!("the check passes, but some writes could not be judged: {unseen}");
             Err(Error::Coded(UNDECIDED, why))
         }
         _ => Ok(()),
@@ -72,7 +72,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
     let record = record.map_err(|problem| Error::Failed(format!("{name}: {problem}")))?;
     let check = arguments.check.as_deref().map(words).transpose()?;
     if let Some(folder) = arguments.keep.as_deref().filter(|folder| folder.exists()) {
-        return Err(Error::Usage(format!("--keep {}: exists already", shown(folder))));
+        return Err(Error::Usage(format!("--keep {}: already exists", shown(folder))));
     }
     let (give, given) = mpsc::sync_channel(0);
     let (started, found) = (Instant::now(), Mutex::default());
@@ -88,7 +88,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
         let give = give;
         states(&record, arguments.moments, &mut |state| {
             let (number, most) = (state.shown.number, arguments.moments);
-            let text = format!("state {number} of {most} at most");
+            let text = format!("state {number} of at most {most}");
             reporter.show(number, most, None, &text);
             run.take(state, &give)
         })
@@ -103,7 +103,7 @@ pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest,
     }
     let is_none = found.checked + found.unchecked == 0 && found.failed.is_none();
     if let Some(wanted) = arguments.state.filter(|_| is_none) {
-        return Err(Error::Usage(format!("--state {wanted}: there are {count} states")));
+        return Err(Error::Usage(format!("--state {wanted}: the record has only {count} states")));
     }
     Ok(CrashTest {
         check: arguments.check.clone().unwrap_or_default(),
@@ -152,8 +152,8 @@ impl Run<'_> {
         let kept = Kept::new().map_err(|error| Error::Failed(format!("a folder: {error}")))?;
         match self.check(&without_loss(record), &kept)? {
             Some(Err(problem)) => Err(Error::Usage(format!(
-                "no crash state was tried: the check fails without a power loss, on the folder as \
-                 the program left it: {problem}"
+                "no crash state was tried, because the check fails even without a power loss, on \
+                 the folder as the program left it: {problem}"
             ))),
             _ => Ok(()),
         }

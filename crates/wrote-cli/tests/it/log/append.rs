@@ -38,7 +38,7 @@ fn a_folder_of_other_files_does_not_become_a_log() {
         finish(log(folder.path(), &format!("append {to}")).stdin(input))
     };
     let refused = append("photos");
-    let because = "wrote: photos: has other files, such as \"cat.jpeg\", and no log; name a new \
+    let because = "wrote: photos: has other files (such as \"cat.jpeg\") and no log: name a new \
                    folder for the log, such as photos/log";
     assert_eq!((refused.code(), refused.complaint()), (Some(2), because));
     assert_eq!(names(&photos), ["cat.jpeg"]);
@@ -98,7 +98,7 @@ fn a_full_disk_ends_an_append_that_says_how_many_records_are_in() {
     assert!(told.contains("No space left on device"), "{told}");
     let there = said(mounted.path(), "cat events").lines().count();
     let next = there + 1;
-    let stopped = format!("; stopped: {there} lines stored, not stored from line {next} on");
+    let stopped = format!("; stopped: {there} lines stored, none from line {next} on");
     assert!(there > 0 && told.ends_with(&stopped), "{there}: {told}");
 }
 

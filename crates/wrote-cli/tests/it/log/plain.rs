@@ -45,7 +45,7 @@ fn lines_of_a_plain_file_are_printed_by_their_numbers_and_not_by_times() {
     let folder = folder();
     let text: String = (0..30).map(|number| format!("line {number}\n")).collect();
     fs::write(folder.path().join("a.log"), text.clone() + "half").expect("a file");
-    let note = "wrote: note: a.log: the last line has no end yet; its 4 B are left out\n";
+    let note = "wrote: note: a.log: the last line is unfinished; its 4 B are left out\n";
     let last = "28\tline 28\n29\tline 29\n";
     for (arguments, lines, note) in
         [("cat", &*text, note), ("cat -n 30", &*text, ""), ("tail -n 2 -s", last, note)]
@@ -56,7 +56,7 @@ fn lines_of_a_plain_file_are_printed_by_their_numbers_and_not_by_times() {
     assert_eq!(said(folder.path(), "cat --from 3 --to 4 a.log"), "line 3\nline 4\n");
     for arguments in ["cat --since 1h", "cat --until 1h", "tail --since 1h", "tail -f --since 1h"] {
         let finished = finish(&mut log(folder.path(), &format!("{arguments} a.log")));
-        let because = "wrote: a.log: a plain file does not say when a line was written";
+        let because = "wrote: a.log: a plain file does not record when a line was written";
         assert_eq!((finished.code(), finished.complaint()), (Some(2), because), "{arguments}");
     }
 }
@@ -82,9 +82,8 @@ fn a_plain_file_has_no_checksums_to_verify_which_is_told_in_one_line() {
     fs::write(folder.path().join("a.log"), "one\n").expect("a file");
     for verb in ["stat", "verify", "repair", "repair --dry-run"] {
         let finished = finish(&mut log(folder.path(), &format!("{verb} a.log")));
-        let because = "wrote: a.log: a file of lines, which has no checksums to verify; 'wc' \
-                       counts its lines, and an opening moves a torn end aside: wrote log append \
-                       a.log < /dev/null";
+        let because = "wrote: a.log: a plain file of lines, which has no checksums to verify. To \
+                       set an unfinished last line aside: wrote log append a.log < /dev/null";
         assert_eq!((finished.code(), finished.complaint()), (Some(2), because), "{verb}");
     }
 }
@@ -127,6 +126,6 @@ fn a_full_disk_stops_an_append_to_a_plain_file_with_the_first_line_that_is_not_s
     let there = said(mounted.path(), "cat a.log").lines().count();
     let told = finished.stderr.lines().last().expect("a line");
     let next = there + 1;
-    let stopped = format!("; stopped: {there} lines stored, not stored from line {next} on");
+    let stopped = format!("; stopped: {there} lines stored, none from line {next} on");
     assert!(there > 0 && told.ends_with(&stopped), "{there}: {told}");
 }

@@ -16,11 +16,11 @@ fn a_whole_log_is_verified_and_left_as_it_is_by_repair() {
     let folder = place(500);
     let before = content(folder.path());
     let verified = said(folder.path(), "verify events");
-    assert!(verified.starts_with("500 records in ") && verified.ends_with("50.0 kB, whole\n"));
+    assert!(verified.starts_with("500 records in ") && verified.ends_with("50.0 kB, intact\n"));
     assert_eq!(json(&said(folder.path(), "verify --json events"))["whole"], true);
     assert_eq!(said(folder.path(), "repair --dry-run events"), verified);
     let repaired = said(folder.path(), "repair events");
-    assert_eq!(repaired, "nothing to repair: 500 records, whole\n");
+    assert_eq!(repaired, "nothing to repair: 500 records, intact\n");
     assert!(content(folder.path()) == before);
 }
 
@@ -40,8 +40,7 @@ fn segments_whose_names_were_swapped_are_told_and_put_back_by_repair() {
         assert!(told.contains("`wrote log repair events` gives it its own name back"), "{told}");
     }
     let repaired = said(folder.path(), "repair events");
-    let expected =
-        format!("has its own name back: events/{second}\nrepaired: 500 records are there\n");
+    let expected = format!("renamed back to events/{second}\nrepaired: 500 records are readable\n");
     assert_eq!(repaired, expected);
     assert!(content(folder.path()) == before);
 }
@@ -49,8 +48,8 @@ fn segments_whose_names_were_swapped_are_told_and_put_back_by_repair() {
 /// Returns the report, after asserting that damage was found.
 fn found(finished: &Finished) -> &str {
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    let complaint = "wrote: events: damaged in 1 place; wrote log repair events keeps every record \
-        that is whole\n";
+    let complaint = "wrote: events: damaged in 1 place; wrote log repair events keeps every intact \
+                     record\n";
     assert_eq!(finished.stderr, complaint);
     &finished.stdout
 }
@@ -83,7 +82,7 @@ fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
 
     let repaired = said(folder.path(), "repair events");
     assert!(repaired.starts_with(&format!("{}: damaged at byte ", path.display())), "{repaired}");
-    let kept = repaired.lines().find_map(|line| line.strip_prefix("kept as it was: "));
+    let kept = repaired.lines().find_map(|line| line.strip_prefix("original kept as "));
     let kept = fs::read(folder.path().join(kept.expect("a file is kept"))).expect("it is there");
     let (_, damaged) = before.iter().find(|(name, _)| path.ends_with(name)).expect("it was there");
     assert!(kept == *damaged);
@@ -188,17 +187,17 @@ fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing
     let sealed = &segments(folder.path())[0];
     change(sealed, |bytes| bytes.extend([0, 0, 7, 0]));
     for (verb, last_line) in [
-        ("verify", "otherwise whole: 1000 records in "),
+        ("verify", "otherwise intact: 1000 records in "),
         ("verify -q", "events/00000000000000000"),
-        ("repair --dry-run", "otherwise whole: 1000 records in "),
+        ("repair --dry-run", "otherwise intact: 1000 records in "),
     ] {
         let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
         assert_eq!(finished.code(), Some(3), "{verb}: {finished:?}");
-        let complaint = "wrote: events: garbage in 1 place, no record is lost; wrote log \
-            repair events removes it\n";
+        let complaint = "wrote: events: garbage in 1 place; no record is lost; wrote log repair \
+                         events removes it\n";
         assert_eq!(finished.stderr, complaint);
         let told = finished.stdout.lines().next().expect("the place");
-        assert!(told.contains(": garbage from byte "), "{told}");
+        assert!(told.contains(" of garbage from byte "), "{told}");
         let last = finished.stdout.lines().last().expect("a line");
         assert!(last.starts_with(last_line), "{last}");
     }
@@ -209,8 +208,8 @@ fn garbage_behind_a_sealed_segment_has_a_word_and_an_exit_code_and_loses_nothing
     assert!(said(folder.path(), "cat events") == lines(0..1000));
     said(folder.path(), "stat events");
     assert_eq!(append_by_command(folder.path(), "-q", b"more\n").code(), Some(0));
-    assert!(said(folder.path(), "repair events").contains("\nkept as it was: "));
-    assert!(said(folder.path(), "verify events").ends_with(", whole\n"));
+    assert!(said(folder.path(), "repair events").contains("\noriginal kept as "));
+    assert!(said(folder.path(), "verify events").ends_with(", intact\n"));
     assert!(said(folder.path(), "cat events") == lines(0..1000) + "more\n");
 }
 

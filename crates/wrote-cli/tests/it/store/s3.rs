@@ -91,7 +91,7 @@ fn a_log_is_shipped_to_s3_and_read_from_there() {
     assert_eq!(verified["whole"], true);
     assert_eq!(verified["segments"], verified["checksums"], "each object has its checksum");
     let again = finish(s3.of(&mut log(folder.path(), &["ship", "events", url])));
-    assert!(again.stderr.starts_with("shipped nothing new"), "{again:?}");
+    assert!(again.stderr.starts_with("nothing new to ship"), "{again:?}");
     // This is a different log at the same URL.
     let other = fixtures::folder();
     append(other.path(), 0..5000);

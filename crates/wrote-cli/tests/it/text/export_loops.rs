@@ -93,6 +93,6 @@ fn a_curve_that_does_not_bend_says_so() {
     document.scenarios[0].knee = None;
     for format in [Format::Table, Format::Markdown] {
         let text = exported(&document, format, PLAIN);
-        assert!(text.contains("no knee: the latency does not bend within these rates"), "{text}");
+        assert!(text.contains("no knee: latency does not bend at these rates"), "{text}");
     }
 }

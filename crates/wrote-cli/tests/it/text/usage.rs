@@ -134,11 +134,11 @@ fn color_is_as_the_user_wants_it() {
 #[test]
 fn what_is_missing_is_named_with_an_example() {
     for (line, told) in [
-        ("compare a.json", "missing: <NEW>; as in: wrote compare before.json after.json"),
-        ("trace crash r", "; as in: wrote trace crash r --check 'python3 load.py DIR'"),
+        ("compare a.json", "missing: <NEW>; for example: wrote compare before.json after.json"),
+        ("trace crash r", "; for example: wrote trace crash r --check 'python3 load.py DIR'"),
         ("fit", "missing: a program: bench, "),
-        ("fit", "; as in: wrote fit etcd /var/lib/etcd"),
-        ("serve events", "; as in: wrote serve events --listen tcp://127.0.0.1:5140"),
+        ("fit", "; for example: wrote fit etcd /var/lib/etcd"),
+        ("serve events", "; for example: wrote serve events --listen tcp://127.0.0.1:5140"),
         ("bench --force", "missing: <--output <FILE>|--html <FILE>>"),
     ] {
         let said = refusal(&line.split(' ').collect::<Vec<_>>());
@@ -158,10 +158,7 @@ fn what_the_user_named_and_is_not_there_is_2_in_every_command_and_names_the_next
         ("doctor none", "none: does not exist"),
         ("clean none", "none: does not exist"),
         ("fit etcd none", "none: does not exist"),
-        (
-            "fit .",
-            ".: is a folder, and a program is needed before it; did you mean: wrote fit etcd .",
-        ),
+        ("fit .", ".: is a folder; name a program before it; did you mean: wrote fit etcd ."),
         ("run none.fio", "none.fio: No such file"),
         ("run --filename=none --rw=write", "put --name=job before its options"),
         ("compare none none", "none: No such file"),
@@ -170,13 +167,13 @@ fn what_the_user_named_and_is_not_there_is_2_in_every_command_and_names_the_next
         ("copy /proc/version none/to", "none/to: there is no folder none"),
         ("trace -p 2147483647", "no such process"),
         ("trace crash none --check x", "'wrote trace --record FILE COMMAND' makes a record"),
-        ("log cat none", "'wrote log append none' makes one, and 'wrote log tail -F none' waits"),
+        ("log cat none", "'wrote log append none' creates one, and 'wrote log tail -F none' waits"),
         ("log tail none", "there is no log"),
         ("log stat none", "there is no log"),
         ("log verify none", "there is no log"),
         ("log repair none", "there is no log"),
         ("log ship none file:///tmp", "there is no log"),
-        ("log append none/events", "there is no folder none; 'mkdir -p none' makes it"),
+        ("log append none/events", "there is no folder none; 'mkdir -p none' creates it"),
         ("log append none/lines.txt", "none/lines.txt: there is no folder /"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
@@ -276,7 +273,7 @@ fn a_job_file_that_is_missing_or_no_text_is_refused_and_named() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), [0xff, 0xfe]).expect("a file");
     let line = refusal(&["run", file.path().to_str().expect("a path in UTF-8")]);
-    assert!(line.ends_with("is not text: it has bytes that are not UTF-8"), "{line}");
+    assert!(line.ends_with("is not a text file: it is not UTF-8"), "{line}");
 }
 
 #[test]
@@ -296,7 +293,7 @@ fn cleaning_what_is_no_folder_is_refused() {
 #[test]
 fn help_is_an_answer_with_examples() {
     for (words, said) in [
-        ("--help-all", "wrote run runs fio's job"),
+        ("--help-all", "wrote run runs fio job"),
         ("bench --help", "[default: table]"),
         ("bench --help-all", "or to a file with --output"),
         ("langs --help-all", "$XDG_CACHE_HOME/wrote"),

@@ -67,7 +67,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
             Lost => {
                 (format!("{survives}: "), format!("does not survive a power loss ({because}); "))
             }
-            Unknown => ("unknown: ".into(), format!("Cannot be judged: b ({because}); ")),
+            Unknown => ("unknown: ".into(), format!("Cannot be judged: b ({because}). ")),
         };
         assert!(screen.contains(&format!("  {level}{because}\n")), "{screen}");
         assert!(said.contains(&end), "{screen}");

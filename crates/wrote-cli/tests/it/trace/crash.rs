@@ -39,23 +39,23 @@ fn a_power_cut_is_made_that_shows_a_missing_flush() {
     let told = "
     result   a is empty
     lost     a write of 3 bytes to a
-    kept     making t, the rename to a
+    kept     creating t, the rename to a
     check    ended with exit code 1: torn
     fix      flush the file (fsync) after a write of 3 bytes to a, before a
-             rename or an answer
+             rename or reporting success
     command  wrote trace crash ";
     assert!(finished.stdout.contains(told), "{finished:?}");
     assert!(finished.stderr.contains("wrote: the check fails in crash state "), "{finished:?}");
     // The number of a state reproduces it.
-    let line = finished.stdout.lines().find(|line| line.contains("crash state ")).unwrap();
-    let number = line.split_once("crash state ").and_then(|of| of.1.split_once(':')).unwrap().0;
+    let line = finished.stdout.lines().find(|line| line.contains("Crash state ")).unwrap();
+    let number = line.split_once("Crash state ").and_then(|of| of.1.split_once(':')).unwrap().0;
     let keep = place.path().join("kept");
     let kept = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
     assert_eq!(kept.code(), Some(0), "{kept:?}");
     assert!(kept.stdout.contains(line), "{kept:?}");
     assert_eq!(fs::read(keep.join("a")).unwrap(), b"", "{kept:?}");
     let again = crash(&bad, &["--state", number, "--keep", keep.to_str().unwrap()]);
-    is_one_line(&again, 2, "exists already");
+    is_one_line(&again, 2, "already exists");
 }
 
 #[test]
@@ -72,7 +72,8 @@ fn a_replacement_done_right_passes_in_every_state_and_one_without_the_folder_at_
     let told = "
     lost     the rename to a
     check    ended with exit code 1
-    fix      flush the folder (fsync) after the rename to a, before an answer
+    fix      flush the folder (fsync) after the rename to a, before reporting
+             success
 ";
     assert!(finished.stdout.contains(told), "{finished:?}");
 }
@@ -131,7 +132,7 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     // This is the line of the block at whose end Python writes.
     let begins = "::error file=../a save.py,line=3,title=wrote check-failed::Crash state ";
     assert!(error.starts_with(begins), "{github:?}");
-    let told = ": a is cut short; the check ended with exit code 1: <torn> & \"50 %25\".";
+    let told = ": a is truncated; the check ended with exit code 1: <torn> & \"50 %25\".";
     assert!(error.contains(told), "{error}");
     assert!(
         error.contains(". Fix: flush the file (fsync) after a write of 1 byte to a"),
@@ -170,15 +171,15 @@ fn states_for_which_there_is_no_time_or_whose_calls_were_not_seen_do_not_pass() 
     let record = recorded(place.path(), "for name in b c d; do printf x > $name; mv $name a; done");
     let slow = crash(&record, &["--check", "sh -c 'sleep 1000' DIR", "--within", "300ms"]);
     assert_eq!(slow.code(), Some(3), "{slow:?}");
-    assert!(slow.stderr.contains("wrote: no time for all states (--within)"), "{slow:?}");
-    assert!(slow.stdout.contains("there was no time for "), "{slow:?}");
+    assert!(slow.stderr.contains("wrote: no time for all states: raise --within"), "{slow:?}");
+    assert!(slow.stdout.contains("No time for "), "{slow:?}");
     // The content that a standard stream's file had before the program is not known.
     let stream = fs::File::create(place.path().join("stream")).unwrap();
     let mut command = wrote(&["trace", "--check", "true", "--", "echo", "out"]);
     let unseen = command.current_dir(place.path()).stdout(stream).output().unwrap();
     assert_eq!(unseen.status.code(), Some(3), "{unseen:?}");
     let said = String::from_utf8(unseen.stderr).unwrap();
-    assert!(said.contains("wrote: the check passes, but not all "), "{said}");
+    assert!(said.contains("wrote: the check passes, but some writes "), "{said}");
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn a_check_has_the_folder_wherever_it_is_named_and_is_told_by_the_line_of_its_er
     let says = "sh -c 'echo error: it is torn; echo see the manual; exit 3' DIR";
     let finished = crash(&record, &["--check", says, "--moments", "1"]);
     // The check fails, whatever a power loss has left.
-    let told = "the check fails without a power loss, on the folder as the program left it: ended \
+    let told = "the check fails even without a power loss, on the folder as the program left it: ended \
                 with exit code 3: error: it is torn\n";
     assert!(finished.stderr.contains(told), "{finished:?}");
     let of_shells = crash(&record, &["--check", "test -s DIR/a || true"]);
@@ -242,7 +243,7 @@ fn a_check_that_hangs_or_is_not_there_is_told_and_leaves_nothing() {
     assert!(hangs.stderr.contains("left it: did not end within 200 ms"), "{hangs:?}");
     is_one_line(&run("/no/such/check", &[]), 2, "/no/such/check");
     is_one_line(&run("'", &[]), 2, "--check");
-    is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: there are ");
+    is_one_line(&run("true", &["--state", "100000"]), 2, "--state 100000: the record has only ");
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
@@ -256,7 +257,7 @@ fn a_record_past_its_bound_and_a_foreign_file_are_one_line() {
     // The program runs to its end, and its exit code is passed on.
     assert_eq!(finished.code(), Some(3), "{finished:?}");
     let last = finished.stderr.lines().last().unwrap();
-    assert!(last.contains("are more than 10.0 kB; record less"), "{finished:?}");
+    assert!(last.contains("exceed 10.0 kB; record less"), "{finished:?}");
     assert!(!record.exists());
     is_one_line(&crash(&record, &["--check", "true"]), 2, "record: does not exist");
     fs::write(&record, "{}").unwrap();

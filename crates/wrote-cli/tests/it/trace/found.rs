@@ -30,7 +30,7 @@ fn a_sign_that_never_came_is_told() {
     let place = folder();
     let is_told = |sign: &str| {
         let (trace, _) = traced(place.path(), "echo saved; printf x > b; sync b", &["--ack", sign]);
-        trace.unseen.iter().any(|note| note.starts_with("no answer was seen (--ack)"))
+        trace.unseen.iter().any(|note| note.starts_with("the sign of --ack was not seen"))
     };
     assert!(is_told("/svaed/") && is_told("socket"));
     assert!(!is_told("/saved/") && !is_told("stdout") && !is_told("exit"));

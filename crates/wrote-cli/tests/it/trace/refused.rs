@@ -38,7 +38,7 @@ fn a_trace_under_seccomp_that_refuses_ptrace_names_it_and_runs_nothing() {
     assert_eq!(compiled.code(), Some(0), "{compiled:?}");
     let mut command = Command::new(place.path().join("refuses"));
     command.args([env!("CARGO_BIN_EXE_wrote"), "trace", "touch", "ran"]).current_dir(&place);
-    let why = "wrote: touch is not run: the kernel does not permit it: seccomp";
+    let why = "wrote: touch was not run: the kernel does not permit it: seccomp";
     is_one_line(&finish(command.stderr(Stdio::piped())), 125, why);
     assert!(!place.path().join("ran").exists());
 }
@@ -46,12 +46,12 @@ fn a_trace_under_seccomp_that_refuses_ptrace_names_it_and_runs_nothing() {
 #[test]
 fn a_trace_under_another_tracer_names_its_process_and_runs_nothing() {
     let place = folder();
-    let why = "wrote: touch is not run: the kernel does not permit it: ";
+    let why = "wrote: touch was not run: the kernel does not permit it: ";
     let (trace, finished) = traced(place.path(), &format!("{} trace touch ran", own()), &[]);
     assert_eq!((finished.code(), trace.end.code), (Some(125), Some(125)), "{finished:?}");
     let line = finished.stderr.lines().next().unwrap();
     let tracer = line.strip_prefix(&format!("{why}wrote (PID "));
-    assert!(tracer.is_some_and(|rest| rest.ends_with(") traces it already")), "{finished:?}");
+    assert!(tracer.is_some_and(|rest| rest.ends_with(") is already tracing it")), "{finished:?}");
     let words = ["-f", "-o", "calls", env!("CARGO_BIN_EXE_wrote"), "trace", "touch", "ran"];
     or_skip!(installed("strace"));
     let mut command = Command::new("strace");

@@ -26,7 +26,7 @@ fn what_cannot_be_judged_stands_in_the_table_the_last_line_and_the_page_and_fail
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let said = finished.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     let verdict = "Cannot be judged: b (stores through more than 16 GiB of shared mappings, or 64 \
-        MiB where the kernel does not note them, are not seen); 0 warnings.";
+        MiB where the kernel does not note them, are not seen). 0 warnings.";
     assert!(said.ends_with(verdict), "{said}");
     assert!(said.contains(" made, mapped unknown "), "{said}");
     let page = fs::read_to_string(place.path().join("page.html")).unwrap();
@@ -38,10 +38,10 @@ fn what_cannot_be_judged_stands_in_the_table_the_last_line_and_the_page_and_fail
 fn a_standard_stream_that_is_a_file_is_not_judged_and_is_named() {
     let place = folder();
     for (script, more, unjudged) in [
-        ("echo out", &[][..], "standard output (it went to stream)"),
-        ("echo out", &["--ack", "stdout"], "standard output (it went to stream)"),
+        ("echo out", &[][..], "standard output (redirected to stream)"),
+        ("echo out", &["--ack", "stdout"], "standard output (redirected to stream)"),
         ("true", &[], ""),
-        ("echo out", &["--under", "."], "standard output (it went to stream)"),
+        ("echo out", &["--under", "."], "standard output (redirected to stream)"),
         ("echo out", &["--under", "/proc"], ""),
     ] {
         let mut command = wrote(&["trace", "--format", "json", "--force", "-o", "trace.json"]);
@@ -170,8 +170,8 @@ fn tables_of_descriptors_and_changes_of_space_that_are_not_followed_are_never_ca
         os.write(file, bytes(8192)); os.fsync(file); os.fsync(os.open('.', 0))\n";
     let thread = "t = threading.Thread(target=lambda: libc.unshare(0x400)); t.start(); t.join()";
     let space = "holes and zeros made by ioctl(2) or MADV_REMOVE are not followed";
-    let tables = "descriptors that a thread has for itself, or two processes share (CLONE_FILES), \
-                  are not followed";
+    let tables = "descriptors private to a thread, or shared by two processes (CLONE_FILES), are \
+                  not followed";
     for (rest, because) in [
         (thread, Some(tables)),
         // No other thread shares the table of descriptors.
