@@ -118,10 +118,8 @@ mod tests {
         assert_eq!(many("100k"), Ok(100_000));
         assert_eq!(many("1M"), Ok(1_000_000));
         for bad in ["", "0", "-1", "1.5M", "k", "+7", "1MB", "1001M", "9000000M"] {
-            let problem = format!(
-                "{bad:?}: must be a whole number from 1 to 1000M, such as 5000, 100k or \
-                         1M"
-            );
+            let problem =
+                format!("{bad:?}: must be a whole number from 1 to 1000M: 5000, 100k, 1M");
             assert_eq!(many(bad), Err(problem));
         }
     }

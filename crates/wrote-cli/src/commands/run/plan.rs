@@ -165,7 +165,7 @@ fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
         (false, _) if job.files.unlink => "is created, and removed after the group",
         (false, false) if is_written_before(file, jobs) => "is created by an earlier group",
         (false, true) if job.files.overwrite => "is created, and written, then overwritten",
-        (false, true) => "is made",
+        (false, true) => "is created",
         (false, false) => "is created, and written before it is read",
     };
     format!("{} {what}", absolute(file))
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(
             checked(&jobs),
             "group 0:\n\x20 a: write of 512k, io_uring, iodepth 64, direct, fdatasync every 8, \
-             1.07 GB\n\x20   /mnt/data/a.0 is made\ngroup 1:\n\x20 b (2 times): randread of 4k, \
+             1.07 GB\n\x20   /mnt/data/a.0 is created\ngroup 1:\n\x20 b (2 times): randread of 4k, \
              io_uring, iodepth 64, direct, 1.05 MB\n\x20   /mnt/data/b.0 is created, and written \
              before it is read\n"
         );
