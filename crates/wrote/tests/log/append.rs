@@ -43,7 +43,7 @@ fn the_longest_record_fits_and_a_longer_one_is_refused_and_harms_nothing() {
     let error = log.append(&vec![b'x'; BUFFER_BYTES]).unwrap_err();
     assert!(matches!(error, Error::TooLong { .. }), "{error}");
     assert_eq!(error.errno(), libc::EMSGSIZE);
-    assert!(error.to_string().ends_with(" fit (LogOptions::buffer_bytes)"), "{error}");
+    assert!(error.to_string().ends_with(" do (LogOptions::buffer_bytes)"), "{error}");
     let longest = vec![b'y'; BUFFER_BYTES - 200];
     assert_eq!(log.append(&longest).unwrap().sequence(), 1);
     log.close().unwrap();

@@ -47,7 +47,7 @@ fn what_is_no_folder_and_a_folder_of_other_files_do_not_become_a_log() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("cat.jpeg"), "precious").unwrap();
     for (path, because) in [
-        (folder.clone(), "has other files, such as \"cat.jpeg\", and no log; name a new folder"),
+        (folder.clone(), "has other files (such as \"cat.jpeg\") and no log: name a new folder"),
         (folder.join("cat.jpeg"), "is not a folder, so it can't be a log"),
         (PathBuf::from("/dev/null"), "is not a folder, so it can't be a log"),
     ] {
