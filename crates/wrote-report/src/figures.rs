@@ -1,6 +1,6 @@
 //! The figures of a row as text. The text is empty if the row lacks the figure.
 
-use wrote_result::document::{Interval, Latency, Reached, Row, Run};
+use wrote_result::document::{Document, Interval, Latency, Reached, Row, Run};
 use wrote_result::{stats, units};
 
 pub fn text(value: Option<impl ToString>) -> String {
@@ -166,4 +166,18 @@ pub fn per_second(iops: f64) -> String {
 /// Returns whether a row did not run as requested, because of a fallback or of lost messages.
 pub fn fell_back(row: &Row) -> bool {
     !row.settings.fallbacks.is_empty() || !row.has_all_records()
+}
+
+/// Returns a sentence about other programs that used the disk or the CPUs: it warns of the figures
+/// where most runs of one of the rows were disturbed.
+pub fn disturbed(document: &Document, rows: &[&Row]) -> &'static str {
+    let disturbed = |row: &Row| row.runs.iter().filter(|run| run.is_disturbed()).count();
+    let is_mostly_quiet = rows.iter().all(|row| 2 * disturbed(row) <= row.runs.len());
+    match document.findings.iter().find(|of| of.id == "busy-neighbour") {
+        Some(of) if is_mostly_quiet && of.evidence.contains_key("disturbed_runs") => {
+            " Other programs used the disk or the CPUs during some of the runs."
+        }
+        Some(_) => " Other programs used the disk or the CPUs: do not rely on these figures.",
+        None => "",
+    }
 }

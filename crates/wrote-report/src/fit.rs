@@ -5,9 +5,8 @@ mod margins;
 
 pub use margins::margins;
 
-use crate::figures::{has_spread, per_second, ranged};
+use crate::figures::{disturbed, has_spread, per_second, ranged};
 use crate::paint::Tone;
-use crate::summary::disturbed;
 use crate::table::{Column, Keep, On, Table, Text};
 use crate::tree::{Block, Note, Role, Section, Style};
 use itertools::Itertools;

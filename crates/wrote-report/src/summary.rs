@@ -1,7 +1,9 @@
 //! The answers on one screen: the figures that a reader looks for, and the warnings about them.
 
 use crate::Screen;
-use crate::figures::{asked_rate, operations_per_s, per_second, ranged, text, throughput};
+use crate::figures::{
+    asked_rate, disturbed, operations_per_s, per_second, ranged, text, throughput,
+};
 use crate::fit;
 use crate::group::Group;
 use crate::paint::{Mark, Tone};
@@ -27,8 +29,6 @@ const HEADINGS: [(&str, &str); 4] = [
 const WARNINGS_MAX: usize = 3;
 /// The finding that a row without a flush was as fast as memory. The row's line says so instead.
 const MEMORY: &str = "ram-not-disk";
-/// The finding that other programs disturbed the runs. The headline says so.
-const BUSY: &str = "busy-neighbour";
 
 /// The maximum number of figures in the headline.
 const HEADLINE_MAX: usize = 2;
@@ -72,20 +72,6 @@ pub fn headline(document: &Document) -> Option<String> {
         }
         false => format!("{path} {verb} {figures}{stands}.{beside}"),
     })
-}
-
-/// Returns a sentence about other programs that used the disk or the CPUs: it warns of the figures
-/// where most runs of one of the rows were disturbed.
-pub fn disturbed(document: &Document, rows: &[&Row]) -> &'static str {
-    let disturbed = |row: &Row| row.runs.iter().filter(|run| run.is_disturbed()).count();
-    let is_mostly_quiet = rows.iter().all(|row| 2 * disturbed(row) <= row.runs.len());
-    match document.findings.iter().find(|of| of.id == BUSY) {
-        Some(of) if is_mostly_quiet && of.evidence.contains_key("disturbed_runs") => {
-            " Other programs used the disk or the CPUs during some of the runs."
-        }
-        Some(_) => " Other programs used the disk or the CPUs: do not rely on these figures.",
-        None => "",
-    }
 }
 
 /// Returns an answer as a part of a sentence: `6.12 k durable writes of 4 KiB per second`.
@@ -403,7 +389,7 @@ mod tests {
             "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
              writes of 4 KiB per second: consistent with enterprise SSDs (7 k to 40 k)."
         );
-        let busy = Finding::warning(BUSY, "Other programs used the disk");
+        let busy = Finding::warning("busy-neighbour", "Other programs used the disk");
         document.findings.push(busy.with("disturbed_runs", 1));
         for (disturbed, told) in [(1, "during some of the runs."), (2, "do not rely on")] {
             for run in &mut document.scenarios[0].rows[1].runs[..disturbed] {
