@@ -85,7 +85,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Find what slows the disk under PATH down or endangers data; write nothing
     Doctor(DoctorArgs),
-    /// Copy files and folders: whole or not at all, durable, in constant memory
+    /// Copy files and streams: whole or not at all, durable, in constant memory
     Copy(CopyArgs),
     /// Read, check and repair logs
     Log(LogArgs),
