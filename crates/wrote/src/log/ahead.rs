@@ -14,13 +14,13 @@ use crate::staged::beside;
 use crate::{Completion, Engine, Error, FileId, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// The minimum length of space that is prepared at once. This much is ready before the first record
-/// of a new log, and nothing before the first record of an existing one.
+/// The minimum length of space that is prepared at once. By default, this much is ready before the
+/// first record of a new log, and nothing when an existing log is opened.
 pub(super) const AHEAD_BYTES_MIN: u64 = 64 << 10;
 
-/// The maximum mean length of a flush, in the last segment, at which the next segment gets zeros.
-/// For shorter flushes, the commit of metadata when writing into allocated blocks takes longer than
-/// the zeros do; for longer flushes, it takes less time than the zeros.
+/// The maximum mean number of bytes per flush, in the last segment, at which the next segment gets
+/// zeros. For shorter flushes, committing the metadata of writes into allocated blocks takes longer
+/// than writing the zeros; for longer flushes, the zeros take longer.
 const FLUSH_BYTES_WITH_ZEROS: u64 = 64 << 10;
 
 /// The temporary errors: no space on the disk or in a quota, no file descriptor, no memory, and a
@@ -88,10 +88,11 @@ pub(super) struct Ahead {
     left_over: Option<PathBuf>,
     /// Whether the file system can't determine if a file is shared, so that none is reused.
     knows_no_sharing: bool,
-    /// The number of bytes of records written since the log was opened. The same length of space is
+    /// The number of bytes of records written since the log was opened. As many bytes of space are
     /// prepared ahead.
     written_bytes: u64,
-    /// The number of flushes since the current segment was begun, and the bytes that they covered.
+    /// The number of flushes since the current segment was begun, and the number of bytes that they
+    /// covered.
     flushes: u64,
     flushed_bytes: u64,
     /// The mean number of bytes that a flush covered in the previous segment; 0 if there is none.
@@ -119,7 +120,7 @@ impl Ahead {
         matches!(self.preparing, Preparing::InFlight(_))
     }
 
-    /// Returns the number of the segment that is being prepared.
+    /// Returns the number of the segment that is being prepared; `None` if there is none.
     pub(super) fn number(&self) -> Option<u64> {
         self.preparing.preparation().map(|next| next.number)
     }
@@ -277,8 +278,8 @@ impl Ahead {
     }
 
     /// Continues to prepare space: for the current segment once half of its prepared space is used,
-    /// and for the next segment at the pace at which this one fills, or at once while no record
-    /// waits for the disk.
+    /// and for the next segment at the pace at which the current one fills, or at once while no
+    /// record waits for the disk.
     pub(super) fn prepare_ahead(
         &mut self,
         engine: &mut Engine,
@@ -286,7 +287,7 @@ impl Ahead {
         current: &mut Option<OpenSegment>,
         is_idle: bool,
     ) -> Result<(), Error> {
-        // A log that is opened without appending should not write.
+        // A log that is opened but never appended to should write nothing.
         let Some(segment) = current.as_ref().filter(|_| self.written_bytes > 0) else {
             return Ok(());
         };
@@ -335,8 +336,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Stores a preparation, or, if it is ready and for the current segment, adds its space to that
-    /// segment.
+    /// Stores a preparation, or, if it is ready and belongs to the current segment, adds its space
+    /// to that segment.
     fn keep(&mut self, current: &mut Option<OpenSegment>, next: Preparation) {
         match current {
             Some(segment) if next.is_ready() && segment.number == next.number => {
@@ -371,8 +372,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Removes the file of a segment. Keeps it as the spare file instead if there is none yet, or
-    /// only a shorter one.
+    /// Removes the file of a segment, or keeps it as the spare file if it can be reused and there
+    /// is no spare file yet, or only a shorter one.
     pub(super) fn remove_segment(
         &mut self,
         engine: &mut Engine,
@@ -400,7 +401,8 @@ impl Ahead {
     }
 
     /// Starts to prepare segment `number`, up to `end`, in the spare file. Returns `None` if there
-    /// is none, if it is longer, or if a reader or a backup still uses it.
+    /// is no spare file, if it is longer than `end`, if `place` is occupied, or if a reader or a
+    /// backup still uses the file.
     fn recycle(
         &mut self,
         engine: &mut Engine,

@@ -13,7 +13,8 @@ const BUFFER_BYTES: &str = "LogOptions::buffer_bytes";
 /// The ticket of an append; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 
-/// Appends a record and returns its ticket. If there is no room, waits for it if `waits`.
+/// Appends a record and returns its ticket. If there is no room, waits for it if `waits` is set,
+/// and otherwise returns `None`.
 pub(super) fn append<'log>(
     driver: &'log Arc<LogDriver>,
     bytes: &[u8],
@@ -32,7 +33,7 @@ pub(super) fn append<'log>(
 }
 
 /// Appends records atomically (a crash keeps all or none of them), and returns the ticket of the
-/// last one. If there is no room, waits for it if `waits`.
+/// last one. If there is no room, waits for it if `waits` is set, and otherwise returns `None`.
 pub(super) fn append_group<'log>(
     driver: &'log Arc<LogDriver>,
     records: &[impl AsRef<[u8]>],
@@ -62,7 +63,8 @@ pub(super) fn append_group<'log>(
     Ok(Some(ticket))
 }
 
-/// Claims a place. If there is no room, waits for it if `waits`, and otherwise returns `None`.
+/// Claims a place. If there is no room, waits for it if `waits` is set, and otherwise returns
+/// `None`.
 fn place(
     driver: &LogDriver,
     waits: bool,

@@ -1,5 +1,5 @@
-//! Files next to the segments that keep the bytes that recovery cuts off and repair replaces. It is
-//! a separate file because recovery and repair both use it.
+//! Files next to the segments that keep the bytes that recovery cuts off and repair replaces. This
+//! module is separate because recovery and repair both use it.
 
 use super::input::Input;
 use crate::metadata::{Metadata, mode_at_first};
@@ -42,7 +42,8 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
 }
 
 /// Renames a whole segment to `.torn-N`, which is not the name of a segment, and returns the new
-/// path. The bytes are flushed before; the new name becomes durable once the folder is synced.
+/// path. The file is flushed before it is renamed; the new name becomes durable once the folder is
+/// synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
     let options = FileOptions::new().write(true);
     let file = engine.open_file(segment, &options)?;
@@ -52,8 +53,8 @@ pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Err
     renamed.map(|(path, ())| path)
 }
 
-/// Calls `make` with the free names of this kind in turn until it finds one that does not exist.
-/// Returns that path and the result.
+/// Calls `make` with the numbered names of this kind in turn until one does not exist yet. Returns
+/// that path and the result.
 fn under_free_name<T>(
     segment: &Path,
     kind: &str,

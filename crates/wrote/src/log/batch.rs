@@ -31,7 +31,7 @@ pub(crate) struct BatchHeader {
     /// The sequence of the first record; for a batch without records, the log's next sequence.
     pub first_sequence: u64,
     /// The sequence before which all records were on stable storage when the batch was written. If
-    /// one of them can't be read now, the disk lost it; a crash can't have.
+    /// one of those records can't be read now, the disk has lost it: a crash can't be the cause.
     pub durable_sequence: u64,
     /// The time of the write, in nanoseconds since 1970; 0 if a repair wrote the batch.
     pub written_at_ns: u64,

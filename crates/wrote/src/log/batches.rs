@@ -15,7 +15,7 @@ pub(super) struct Batches {
     in_flight: VecDeque<Batch>,
     /// The written batches that are not known to be durable, in order.
     not_durable: VecDeque<Batch>,
-    /// The sequence after the last record of all batches begun so far.
+    /// The sequence after the last record in any batch begun so far.
     taken: u64,
     flush: Flush,
     wakeups: Wakeups,
@@ -47,12 +47,12 @@ enum Flush {
 pub(super) struct Reached {
     pub records: u64,
     pub bytes: u64,
-    /// The time when the write of the last of these batches began.
+    /// The time when the write of the last of their batches began.
     pub last_begun_at: Instant,
 }
 
 /// The gates and futures to wake. They are woken after the next operations have been submitted, so
-/// that the disk is busy again.
+/// that the disk is already busy again.
 #[derive(Default)]
 struct Wakeups {
     gates: Vec<usize>,
@@ -119,8 +119,9 @@ impl Batches {
             && !state.claims.has_closed()
     }
 
-    /// Closes the open batch if a caller waits for one of its records. While writes are in flight,
-    /// or a flush that can start, the batch stays open so that more records can join it.
+    /// Closes the open batch if a caller waits for one of its records. While a write is in flight,
+    /// or a flush that will make earlier records durable, the batch stays open so that more records
+    /// can join it.
     pub(super) fn close_wanted(&mut self, state: &LogState) {
         if state.cuts() > 0 && self.in_flight.is_empty() {
             let next = || state.next_sequence();
@@ -139,8 +140,8 @@ impl Batches {
     }
 
     /// Requests a flush once the oldest record that is not durable has reached the age of the log's
-    /// interval. Returns whether the next batch must wait for that flush: if the flush is in flight
-    /// and the record is older than two intervals. Redis does the same.
+    /// interval. Returns whether the next batch must wait for that flush, which is the case if the
+    /// flush is in flight and the record is older than two intervals. Redis does the same.
     pub(super) fn hold_up(&self, state: &LogState, now: impl FnOnce() -> Instant) -> bool {
         let (Some(interval), Some(oldest)) =
             (state.terms.sync.interval(), self.not_durable.front())
@@ -159,8 +160,9 @@ impl Batches {
         self.buffers[slot].take().expect("the slot was in use")
     }
 
-    /// Returns whether the write of the next batch can make it durable: if it will be the only
-    /// batch in flight, and all earlier records are durable.
+    /// Returns whether the next batch can become durable by its own write. This requires that the
+    /// log uses `RWF_DSYNC`, that a caller wants a record durable, that all earlier records are
+    /// durable, and that no other operation will be in flight.
     pub(super) fn can_be_durable_alone(&self, state: &LogState) -> bool {
         state.terms.dsync
             && state.durable.is_wanted()
@@ -202,9 +204,9 @@ impl Batches {
         Ok(durable)
     }
 
-    /// Returns whether a flush must start now: it is wanted, all records that it must cover are
-    /// written, and no other flush is in flight. `full_end` is the end of the full segments. The
-    /// current segment is not flushed while no caller wants one of its records durable.
+    /// Returns whether a flush must start now: a flush is wanted, all records that it must cover
+    /// are written, and no other flush is in flight. `full_end` is the end of the full segments.
+    /// The current segment is not flushed while no caller wants one of its records durable.
     pub(super) fn is_flush_due(&mut self, state: &LogState, full_end: u64) -> bool {
         let is_running = self.is_flushing() || self.in_flight.iter().any(|batch| batch.is_durable);
         if is_running || self.taken == state.durable.done() {
@@ -223,7 +225,8 @@ impl Batches {
         self.flush = Flush::Running { covers, since };
     }
 
-    /// Ends the flush in flight. Returns the end of the records that it covers, and its start time.
+    /// Records that the flush in flight has completed. Returns the sequence before which it covers
+    /// all records, and its start time.
     pub(super) fn end_flush(&mut self) -> (u64, Instant) {
         match std::mem::replace(&mut self.flush, Flush::Idle) {
             Flush::Running { covers, since } => (covers, since),
@@ -250,7 +253,7 @@ impl Batches {
         reached
     }
 
-    /// Gives a slot a buffer, and so makes room for a batch.
+    /// Gives a slot a buffer, which makes room for a batch.
     pub(super) fn fill_slot(&mut self, state: &LogState, slot: usize, buffer: Buffer) {
         // The address is not taken from a reference to the bytes, because producers write through
         // it.

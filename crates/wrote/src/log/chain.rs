@@ -208,8 +208,8 @@ pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<Segme
     }
 }
 
-/// Decodes the first bytes of a file. If they are not a header, reads them a second time: a log
-/// would end before such a file, so one read is not enough evidence.
+/// Decodes the first bytes of a file. If they are not a header, reads them a second time: a reader
+/// would take the log to end before such a file, so one read is not enough evidence.
 fn decode(input: &mut Input) -> Result<Result<SegmentHeader, NotASegment>, Error> {
     let first = SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?);
     if !matches!(first, Err(NotASegment::Damaged)) {
@@ -225,11 +225,11 @@ const HEAD_BYTES: usize = segment::HEADER_BYTES + batch::HEADER_BYTES;
 const LAST: usize = 2;
 /// The number of files that are open at once, so that the device reads several files concurrently.
 const FILES: usize = 32;
-/// The length of the beginning of a file that is read ahead, in bytes.
+/// The number of bytes at the start of a file that are read ahead.
 const AHEAD_BYTES: u64 = 4096;
 
 /// Returns the heads of all segments, read with read-ahead. A head is `None` if it could not be
-/// read in this manner; the last two always are.
+/// read in this manner; the last two heads always are.
 fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
     let mut heads = Vec::with_capacity(names.len());
     let sealed = &names[..names.len().saturating_sub(LAST)];

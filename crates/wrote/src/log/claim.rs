@@ -36,14 +36,14 @@ const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
 /// The number of records after which a batch accepts no more claims. A claim that comes too late is
 /// still counted until its thread notices that the batch is closed. Each thread can be late once,
-/// and three quarters of the counter's range are left for that.
+/// and three quarters of the counter's range are left for such claims.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
 /// The maximum number of records in an atomic append. Only one thread at a time may exceed the
 /// count by this number.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The maximum length of a batch in bytes. The word has room for a thousand threads that each
-/// exceed it by the same length.
+/// exceed the maximum by the same length.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
 
 /// The progress of a slot once its batch is closed and every record in it is published.
@@ -87,8 +87,8 @@ pub(super) struct Ready(pub bool);
 #[derive(Debug)]
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Claim {
-    /// The claimed place; `None` while no batch is open, because every buffer is in flight or the
-    /// log has ended.
+    /// The claimed place; `None` while no batch is open, because every buffer is in flight, or the
+    /// log is closed or has failed.
     pub place: Option<Place>,
     /// Whether the batch that this claim closed, if any, is ready.
     pub ready: Ready,
@@ -125,7 +125,7 @@ struct Turn {
     rotate: bool,
     /// Whether no batch is opened until [`Claims::resume`] is called.
     is_paused: bool,
-    /// Whether the log has ended, so that no more batches are opened.
+    /// Whether the log is closed or has failed, so that no more batches are opened.
     ended: bool,
 }
 
@@ -137,7 +137,8 @@ pub(super) struct Claims {
     turn: Mutex<Turn>,
     /// A lock held by the thread that claims a place for a group.
     group: Mutex<()>,
-    /// The condition variable that is signalled when a batch is opened or the log ends.
+    /// The condition variable that is signalled when a batch is opened, or the log is closed or
+    /// fails.
     opened: Condvar,
 }
 
@@ -247,7 +248,7 @@ impl Claims {
         if self.has_open_records() { self.close() } else { Ready(false) }
     }
 
-    /// Closes the open batch by a claim that never fits.
+    /// Closes the open batch with a claim that never fits.
     fn close(&self) -> Ready {
         if self.is_over(self.word.0.load(Ordering::Acquire)) {
             return Ready(false);
@@ -291,8 +292,8 @@ impl Claims {
         self.layout.start(at, std::mem::take(&mut turn.rotate), bytes)
     }
 
-    /// Opens the next batch if its slot has a buffer, unless a batch is open already or the log has
-    /// ended or is paused.
+    /// Opens the next batch if its slot has a buffer, unless a batch is open already, or the log is
+    /// closed, has failed or is paused.
     fn open_next(&self, turn: &mut Turn) {
         if turn.is_open || turn.ended || turn.is_paused {
             return;
@@ -413,7 +414,7 @@ impl Claims {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
 
-    /// Waits until a batch is open, the log has ended, or `gives_up` returns true.
+    /// Waits until a batch is open, the log is closed or has failed, or `gives_up` returns true.
     pub(super) fn wait_for_room(&self, gives_up: impl Fn() -> bool) {
         let mut turn = self.turn();
         while !turn.ended && !gives_up() && self.is_over(self.word.0.load(Ordering::Acquire)) {
@@ -427,8 +428,8 @@ impl Claims {
         self.opened.notify_all();
     }
 
-    /// Ends the log: refuses later claims, and wakes the producers that wait for room. Places that
-    /// are claimed already can still be published.
+    /// Refuses all later claims, because the log is being closed or has failed, and wakes the
+    /// producers that wait for room. Places that are claimed already can still be published.
     pub(super) fn end(&self) -> Ready {
         self.turn().ended = true;
         self.opened.notify_all();

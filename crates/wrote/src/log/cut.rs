@@ -61,7 +61,7 @@ pub(super) fn find(
                 let (batch, _) = walk.last.expect("a batch has begun");
                 let is_first = place == BEGIN && last.is_none();
                 if !is_first && last.is_none() {
-                    // The search has ended at this batch, so the previous batch is unknown.
+                    // The search led to this batch, so the previous batch is unknown.
                     walk.restart(begins.first_sequence);
                     continue;
                 }
@@ -82,8 +82,8 @@ pub(super) fn find(
 }
 
 impl CutPlace {
-    /// Creates the place of a cut in `batch`. `before` is the end of the previous batch in the
-    /// segment, and that batch's header and checksum; `None` for the first batch.
+    /// Describes a cut in `batch`. `before` is the end of the previous batch in the segment, and
+    /// that batch's header and checksum; `None` for the first batch.
     fn new(
         number: u64,
         begins: &SegmentHeader,
@@ -188,7 +188,8 @@ pub(super) fn is_left(
         walk.input.look_again()?;
         Ok(batch.is_some_and(|(batch, _)| batch.first_sequence == cut.first_sequence))
     };
-    // A batch that is still there would be read instead of the batches of the log, so check twice.
+    // If the removed batch is still there, a reader would take it for part of the log, so look
+    // twice before concluding that it is gone.
     Ok(finds()? || finds()?)
 }
 

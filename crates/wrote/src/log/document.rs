@@ -94,7 +94,7 @@ impl EncodedSegment {
         self
     }
 
-    /// Cuts the segment off at `end`, the end of the last whole record, as recovery does.
+    /// Cuts the segment off at `end`, the end of the last intact record, as recovery does.
     fn cut(&mut self, end: usize, next_sequence: u64) {
         self.bytes.truncate(end);
         self.used_bytes = end;
@@ -291,7 +291,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
         assert!(truth.starts_with(&read.records), "a record that was never written");
         (read.records.len(), read.end)
     };
-    // The whole first segment was durable before the second began.
+    // All of the first segment was durable before the second began.
     for bit in 0..160 * 8 {
         let (records, end) = read_with(0, &|bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         assert!(records == truth.len() || matches!(end, End::Damaged { .. }), "bit {bit}: {end:?}");

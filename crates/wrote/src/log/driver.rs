@@ -40,7 +40,7 @@ pub(super) struct LogDriver {
     pub state: LogState,
     effective: Mutex<Effective>,
     flusher: Mutex<Flusher>,
-    /// The thread that drives the log while no caller does; none on a simulated disk.
+    /// The thread that drives the log while no caller does; unset on a simulated disk.
     background: OnceLock<Thread>,
     /// Whether the background thread sleeps until it is woken.
     is_asleep: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) struct LogDriver {
     has_left_work: AtomicBool,
     /// The number of [`super::Log`]s that share the driver.
     handles: AtomicUsize,
-    /// Whether the background thread must end.
+    /// Whether the background thread must stop.
     stop: AtomicBool,
     shutdown: Mutex<Shutdown>,
     /// The disk that the log's readers use, if one was given.
@@ -114,7 +114,8 @@ impl LogDriver {
         let _panic = FailedByPanic(self);
         let mut clock = Clock { moved_at: Instant::now(), next: None };
         while !self.stop.load(Ordering::SeqCst) {
-            // If another thread holds the flusher, it wakes this thread when it leaves work behind.
+            // If another thread holds the flusher, that thread wakes this one when it leaves work
+            // behind.
             let _ = self.drive(|| self.stop.load(Ordering::SeqCst));
             if self.state.has_failed() {
                 // Code called by `drive`, such as a waker or a channel, may have parked the thread,
@@ -134,7 +135,7 @@ impl LogDriver {
         }
     }
 
-    /// Refuses a record that has never been appended, because a wait for it would not end.
+    /// Refuses a record that has never been appended, because a wait for it would never return.
     fn check_aim(&self, Aim { goal, end, cuts, .. }: Aim) -> Result<(), Error> {
         let state = &self.state;
         state.process.check()?;
@@ -163,8 +164,9 @@ impl LogDriver {
         }
     }
 
-    /// Drives the log until `is_enough` returns true or no work is left, unless another thread
-    /// drives it. Returns whether `is_enough` returns true or the log has failed.
+    /// Drives the log until `is_enough` returns true, no work is left, or another thread wants
+    /// exclusive use of the flusher. Returns whether `is_enough` returns true or the log has
+    /// failed; false if another thread has or wants the flusher.
     pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
         if self.has_visitor() {
             return false;
@@ -231,7 +233,7 @@ impl LogDriver {
         // The flag is cleared after the unlock, so that a thread that finds it cleared can take the
         // lock.
         self.is_driven.store(false, Ordering::SeqCst);
-        // The background thread does work that has arrived in between.
+        // The background thread does work that has arrived in the meantime.
         if self.has_work() {
             self.notify();
         }
@@ -320,7 +322,7 @@ impl LogDriver {
         if let Some(result) = &shutdown.result {
             return result.clone();
         }
-        // This ends the waits of producers for room, and the work of the driving thread. Closing
+        // This makes producers stop waiting for room, and the driving thread stop working. Closing
         // the log takes every batch, so the flusher needs no notification.
         let _ = self.state.claims.end();
         wake(self.state.freed.all());
@@ -333,7 +335,7 @@ impl LogDriver {
             }
         }
         let result = self.flush_and_close();
-        // After the error of a full disk, the next call tries again.
+        // If the disk was full, the next call tries again.
         if result.is_ok() || self.state.has_failed() {
             shutdown.lock = None;
             shutdown.result = Some(result.clone());
@@ -350,7 +352,7 @@ impl LogDriver {
         if let Err(error) = &closed {
             self.state.fail(error.clone());
         }
-        // No write may reach the disk after another process could open the log.
+        // No write must reach the disk once another process can open the log.
         flusher.drain(&self.state);
         closed?.inspect(|()| self.state.close())
     }
@@ -364,7 +366,7 @@ impl LogDriver {
         self.handles.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one [`super::Log`] less, and closes the log with the last one.
+    /// Subtracts one [`super::Log`] from the count, and closes the log with the last one.
     pub(super) fn drop_handle(self: &Arc<Self>) {
         if self.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;

@@ -8,7 +8,7 @@
 //! into two groups with a write each.
 //!
 //! A flush covers a single file, the oldest one with records that are not durable. Each flush
-//! occupies a kernel thread, and writes need threads, too.
+//! occupies a kernel thread, and writes need kernel threads, too.
 
 use super::ahead::Room;
 use super::batches::{Batch, Batches};
@@ -32,7 +32,7 @@ const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The interval at which to check for new batches while no write, but a flush, is in flight. It is
+/// The interval at which to check for new batches while a flush but no write is in flight. It is
 /// short enough that a log's buffers do not fill up before the next check.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -42,7 +42,7 @@ pub(super) struct Flusher {
     batches: Batches,
     space: Space,
     gathering: Gathering,
-    /// Whether recovery has cut something off. The first batch states that.
+    /// Whether recovery has cut something off, which the first batch states.
     after_cut: bool,
     /// Whether the next batch has been held up until earlier records are durable.
     was_held_up: bool,

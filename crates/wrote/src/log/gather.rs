@@ -3,19 +3,20 @@
 //!
 //! Callers that arrive during a flush share the next one. If producers append again as soon as
 //! their record is durable, they form two halves that take turns: two flushes do the work of one.
-//! On a disk that performs few operations per second, this halves the number of records. So after a
-//! flush of at least 50 us that made n records durable, the next flush waits for n more records,
-//! but at most for a quarter of that flush plus 10 us. If the wait did not bring at least half of
-//! n, the next 1, 2, 4 .. 64 flushes do not wait. No wait is needed if half of the producers use
-//! the processor for as long as a flush lasts: then the processor and the disk both stay busy.
+//! On a disk that performs few operations per second, this halves the number of records per second.
+//! So after a flush of at least 50 us that made n records durable, the next flush waits for n more
+//! records, but for at most a quarter of that flush's duration plus 10 us. If the wait did not
+//! bring at least half of n, the next 1, 2, 4 .. 64 flushes do not wait. No wait is needed if half
+//! of the producers use the processor for as long as a flush lasts: then the processor and the disk
+//! both stay busy.
 
 use std::time::{Duration, Instant};
 
-/// The minimum time of a flush that is worth a wait.
+/// The minimum duration of a flush after which a wait is worth it.
 const FLUSH_MIN: Duration = Duration::from_micros(50);
-/// The time from the wake-up of a producer to its next record, which does not depend on the disk.
+/// The time from a producer's wake-up to its next record. It does not depend on the disk.
 const WAKE: Duration = Duration::from_micros(10);
-/// The maximum time of a wait, however long a flush took.
+/// The maximum duration of a wait, however long the flush took.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 /// The minimum length of a wait in which the waiting thread sleeps instead of yielding.
 const SLEEPS_FROM: Duration = Duration::from_micros(500);
@@ -26,7 +27,7 @@ const PASSED_OVER_MAX: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     wait: Option<Wait>,
-    /// The number of flushes that are still to begin without a wait.
+    /// The remaining number of flushes that begin without a wait.
     passed_over: u32,
     /// The last number to which `passed_over` was set; 0 if the last wait was worth it.
     penalty: u32,
@@ -42,7 +43,7 @@ struct Wait {
     expected: u64,
     longest: Duration,
     until: Instant,
-    /// The number of waiting records when the wait began, once it has begun.
+    /// The number of waiting records when the wait began; `None` until it has begun.
     first: Option<u64>,
 }
 

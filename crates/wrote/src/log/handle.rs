@@ -80,12 +80,12 @@ use std::time::Duration;
 ///
 /// A full disk (`ENOSPC`, `EDQUOT`) does not fail a log, because space is prepared before records
 /// are written ([`LogOptions::zeros`]). Other temporary errors at the start of a segment do not
-/// fail it either: no file descriptor (`EMFILE`, `ENFILE`), no memory (`ENOMEM`), a file size limit
-/// (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`]. The records stay
-/// in memory, in order, and may still be written, so don't append them again but wait again
-/// ([`Log::ticket`]). Each later call retries, and so does the log's thread once a second. If
-/// [`Log::close`] returns that error, it can be called again, too. Once the buffers are full, an
-/// append fails with [`Error::File`], and its record is not accepted.
+/// fail it either: a lack of file descriptors (`EMFILE`, `ENFILE`) or of memory (`ENOMEM`), or a
+/// file size limit (`EFBIG`). Calls that wait for a record without space return [`Error::NotYet`].
+/// The records stay in memory, in order, and may still be written, so don't append them again; wait
+/// for them again ([`Log::ticket`]). Each later call retries, and so does the log's thread once a
+/// second. If [`Log::close`] returns that error, it can be called again, too. Once the buffers are
+/// full, an append fails with [`Error::File`], and its record is not accepted.
 ///
 /// Dropping the last clone closes the log like [`Log::close`], but can only log an error (with the
 /// crate `log`, at level error).
@@ -93,12 +93,12 @@ use std::time::Duration;
 /// # Cost
 ///
 /// Memory: [`LogOptions::buffers`] buffers of [`LogOptions::buffer_bytes`] each, however many
-/// records there are (W8). Disk: until the log is closed, up to three times the bytes appended
-/// since it was opened in addition to the records, at least 64 KiB and at most two segments. By
-/// default, [`crate::SyncPolicy::Always`] writes zeros to this space ([`LogOptions::zeros`]). Each
-/// batch starts at a block of 4 KiB, so a record with its own flush takes up at least one block.
-/// Threads: one, which sleeps while no producer appends; with every policy but `Always`, two more,
-/// which flush and allocate.
+/// records there are (W8). Disk: in addition to the records, until the log is closed, up to three
+/// times the number of bytes appended since it was opened, but at least 64 KiB and at most two
+/// segments. By default, [`crate::SyncPolicy::Always`] writes zeros to this space
+/// ([`LogOptions::zeros`]). Each batch starts at a block of 4 KiB, so a record with its own flush
+/// takes up at least one block. Threads: one, which sleeps while no producer appends; with every
+/// policy but `Always`, two more, which flush and allocate.
 pub struct Log(Arc<LogDriver>);
 
 impl Clone for Log {
@@ -193,10 +193,11 @@ impl Log {
     /// Removes the segments whose records are all before `sequence`, and returns the sequence of
     /// the first remaining record. The removal is durable when this function returns.
     ///
-    /// Only whole segments are removed, so earlier records may remain, but later ones are never
-    /// removed. The current segment is kept, and so is one sealed segment until a record after it
-    /// is durable. If full segments are to be removed, the call waits until they are durable.
-    /// Readers in a removed segment read to its end, as with [`LogOptions::retain_bytes`].
+    /// Only whole segments are removed, so some records before `sequence` may remain, but record
+    /// `sequence` and later ones are never removed. The current segment is kept, and so is one
+    /// sealed segment until a record after it is durable. If full segments are to be removed, the
+    /// call waits until they are durable. Readers in a removed segment read to its end, as with
+    /// [`LogOptions::retain_bytes`].
     ///
     /// After an error, some of the segments may have been removed, the oldest first, and the log
     /// continues. Fails with [`Error::Refused`] after [`Log::close`].
@@ -210,8 +211,8 @@ impl Log {
     /// either all records exist or only those before the cut.
     ///
     /// A concurrent append comes either before the cut, so that its record is removed, or after it.
-    /// The wait for a removed record succeeds as if the cut came later, because the record had
-    /// become durable. A cut after the last record does nothing.
+    /// A wait for a removed record succeeds as if the cut had come later, because the record became
+    /// durable before it was removed. A cut after the last record does nothing.
     ///
     /// A reader that was opened before the cut may still return removed records that it has read
     /// ahead, until it is moved by [`LogReader::seek`] or reaches the end of these records. If it
@@ -256,10 +257,10 @@ impl Log {
         Awaited::new(driver, Aim { goal: Goal::Room, end, cuts: None, gate: 0 }).await
     }
 
-    /// Waits until record `sequence` is written, even if it has not been appended yet; a follower
-    /// needs that. Does not cause a write, and does not block the thread. Fails like
-    /// [`Ticket::wait`], including with the error of a full disk. Fails with [`Error::Refused`] if
-    /// the log is closed before it reaches that record.
+    /// Waits until record `sequence` is written, even if it has not been appended yet, as a
+    /// follower of the log requires. Does not cause a write, and does not block the thread. Fails
+    /// like [`Ticket::wait`], including with the error of a full disk. Fails with
+    /// [`Error::Refused`] if the log is closed before it reaches that record.
     pub async fn written(&self, sequence: u64) -> Result<(), Error> {
         let (goal, end) = (Goal::Written, sequence.saturating_add(1));
         Awaited::new(&self.0, Aim { goal, end, cuts: None, gate: 0 }).await
@@ -463,12 +464,12 @@ impl LogOptions {
         LogOptions(Settings { zeros: Some(zeros), ..self.0 })
     }
 
-    /// Sets the number of bytes of space that are prepared before opening returns, at most a
-    /// segment. The default is 64 KiB for a new log, and none for an existing one. Until half of
-    /// this space is used, no zeros compete with records for the disk. So a new log whose records
-    /// are awaited one by one starts as fast as a log that reuses the files of removed segments.
-    /// Opening takes as long as the disk needs for these bytes: half a second for 64 MiB at 125
-    /// MB/s.
+    /// Sets the number of bytes of space that are prepared before [`LogOptions::open`] returns, at
+    /// most a segment. The default is 64 KiB for a new log, and none for an existing one. Until
+    /// half of this space is used, no zeros compete with records for the disk. So a new log whose
+    /// records are awaited one by one starts as fast as a log that reuses the files of removed
+    /// segments. Opening takes as long as the disk needs for these bytes: half a second for 64 MiB
+    /// at 125 MB/s.
     pub fn prepared_bytes(self, bytes: u64) -> LogOptions {
         LogOptions(Settings { prepared_bytes: bytes, ..self.0 })
     }
@@ -490,8 +491,8 @@ impl LogOptions {
         LogOptions(Settings { mode: Some(mode), ..self.0 })
     }
 
-    /// Sets the disk: the log writes by the method of the disk's engine, or to its simulated disk.
-    /// The log still has an engine and buffers of its own.
+    /// Sets the disk. The log writes by the method of the disk's engine, or, if the disk is
+    /// simulated, to that disk. The log still has an engine and buffers of its own.
     ///
     /// On a simulated disk ([`Disk::simulated`]), the log has no thread. Waiting callers do the
     /// work of the thread, so runs with the same seed perform the same operations in the same

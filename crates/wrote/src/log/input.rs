@@ -35,8 +35,8 @@ const CACHED_PIECE_BYTES: u64 = 128 << 10;
 /// page of a 1 GB file would take 4 ms.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 512 << 10;
-/// The number of reads that may return nothing before the end of the file. More of them are an
-/// error.
+/// The number of reads that may return nothing before the end of the file. More of these reads are
+/// an error.
 const FRUITLESS_READS_MAX: u32 = 10;
 
 /// The order in which a reader accesses a file.
@@ -100,8 +100,8 @@ impl LogFiles {
 ///
 /// The part in memory is the last piece read, plus the bytes of one request that spans several
 /// pieces. So the memory in use is limited by the length of that request and the engine's buffers
-/// (W8). Reads stay in flight between requests. [`Input::pause`] ends them, and must be called
-/// before the engine is used otherwise.
+/// (W8). Reads stay in flight between requests. [`Input::pause`] waits for them, and must be called
+/// before the engine is used for anything else.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub path: PathBuf,
@@ -109,7 +109,7 @@ pub(crate) struct Input {
     pub files: LogFiles,
     /// The length of the file when it was opened, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// Whether reads use the page cache. [`Input::look_again`] ends that.
+    /// Whether reads use the page cache, which they no longer do after [`Input::look_again`].
     is_cached: bool,
     /// The size of the next read, and of the first read at a new offset, in bytes.
     piece_bytes: u64,
@@ -144,7 +144,7 @@ impl Input {
         write: bool,
     ) -> Result<Input, Error> {
         let mut engine = files.engine();
-        // Reading a pipe that has a segment's name would never end.
+        // Reading a pipe that has a segment's name could block forever.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
             let because = "is not an ordinary file, so it can't be a segment of a log";
             return Err(Error::refused(path, because));
@@ -214,8 +214,8 @@ impl Input {
         &rest[..len.min(rest.len())]
     }
 
-    /// Makes the next reads as large as possible, but does not read beyond `end` before a request
-    /// needs it. [`Input::pause`] ends this mode.
+    /// Makes the following reads as large as possible. No read-ahead starts at or after `end`;
+    /// bytes there are read only on request. [`Input::pause`] ends this mode.
     pub(super) fn expect_up_to(&mut self, end: u64) {
         self.first_bytes = u64::MAX / 2;
         self.piece_bytes = self.first_bytes;
@@ -430,7 +430,7 @@ impl Input {
     }
 
     /// Waits for the reads in flight and drops all bytes in memory, so that the engine can be used
-    /// otherwise.
+    /// for other purposes.
     pub(crate) fn pause(&mut self) -> Result<(), Error> {
         (self.first_bytes, self.expected_end) = (PIECE_BYTES_MIN, u64::MAX);
         self.drop_bytes()

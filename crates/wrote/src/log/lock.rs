@@ -19,7 +19,7 @@ pub(super) const LOCK: &str = "lock";
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-/// The right to write to a log, held until the value is dropped or the process ends.
+/// The right to write to a log, held until the value is dropped or the process exits.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,

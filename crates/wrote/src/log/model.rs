@@ -114,12 +114,12 @@ impl Scene {
         }
     }
 
-    /// Claims a place for one frame; `None` once the log has ended.
+    /// Claims a place for one frame; `None` once the log is closed.
     fn claim(&self) -> Option<Place> {
         self.claim_by(|| self.claims.claim(FRAME))
     }
 
-    /// Claims a place for a group of frames; `None` once the log has ended.
+    /// Claims a place for a group of frames; `None` once the log is closed.
     fn claim_group(&self, frames: usize) -> Option<Place> {
         self.claim_by(|| self.claims.claim_group(frames * FRAME, frames))
     }

@@ -1,5 +1,5 @@
-//! Finds segments by name, even while a writer creates and removes them. It is a separate file
-//! because readers, rescue and recovery all need it.
+//! Finds segments by name, even while a writer creates and removes them. This module is separate
+//! because readers, rescue and recovery all use it.
 
 use super::input::LogFiles;
 use super::lock::LOCK;
@@ -18,8 +18,8 @@ pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 /// cause.
 ///
 /// A listing may miss a file that is created concurrently, and yet contain a later one
-/// (`readdir(3)`). So the folder is listed twice. The second listing counts only up to the last
-/// segment of the first: every earlier segment exists by then.
+/// (`readdir(3)`). So the folder is listed twice. The second listing is used only up to the last
+/// segment of the first, because every earlier segment exists by then.
 pub(super) fn all(files: &LogFiles) -> Result<SegmentNames, Error> {
     let folder = files.path();
     let Some((last, _)) = among(files.engine().list(folder)?).pop() else {

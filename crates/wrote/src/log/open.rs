@@ -102,7 +102,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     check_place(folder)?;
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
-        // The engine then reports any error, or a file with the folder's name.
+        // Any error, and a file with the folder's name, is reported by the engine below.
         let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
     }
     engine.make_folder(folder)?;
@@ -310,8 +310,8 @@ mod tests {
             log.close().unwrap();
             len
         };
-        // A record and the batch that closes the log take one block each, and closing cuts the file
-        // after them.
+        // A record and the batch that closes the log take one block each, and closing truncates the
+        // file after them.
         assert_eq!([256, 128, 0, u64::MAX >> 10].map(len), [256, 8 + 128, 12, 1024]);
         assert_eq!(read(&sim, 0).0.len(), 4);
     }

@@ -51,8 +51,8 @@ pub struct Record<B = Vec<u8>> {
 /// folder (`inotify(7)`) by any process on the same machine. It also checks once a second. It
 /// checks every 20 ms instead while the folder does not exist, if the user has no inotify instances
 /// left (`fs.inotify.max_user_instances`), and on a network file system, which does not report
-/// changes by other machines. A full disk that blocks the writer does not end the reader. A lost
-/// durable record does, within a few seconds after the reader has reached it.
+/// changes by other machines. A full disk that blocks the writer does not stop the reader. A lost
+/// durable record makes the reader fail, within a few seconds after it has reached that record.
 ///
 /// If retention removes segments before they are read, the reader continues with the first
 /// remaining record and counts the skipped ones ([`LogReader::passed_over`]).
@@ -62,7 +62,8 @@ pub struct LogReader {
     from: u64,
     /// The state of a reader that waits at the end of the log; `None` if the reader stops there.
     following: Option<Following>,
-    /// The log, if this process has it open. A following reader ends when the log does.
+    /// The log, if this process has it open. A following reader ends once this log is closed or has
+    /// failed.
     pub(super) own: Option<Arc<LogDriver>>,
     /// The number of records that were removed before the reader reached them.
     passed_over: u64,
@@ -86,9 +87,9 @@ impl LogReader {
         LogReader::in_folder(None, &Folder::open(folder.as_ref())?, from)
     }
 
-    /// Like [`LogReader::open`], for a log that may not exist yet, and is empty until a process
-    /// creates it. The folder and its parents may be missing. Fails if they exist but can't be
-    /// read.
+    /// Opens a log that may not exist yet, and otherwise works like [`LogReader::open`]. Until a
+    /// process creates the log, it is empty. The folder and its parents may be missing. Fails if
+    /// they exist but can't be read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,8 +113,8 @@ impl LogReader {
         LogReader::new(LogFiles::open_in(None, &Folder::named(&folder))?, from, true)
     }
 
-    /// Like [`LogReader::open`], on the given disk. On a simulated disk, an empty folder is an
-    /// empty log.
+    /// Works like [`LogReader::open`], but on the given disk. On a simulated disk, an empty folder
+    /// is an empty log.
     pub fn open_on(disk: &Disk, folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         let folder = Disk::system_of(Some(disk)).hold(folder.as_ref(), || Ok(()))?;
         LogReader::in_folder(Some(disk), &folder, from)
@@ -197,16 +198,16 @@ impl LogReader {
     ///
     /// The call fails if a thread or an `eventfd(2)` can't be created. Every other error is the
     /// last item of the stream: a failed read, [`Error::Damaged`] for a record that the disk has
-    /// lost, or the failure of the open log, after all records written before it. On a full disk,
-    /// the stream continues when the log does.
+    /// lost, or the failure of the open log, after all records written before it. While the disk is
+    /// full, the stream waits, and continues when the log does.
     ///
     /// # Cost
     ///
     /// A separate thread reads for the stream, so a poll never waits for the disk. The thread reads
     /// ahead of the consumer, up to three batches of 256 KiB, or three records if they are longer.
-    /// Then it sleeps until the consumer takes a batch (W8). It also needs the buffers of a
+    /// Then it sleeps until the consumer takes a batch (W8). It also uses the buffers of a
     /// [`LogReader`], at most 6.5 MiB. If a log has many consumers, they should share a stream.
-    /// Dropping the stream ends the thread after its current read.
+    /// After the stream is dropped, the thread exits when its current read has completed.
     pub fn into_stream(
         self,
     ) -> Result<impl Stream<Item = Result<Record, Error>> + Send + Unpin + use<>, Error> {
@@ -242,7 +243,7 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not
+    /// Returns the next record, or `None` if none arrives within `timeout`. A reader that does not
     /// follow the log does not wait. Fails with [`Error::Damaged`] if durable records are lost.
     /// Every call after an error returns the same error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
@@ -251,8 +252,8 @@ impl LogReader {
     }
 
     /// Returns the next record without copying it: its bytes are those read from the disk, and are
-    /// valid until the next call. A following reader waits for the record; otherwise, `None` is the
-    /// end of the log. Fails like [`LogReader::next_within`].
+    /// valid until the next call. Returns `None` at the end of the log; a following reader waits
+    /// there instead, until its own log, if any, is closed. Fails like [`LogReader::next_within`].
     ///
     /// ```
     /// use wrote::{Log, LogReader};
@@ -452,7 +453,8 @@ impl LogReader {
     }
 
     /// Waits at the end of the log for the next record. Returns `None` if none arrives within
-    /// `timeout`, if the reader's own log has ended, or if the bell rings.
+    /// `timeout`, if the reader's own log is closed, or if the bell rings. Fails if that log has
+    /// failed.
     fn wait(
         &mut self,
         following: &mut Following,
@@ -463,8 +465,8 @@ impl LogReader {
         let mut has_slept = false;
         following.begin();
         loop {
-            // The end of the log is checked before its files, so that the files then contain the
-            // last record.
+            // Whether the log is over is checked before its files are, so that the files then
+            // contain the last record.
             let over = self.own.as_ref().filter(|own| own.state.is_over()).cloned();
             following.has_changed |= over.is_some();
             let look = following.due(has_slept);

@@ -15,8 +15,8 @@ const KIND_MASK: u32 = 0b11 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Data(&'a [u8]),
-    /// A claimed place of this many bytes that was never filled because its producer panicked. It
-    /// has a sequence, but is not a record.
+    /// A claimed place, with its length in bytes, whose producer panicked before filling it. It has
+    /// a sequence, but is not a record.
     Skipped(usize),
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>>
     (checksum == u32_at(header, 4)).then_some(frame)
 }
 
-/// Returns the length in bytes of the frame that `header` starts, whatever its kind; `None` if the
-/// header is incomplete.
+/// Returns the length in bytes of the frame that starts with `header`, whatever its kind; `None` if
+/// the header is incomplete.
 pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?);
     Some(frame_bytes((length & !KIND_MASK) as usize))

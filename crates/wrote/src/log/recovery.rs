@@ -45,7 +45,7 @@ pub(super) struct ActiveSegment {
     pub created_at_ns: u64,
     /// The checksum in the header of the segment's last batch.
     pub last_checksum: u32,
-    /// Whether recovery has removed bytes at the end. The next batch states that.
+    /// Whether recovery has removed bytes at the end, which the next batch states.
     pub after_cut: bool,
     /// The sequence after the segment's last record, and the time of its last batch.
     pub end_sequence: u64,
@@ -150,8 +150,8 @@ impl Recovery {
 }
 
 /// Recovers the log that consists of the segments with these names. All records before `durable`
-/// are known to be durable, whatever the log's batches state. If one of them can't be read, nothing
-/// is cut off.
+/// are known to be durable, whatever the log's batches state. If one of these records can't be
+/// read, fails without cutting anything off.
 pub(super) fn recover_named(
     files: &LogFiles,
     names: &SegmentNames,
@@ -195,8 +195,8 @@ fn stated(walk: &Walk) -> u64 {
     walk.last.map_or(0, |(batch, _)| batch.durable_sequence)
 }
 
-/// Writes and flushes an empty batch after the last one of a walk. It states that all records
-/// before it are durable, as the removed batches did. Otherwise, a record lost later would be
+/// Writes and flushes an empty batch after the last one of a walk. The new batch states that all
+/// earlier records are durable, as the removed batches did. Otherwise, a record lost later would be
 /// mistaken for a torn write.
 fn state_durable(walk: &mut Walk) -> Result<(), Error> {
     let place = walk.end.next_multiple_of(walk.block_bytes);

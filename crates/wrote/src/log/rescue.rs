@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 /// Reads every byte of the log in `folder` and reports damage. `watch` receives the progress, and
 /// can stop the reading.
 ///
-/// A process may be writing the log, so a record may arrive after its position was read and before
-/// the proof that it was durable. So a damaged log is read twice, and only damage found both times
-/// is reported. A write in flight may look like a torn end. Segments that retention removes before
-/// they are read are skipped.
+/// A process may be writing the log, so a record may arrive after its position was read, but before
+/// the proof that it was durable was read. So a damaged log is read twice, and only damage found
+/// both times is reported. A write in flight may look like a torn end. Segments that retention
+/// removes before they are read are skipped.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log. Damage and garbage are not errors, but
 /// part of the result.
@@ -70,9 +70,9 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
 /// Repairs a damaged log, so that it can be read and written again.
 ///
 /// Segments that have each other's names get their own names back. Every whole record keeps its
-/// sequence, even if it was found at another position than it was written to, or if the header of
-/// its batch is lost. Lost records leave a gap. Damaged segments and garbage are kept aside in
-/// files named `.damaged-N`. A torn end is left to the next open.
+/// sequence, even if it was found at a different position from the one it was written to, or if the
+/// header of its batch is lost. Lost records leave a gap. Damaged segments and garbage are kept
+/// aside in files named `.damaged-N`. A torn end is left to the next open.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log, or if the log is open for writing. After
 /// a power loss at any moment, the log can still be repaired.
@@ -92,7 +92,7 @@ pub struct Damage {
     pub path: PathBuf,
     /// The offset of the first damaged byte.
     pub offset_bytes: u64,
-    /// The first record that was lost at this position.
+    /// The sequence of the first record that was lost at this position.
     pub sequence: u64,
     /// The number of lost records, if known.
     pub records: Option<u64>,

@@ -1,5 +1,5 @@
-//! Retention: the sealed segments of a log, and the limits beyond which the oldest are removed. It
-//! is a separate file because it makes its decisions without any I/O.
+//! Retention: the sealed segments of a log, and the limits beyond which the oldest are removed.
+//! This module is separate because it makes its decisions without any I/O.
 
 use super::segment::unix_ns_ago;
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ impl Retention {
         let oldest = self.removable(durable)?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         // The oldest segment is older than all later ones, whatever their recorded times: a clock
-        // that was once ahead must not keep it, and all segments after it, longer.
+        // that was once ahead must not keep that segment, and all later ones, longer.
         let is_older = |age| self.segments.iter().any(|it| it.written_at_ns < unix_ns_ago(age));
         let is_old = self.age_max.is_some_and(is_older);
         (is_over || is_old).then_some(oldest)

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A segment of a log, which is a file, as its header and its end describe it.
+/// A segment of a log, which is a file, as described by its header and its end.
 ///
 /// A sealed segment, as listed by [`Segment::sealed`], is full and durable, and never changes
 /// again, with two exceptions: [`repair`](fn@super::repair) rewrites the file if the disk has
@@ -58,7 +58,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The number of bytes at the beginning of a segment that [`Segment::beginning`] needs.
+    /// The number of bytes at the beginning of a segment that [`Segment::beginning`] requires.
     pub const BEGINNING_BYTES: usize = HEADER_BYTES;
 
     /// Returns the name of a segment's file, which consists of twenty digits and `.segment`.
@@ -229,7 +229,7 @@ fn sealed(
 }
 
 /// Returns the length in bytes of a segment up to the end of its last batch. The next segment
-/// states this length, unless a repair has rewritten this segment in between.
+/// states this length, unless a repair has rewritten this segment in the meantime.
 fn used_bytes(
     files: &LogFiles,
     head: &SegmentHead,

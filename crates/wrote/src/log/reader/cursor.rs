@@ -150,7 +150,7 @@ impl Cursor {
         Err(Error::Truncated { path, sequence: cut })
     }
 
-    /// Returns whether another segment uses the file by now.
+    /// Returns whether another segment uses the file now.
     fn has_become_another(&mut self) -> Result<bool, Error> {
         self.walk.input.look_again()?;
         let header = SegmentHeader::decode(self.walk.input.bytes(0, segment::HEADER_BYTES)?);
@@ -276,7 +276,7 @@ impl Cursor {
         let is_cut = cursor.header.cut_behind.is_some_and(|previous| previous <= number);
         let follows = cursor.header.previous() == number;
         let is_next = match is_cut {
-            // The new segment has the records up to the cut again.
+            // The new segment starts with copies of the last records before the cut.
             true if first <= sequence => cursor.check_cut(sequence).map(|()| true)?,
             false if !follows && is_left && first < sequence => {
                 let path = self.walk.input.files.path().to_owned();
@@ -322,8 +322,8 @@ const SPACING_BYTES: u64 = 16 << 10;
 /// The maximum number of remembered positions. Beyond it, every second one is forgotten, and the
 /// spacing doubles (W8).
 const PLACES_MAX: usize = 1 << 16;
-/// The maximum gap between two remembered positions, in spacings. In a gap of this size, the reader
-/// has read everything.
+/// The maximum gap, in spacings, between two successive remembered positions if the reader has read
+/// everything between them.
 const GAP: u64 = 4;
 
 /// A position at which a walk can continue.
@@ -406,8 +406,8 @@ struct Found {
 }
 
 /// Finds the first record of these segments whose batch was written at or after `at_ns`, in
-/// nanoseconds since 1970. If the next segment began before that time, a segment has no such
-/// record, unless the clock stepped back between the two.
+/// nanoseconds since 1970. A segment has no such record if the next segment began before that time,
+/// unless the clock stepped back between the two.
 fn find_time(files: &LogFiles, segments: &[SegmentHead], at_ns: u64) -> Result<Found, Error> {
     let mut found = Found::default();
     for (index, segment) in segments.iter().enumerate() {

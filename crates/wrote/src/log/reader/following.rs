@@ -23,7 +23,7 @@ pub(super) struct Following {
     is_told: bool,
     /// Whether there may be more records before the end that the last check found.
     has_more: bool,
-    /// Whether there may be more than the last check found.
+    /// Whether there may be more records than the last check found.
     pub(super) has_changed: bool,
     /// Whether a change has been reported since the last check.
     has_event: bool,
@@ -92,8 +92,8 @@ impl Following {
         }
     }
 
-    /// Returns the check that is due now, and prepares it: a change after this call ends the next
-    /// sleep.
+    /// Returns the check that is due now, if any, and prepares it: a change after this call ends
+    /// the next sleep.
     pub(super) fn due(&mut self, has_slept: bool) -> Option<Look> {
         // A check for a lost record may read a lot, so it is left to callers that wait.
         let is_check = has_slept && self.until_check().is_zero();

@@ -27,7 +27,7 @@ pub(super) struct LogStream {
 }
 
 /// The waker of the task that waits for the stream. A waker is the task's code, which may poll the
-/// stream at once. So the lock is not held while it is called or dropped.
+/// stream at once. So the lock is not held while the waker is called or dropped.
 type Consumer = Mutex<Option<Waker>>;
 
 fn swap(consumer: &Consumer, waker: Option<Waker>) -> Option<Waker> {
@@ -134,7 +134,7 @@ impl Feed {
     fn read(&self, mut reader: LogReader) -> Result<(), Error> {
         loop {
             let mut batch = RecordBatch::default();
-            // Only for the first record of a batch may the reader wait.
+            // The reader may wait only for the first record of a batch.
             let mut next = reader.find_next(None);
             while let Ok(Some(sequence)) = next {
                 batch.push(sequence, reader.written_at(), reader.record());
@@ -215,7 +215,7 @@ mod tests {
     use std::sync::Weak;
     use std::task::Waker;
 
-    /// Waits until the stream's thread has ended.
+    /// Waits until the stream's thread has exited.
     fn wait_for_end(consumer: &Weak<Consumer>) {
         while consumer.upgrade().is_some() {
             std::thread::yield_now();

@@ -2,9 +2,9 @@
 //!
 //! Closing a log cuts its last segment off after a batch that marks the end. But a record may
 //! contain the bytes of such a batch, and recovery may have cut the file off right after them. So
-//! the closing batch is believed only if an earlier batch ends right before it and none extends
-//! over it. The first batch of a segment states the maximum length of the others, which limits how
-//! far back an earlier batch can start.
+//! the closing batch is believed only if an earlier batch ends right before it and no earlier batch
+//! extends over it. The first batch of a segment states the maximum length of the others, which
+//! limits how far back an earlier batch can start.
 
 use super::scan;
 use crate::Error;
@@ -24,8 +24,8 @@ pub(in crate::log) struct LogEnd {
 }
 
 /// Finds the end of the intact part of a log; `None` if no part of it was ever intact. Reads only
-/// the headers of segments that are known to be durable; in a closed log, these are all segments.
-/// With `flush`, flushes the other segments before reading them, so that the end is on the disk.
+/// the headers of segments that are known to be durable; in a closed log, all segments are. With
+/// `flush`, flushes the other segments before reading them, so that the end is on the disk.
 pub(in crate::log) fn end(
     files: &LogFiles,
     segments: &mut [SegmentHead],

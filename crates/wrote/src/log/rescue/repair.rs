@@ -48,10 +48,10 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
 
 /// Gives each segment the name that its header states, if another segment has that name or no file
 /// has it. If two segments state the same name, or belong to two logs, changes no name. Returns the
-/// new paths of these segments.
+/// new paths of the renamed segments.
 ///
-/// Two names are exchanged in one step. So after a power loss at any moment, each file still has
-/// the name of a segment, and another repair continues.
+/// The names of two files are exchanged in one step. So after a power loss at any moment, each file
+/// still has the name of a segment, and another repair can continue.
 fn put_back(files: &LogFiles) -> Result<Vec<PathBuf>, Error> {
     let mut owners = BTreeMap::new();
     let mut headers = Vec::new();

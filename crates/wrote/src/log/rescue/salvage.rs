@@ -78,7 +78,7 @@ struct Salvage<'a> {
     segments: Vec<SegmentHead>,
     /// The log's random number; 0 while no header is known.
     log_id: u64,
-    /// The next expected record.
+    /// The sequence of the next expected record.
     sequence: u64,
     /// The sequence before which all records are known to have been durable.
     durable: u64,
@@ -130,7 +130,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Returns whether the error means that retention has removed the segment in between.
+    /// Returns whether the error means that retention has removed the segment in the meantime.
     fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
         names::was_removed(self.files, number, error)
@@ -173,7 +173,8 @@ impl Salvage<'_> {
             || headers.any(|header| header.first_sequence <= self.durable))
     }
 
-    /// Returns the first record of the log that is found in this segment or a later one.
+    /// Returns the sequence of the first record of the log that is found in this segment or a later
+    /// one; `None` if none is found.
     fn next_found(&self, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
             let header = self.segments[index].header;
@@ -271,7 +272,7 @@ impl Salvage<'_> {
             let used_bytes = walk.end;
             let is_whole = self.next_first(index).is_some_and(|next| next <= self.sequence);
             if walk.sequence >= walk.limit {
-                // The rest of the segment is not part of the log. The writer that made the cut had
+                // The rest of the segment is not part of the log. The writer that made the cut has
                 // not removed it yet.
                 (self.sink)(Event::End { used_bytes })?;
                 return Ok(Some(None));
@@ -288,8 +289,8 @@ impl Salvage<'_> {
             }
             self.durable = self.durable.max(rest.durable_sequence(self.sequence));
             let is_part = self.is_part(index + 1)?;
-            // A writer may have continued before the proof was read that the next record was
-            // durable.
+            // A writer may have continued before the proof that the next record was durable was
+            // read.
             if (is_part || more_bytes > 0) && walk.has_come()? {
                 continue;
             }
@@ -356,8 +357,8 @@ impl Salvage<'_> {
         }
         walk.input.pause()?;
         if self.sequence > before && !self.is_damaged {
-            // A reader ignores an incomplete group, even if the log does not need the group's
-            // missing records.
+            // Readers ignore an incomplete group as a whole, so the records found here count as
+            // lost, even if none of the group's missing records was stated to be durable.
             self.lost(&path, walk.place, Some(self.sequence), NOT_AS_WRITTEN)?;
         }
         let more_bytes = found.end.saturating_sub(used_bytes);
@@ -369,8 +370,8 @@ impl Salvage<'_> {
             Some(_) => None,
             None if self.is_part(index + 1)? => {
                 let next = self.next_found(index + 1)?;
-                // Lost records after a clean end belong to the next segment, if that segment is
-                // damaged.
+                // Lost records after a clean end are attributed to the next segment, if that
+                // segment is damaged.
                 let is_clean = more_bytes == 0 && place.is_multiple_of(walk.block_bytes);
                 let is_next_ones = index + 1 < self.segments.len() || next == Some(self.sequence);
                 if !(is_clean && is_next_ones) {

@@ -107,7 +107,7 @@ impl Found {
     }
 
     /// Returns the lowest first sequence of the batches that begin with `sequence` or a later
-    /// record.
+    /// record; `None` if there are no such batches.
     pub(super) fn first_sequence(&self, sequence: u64) -> Option<u64> {
         self.batches(sequence).map(|(_, batch)| batch.first_sequence).min()
     }
@@ -208,7 +208,7 @@ pub(in crate::log) fn behind(
         found.push(rest);
     }
     let lost = (durable_sequence > walk.sequence).then(|| {
-        // If this segment is whole, the damage is in the next one.
+        // If this segment is intact, the damage is in the next one.
         let is_whole = walk.is_between_batches() && rest.end == walk.end;
         let (path, offset) = match later.first().zip(found.first()) {
             Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
@@ -350,7 +350,8 @@ impl<'a> Scan<'a> {
         }
         self.input.pause()?;
         if matches!(self.identity, Identity::Lost) {
-            // In a recycled file, the batches with the highest sequences are its own.
+            // In a recycled file, the batches with the highest sequences belong to its current
+            // segment.
             let last = self.found.runs.iter().max_by_key(|run| run.sequence).map(|run| run.seed);
             self.found.runs.retain(|run| Some(run.seed) == last);
         }
@@ -475,8 +476,8 @@ fn most_records(from: u64, to: u64) -> u64 {
 fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
     let bytes = input.bytes(place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
     let Some(header) = bytes.get(4..batch::HEADER_BYTES) else { return Ok(None) };
-    // For any bytes there is a seed that makes them valid. Only a second checksum proves that it is
-    // the right one.
+    // For any bytes there is a seed that makes them valid. Only a second checksum proves that this
+    // seed is the right one.
     let seed = before(u32_at(header, 0), &header[4..]);
     let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
     if header.closed && (header.bytes as usize, header.count) == (batch::HEADER_BYTES, 0) {

@@ -38,7 +38,8 @@ pub struct LogSummary {
     pub next_sequence: u64,
     /// Whether the log was closed after its last record, so that its end is certain.
     pub closed: bool,
-    /// The ID of the process that has the log open for writing.
+    /// The ID of the process that has the log open for writing; `None` if there is none, or if it
+    /// is invisible to this process.
     pub writer: Option<u32>,
     /// The sequences without a record. [`summary`] finds those in segments that a repair has
     /// rewritten; [`verify`](fn@super::verify) finds all, including places whose producer panicked.
@@ -51,8 +52,8 @@ pub struct LogSummary {
     /// Garbage, which is harmless because readers skip it: the path of the segment, and the range
     /// from the end of its last record to the last byte that is not zero. Empty in a [`summary`].
     pub garbage: Vec<(PathBuf, Range<u64>)>,
-    /// The segments that had the name of another segment, and that a repair has given their own
-    /// names back.
+    /// The segments that had the name of another segment until a repair gave them their own names
+    /// back.
     pub put_back: Vec<PathBuf>,
     /// The copies of damaged files that a repair has created next to the segments.
     pub kept_aside: Vec<PathBuf>,
@@ -60,8 +61,9 @@ pub struct LogSummary {
 
 /// Returns a summary of the log in `folder`, reading only the records needed to find its end.
 ///
-/// The count of records includes sequences without a record, because their producer panicked or a
-/// repair replaced a lost record. Only [`verify`](fn@super::verify) can tell the difference.
+/// The number of records includes sequences that have no record because their producer panicked, or
+/// because a repair replaced a lost record. Only [`verify`](fn@super::verify) can tell the
+/// difference.
 ///
 /// Fails with [`Error::Refused`] if the folder has no log. Fails with [`Error::Damaged`] if bytes
 /// after the end prove that more records were durable.
@@ -70,8 +72,8 @@ pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     names::check_log(&files)?;
     let mut before = None;
     names::unless_removed(|| match examine(&files) {
-        // The segment may have begun after its header was read and before the proof that it must
-        // have one.
+        // The segment may have begun after its header was read, but before the proof that it must
+        // have one was read.
         Err(Error::Damaged { path, offset, because }) => {
             let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
             if is_again { Err(Error::Damaged { path, offset, because }) } else { Ok(None) }
@@ -113,7 +115,7 @@ fn examine(files: &LogFiles) -> Result<LogSummary, Error> {
 }
 
 /// Fails if bytes after the end prove that the next record was durable, unless that record has
-/// arrived in between.
+/// arrived in the meantime.
 fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
     let LogEnd { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
