@@ -1,5 +1,5 @@
 //! Sealed segments of a log in an object store: they are shipped there once, and read from there.
-//! This module declares the others, and provides the runtime that they share.
+//! This module declares the other modules, and provides the runtime that they share.
 //!
 //! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`]. Each becomes one
 //! object, which is created once and never replaced. A [`StoreReader`] reads the records from the

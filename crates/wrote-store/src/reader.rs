@@ -25,7 +25,7 @@ use wrote::{LogReader, Record};
 ///
 /// [`StoreReader::open`] fetches no segment; the first call that needs records does.
 ///
-/// The methods block, while network requests run in the runtime. They must not be called from a
+/// The methods block while network requests run in the runtime. They must not be called from a
 /// thread of that runtime.
 #[derive(Debug)]
 pub struct StoreReader {
@@ -61,7 +61,7 @@ impl Drop for Fetch {
 
 impl StoreReader {
     /// Opens the log in `store` for reading, from record `from` on, or from the first later one
-    /// that exists. Setting `stop` ends every wait.
+    /// that exists. Setting `stop` makes every wait fail with [`StoreError::Interrupted`].
     ///
     /// Fails with [`StoreError::Empty`] if there is no segment under the URL.
     pub fn open(

@@ -167,9 +167,9 @@ pub(crate) fn differs(store: &SegmentStore, segment: &Segment, bytes: u64) -> St
 }
 
 /// Fetches a segment into a temporary folder, and compares its checksum with the one kept with the
-/// object, or else with the checksums that the names of other objects state. There is only one,
-/// unless two logs were shipped to the same URL. Memory holds only what the network delivers at
-/// once.
+/// object, or else with the checksums that the names of other objects state. There is only one such
+/// checksum, unless two logs were shipped to the same URL. Memory holds only what the network
+/// delivers at once.
 ///
 /// Fails with [`StoreError::Damaged`] if the checksum differs.
 pub(crate) async fn fetch(

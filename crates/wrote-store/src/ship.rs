@@ -44,16 +44,16 @@ pub struct ShipProgress {
 ///
 /// A shipper takes no lock, so a writer may be active in this process or another one. Segments are
 /// shipped in order, each of them once. The only state of a shipper is in the names in the store,
-/// so a killed one resumes from there. Two shippers of the same log do not interfere with each
-/// other.
+/// so a shipper can be killed, and another one resumes from there. Two shippers of the same log do
+/// not interfere with each other.
 #[derive(Debug)]
 pub struct Shipper {
     store: SegmentStore,
     folder: PathBuf,
     /// The random number of the log that was last found in the folder.
     log_id: Option<u64>,
-    /// The number of the first segment that may be missing in the store; `None` before the store
-    /// was listed.
+    /// The number of the first segment that may be missing in the store; `None` until the store has
+    /// been listed.
     next: Option<u64>,
     shipped: Shipped,
 }
@@ -81,7 +81,7 @@ impl Shipper {
     /// [`SEGMENT_BYTES_MAX`].
     ///
     /// After an error, including a refusal by the store, a later call continues. Dropping the
-    /// future ends the current request; the next call finds out whether that request succeeded.
+    /// future cancels the current request; the next call finds out whether that request succeeded.
     pub async fn pass(
         &mut self,
         durable_sequence: u64,
@@ -132,7 +132,7 @@ impl Shipper {
         blocking(move || Ok(Segment::sealed(folder, from, durable_sequence)?)).await
     }
 
-    /// Lists the store, and makes sure that it has this log.
+    /// Lists the store. Fails unless the store is empty or its segments belong to this log.
     async fn look(&self, local: &[Segment]) -> Result<Listing, StoreError> {
         let first = &local[0];
         let number = first.number;

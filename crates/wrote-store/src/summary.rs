@@ -98,7 +98,7 @@ pub struct StoreVerified {
     pub segments: u64,
     /// The number of segments whose checksum the store has.
     pub checksums: u64,
-    /// The number of records that are whole.
+    /// The number of intact records.
     pub records: u64,
     /// The total number of bytes in these records.
     pub record_bytes: u64,

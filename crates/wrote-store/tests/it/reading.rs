@@ -143,8 +143,8 @@ fn temporary_folders_hold_two_segments_at_most() {
     assert_eq!(fetched, segments.len() as u64);
 }
 
-/// A store with a log that has noted the time after every fifth record, and whose sealed segments
-/// have all been shipped.
+/// A store to which all sealed segments of a log have been shipped, and the times noted while the
+/// log was written, one after every fifth record.
 struct Timed {
     store: SegmentStore,
     objects: Arc<FaultyStore>,

@@ -41,7 +41,7 @@ fn copy_into(file: FileId, input: &mut Input, from: u64, to: u64) -> Result<(), 
     engine.flush(file)
 }
 
-/// Renames a whole segment to `.torn-N`, which is not the name of a segment, and returns the new
+/// Renames a complete segment to `.torn-N`, which is not the name of a segment, and returns the new
 /// path. The file is flushed before it is renamed; the new name becomes durable once the folder is
 /// synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {

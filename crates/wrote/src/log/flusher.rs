@@ -302,7 +302,7 @@ impl Flusher {
     }
 
     /// Removes the segments whose records are all before `sequence`, and makes the removal durable.
-    /// Returns the first remaining record.
+    /// Returns the sequence of the first remaining record.
     pub(super) fn trim(&mut self, state: &LogState, sequence: u64) -> Result<u64, Error> {
         if self.space.has_full_before(sequence) {
             self.make_durable(state, state.next_sequence())?;

@@ -69,7 +69,7 @@ pub fn verify(folder: impl AsRef<Path>, watch: Option<Watch>) -> Result<LogSumma
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Segments that have each other's names get their own names back. Every whole record keeps its
+/// Segments that have each other's names get their own names back. Every intact record keeps its
 /// sequence, even if it was found at a different position from the one it was written to, or if the
 /// header of its batch is lost. Lost records leave a gap. Damaged segments and garbage are kept
 /// aside in files named `.damaged-N`. A torn end is left to the next open.

@@ -6,8 +6,8 @@
 //! the search must check. Without that statement, the caller reads from the start of the segment.
 //!
 //! A batch is part of the log only if all earlier batches exist: a batch in flight during a power
-//! loss may be on the disk without the ones before it. So the search ends at a batch before which
-//! everything was durable, according to a later batch or to the caller.
+//! loss may be on the disk without the preceding batches. So the search ends at a batch before
+//! which everything was durable, according to a later batch or to the caller.
 
 use super::batch::BatchHeader;
 use super::segment;

@@ -41,7 +41,7 @@ pub(crate) struct SegmentHeader {
     /// Whether the file was reused, and so may contain batches of another segment after its own.
     pub is_recycled: bool,
     /// Whether the writer's clock stepped back: the segment was begun at an earlier time than the
-    /// last one in the previous segment. Within a segment, times never go back.
+    /// last time in the previous segment. Within a segment, times never go back.
     pub clock_back: bool,
     /// If a cut started the segment, the number of the segment that it continues; 0 if it continues
     /// none. The segments between the two are no longer part of the log.
@@ -176,7 +176,8 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
     number_before(path, EXTENSION).filter(|&number| number > 0)
 }
 
-/// Returns the number in a name that consists of twenty digits and this extension.
+/// Returns the number in a name that consists of twenty digits and this extension; `None` for any
+/// other name.
 pub(super) fn number_before(path: &Path, extension: &str) -> Option<u64> {
     let name = path.as_os_str().as_bytes();
     let name = &name[name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)..];
@@ -290,8 +291,8 @@ pub(super) struct Layout {
     pub capacity: u64,
     /// The block size in bytes. Batches begin at its multiples.
     pub block_bytes: u64,
-    /// The maximum length of a segment. It ends before the first batch whose full capacity would
-    /// exceed this length.
+    /// The maximum length of a segment in bytes. A segment ends before the first batch whose full
+    /// capacity would exceed this length.
     pub segment_bytes: u64,
     /// The ramp on which the first segments are shorter, if any.
     pub ramp: Option<Ramp>,

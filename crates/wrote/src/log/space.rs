@@ -90,7 +90,7 @@ impl Space {
         is_old
     }
 
-    /// Returns the number of the current segment.
+    /// Returns the number of the current segment; `None` before the first batch of a new log.
     fn number(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.number)
     }
@@ -165,8 +165,8 @@ impl Space {
         }
     }
 
-    /// Returns whether at most `left` full segments are not durable; requests their flush if there
-    /// are more.
+    /// Returns [`Room::Ready`] if at most `left` full segments are not durable. Otherwise, requests
+    /// their flush and returns [`Room::Waits`].
     fn wait_for_full(
         &mut self,
         engine: &mut Engine,
@@ -333,7 +333,7 @@ impl Space {
     }
 
     /// Removes the sealed segments whose records are all before `sequence`, and makes the removal
-    /// durable. Returns the first remaining record.
+    /// durable. Returns the sequence of the first remaining record.
     pub(super) fn trim(
         &mut self,
         engine: &mut Engine,
@@ -378,7 +378,7 @@ impl Space {
         self.ahead.number().max(self.number()).expect("a log with records has a segment") + 1
     }
 
-    /// Finds the place of a cut in the segment that holds record `next`, which must have been
+    /// Finds the position of a cut in the segment that holds record `next`, which must have been
     /// written. After the cut, the log continues in segment `number`.
     pub(super) fn cut_place(
         &self,
@@ -508,7 +508,7 @@ impl Space {
     }
 
     /// Prepares the current segment up to `end`, and waits for each step. Returns whether there is
-    /// room for it.
+    /// room for that.
     fn prepare_now(
         &mut self,
         engine: &mut Engine,

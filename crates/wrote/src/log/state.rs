@@ -31,7 +31,7 @@ pub(super) struct LogState {
     failed: OnceLock<Error>,
     /// Whether the log has been closed, so that every record is written.
     is_closed: AtomicBool,
-    /// The bells of readers that end when the log ends.
+    /// The bells to ring once the log is closed or has failed, so that its readers finish.
     bells: Bells,
     lack: Lack,
     /// The number of cuts since the log was opened.
@@ -43,7 +43,7 @@ pub(super) struct LogState {
 pub(crate) enum Goal {
     Written,
     Durable,
-    /// The frontier [`LogState::freed`], or room for a record that comes about otherwise.
+    /// A freed buffer ([`LogState::freed`]), or room for a record in the open batch.
     Room,
 }
 
@@ -117,8 +117,8 @@ impl LogState {
         }
     }
 
-    /// Fails with the log's first error if it has failed, and in a child process of the one that
-    /// opened it.
+    /// Fails with the log's first error if the log has failed. Also fails in a child process of the
+    /// process that opened the log.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.process.check()?;
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
@@ -130,7 +130,7 @@ impl LogState {
 
     /// Fails the log with `error`, which every present and future caller gets (W2).
     pub(super) fn fail(&self, error: Error) {
-        // Callers get the first error.
+        // If the log has failed before, callers still get the first error.
         let _ = self.failed.set(error);
         // Ending the claims may make a batch ready, but a failed log has no flusher to take it.
         let _ = self.claims.end();
@@ -138,7 +138,7 @@ impl LogState {
         self.bells.ring();
     }
 
-    /// Records that the log has been closed, and wakes streams and readers so that they end.
+    /// Records that the log has been closed, and wakes streams and readers so that they finish.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         wake(self.written.all());
@@ -153,8 +153,8 @@ impl LogState {
         }
     }
 
-    /// Moves the log back to record `next` after later records were cut off. All of them were
-    /// durable, so nothing waits for one.
+    /// Moves the log back to record `next` after later records were cut off. All of these records
+    /// were durable, so nothing waits for any of them.
     pub(super) fn cut(&self, next: u64) {
         self.cuts.fetch_add(1, Ordering::SeqCst);
         let (written, durable) = (self.written.fall(next), self.durable.fall(next));
@@ -265,9 +265,9 @@ impl LogState {
         failed.or_else(|| is_closed.then(|| self.refusal_of_closed())).map(Err)
     }
 
-    /// Like [`LogState::outcome`], for a caller whose wait began when the log had found the disk
-    /// full `lacks` times. If the caller waits for an existing record, `cuts` is the number of cuts
-    /// that the log had made by then.
+    /// Works like [`LogState::outcome`], for a caller whose wait began when the log had found the
+    /// disk full `lacks` times. If the caller waits for an existing record, `cuts` is the log's
+    /// number of cuts when the wait's ticket was created.
     pub(super) fn outcome_since(
         &self,
         lacks: u64,
@@ -332,7 +332,7 @@ pub struct LogStats {
     pub found_records: u64,
     /// Whether the log was found to have been closed when it was opened.
     pub found_closed: bool,
-    /// The number of bytes found after the last whole record when the log was opened. They come
+    /// The number of bytes found after the last intact record when the log was opened. They come
     /// from a write that a crash interrupted.
     pub torn_bytes: u64,
     /// The files in which these bytes are kept.

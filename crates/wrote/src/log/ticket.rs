@@ -62,10 +62,10 @@ impl<'log> Ticket<'log> {
     }
 
     /// Waits until the record is as safe as the log's [`crate::SyncPolicy`] promises. With
-    /// `Always`, it then survives a power loss; with any other policy, a crash of the process.
-    /// After a failed write or flush, this record and every later one are not safe (W2). On a full
-    /// disk, the wait fails with [`Error::NotYet`]: the record may still be written, and
-    /// [`crate::Log::ticket`] returns a ticket to wait again.
+    /// `Always`, it then survives a power loss; with any other policy, a crash of the process. If
+    /// the wait fails because of a failed write or flush, neither this record nor any later one is
+    /// safe (W2). On a full disk, the wait fails with [`Error::NotYet`]: the record may still be
+    /// written, and [`crate::Log::ticket`] returns a ticket to wait again.
     pub fn wait(self) -> Result<(), Error> {
         self.awaited.held.get().wait(&self.awaited.aim)
     }

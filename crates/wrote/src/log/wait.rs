@@ -80,7 +80,7 @@ impl Frontier {
         if wanted > most {
             let order = Ordering::SeqCst;
             let _ = self.wanted.compare_exchange(wanted, most, order, order);
-            // A record that was appended in between may be wanted.
+            // A record that was appended in the meantime may be wanted.
             self.want(next().min(wanted));
         }
     }
@@ -120,7 +120,8 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) const ALL: u32 = i32::MAX as u32;
 
-    /// Returns the state to pass to [`Gate::sleep`]. Call it before checking the awaited condition.
+    /// Returns the state to pass to [`Gate::sleep`]. Call this function before checking the awaited
+    /// condition.
     pub(crate) fn look(&self) -> u32 {
         self.opened.load(Ordering::SeqCst)
     }
@@ -139,7 +140,8 @@ impl Gate {
         self.wake(Gate::ALL);
     }
 
-    /// Wakes at most `most` sleeping threads, and lets threads through that are about to sleep.
+    /// Wakes at most `most` sleeping threads, and keeps threads that are about to sleep from doing
+    /// so.
     pub(crate) fn wake(&self, most: u32) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {

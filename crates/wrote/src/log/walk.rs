@@ -24,18 +24,18 @@ pub(super) struct Walk {
     pub place: u64,
     /// The sequence of the next record.
     pub sequence: u64,
-    /// The end of the last whole record or batch.
+    /// The end of the last intact record or batch.
     pub end: u64,
     /// The header of the last batch, with its checksum.
     pub last: Option<(BatchHeader, u32)>,
     last_place: u64,
-    /// The batch in which the walk is.
+    /// The batch that the walk is in; `None` between batches.
     pub open: Option<OpenBatch>,
-    /// The first record of a later segment that a cut started. No batch from this record on belongs
-    /// to the log.
+    /// The first record of the later segment that a cut started; [`u64::MAX`] if there is none.
+    /// Batches of this segment from that record on are not part of the log.
     pub limit: u64,
-    /// The first record that is needed. If all records of a batch come before it, only the header
-    /// of the batch is read.
+    /// The sequence of the first record that is needed. If all records of a batch come before it,
+    /// only the header of the batch is read.
     pub wanted: u64,
 }
 

@@ -41,7 +41,8 @@ impl Bell {
     }
 }
 
-/// The bells to ring when a log ends. Bells whose owners no longer exist are forgotten.
+/// The bells to ring once a log is closed or has failed. Bells whose owners no longer exist are
+/// forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Bells(Mutex<Vec<Weak<OwnedFd>>>);
 

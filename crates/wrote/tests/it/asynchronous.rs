@@ -174,7 +174,7 @@ fn a_dropped_writer_is_finished_by_its_thread_and_a_replacement_removed() {
         let mut writer = Writer::replace(&kept).unwrap().into_async().unwrap();
         writer.write_all(&bytes).await.unwrap();
         drop(writer);
-        // The loop ends when both threads have ended. The time limit of the test detects a hang.
+        // The loop ends when both threads have exited. The time limit of the test detects a hang.
         while fs::read(&path).unwrap() != bytes || fs::read_dir(folder.path()).unwrap().count() > 2
         {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -290,7 +290,7 @@ fn a_copy_that_is_stopped_leaves_nothing() {
             .watch(&mut |bytes_done, bytes_total| {
                 calls += 1;
                 let half = bytes_total.unwrap() / 2;
-                // With `verify`, the second half of the progress is the read back.
+                // With `verify`, the second half of the progress is the reading back of the copy.
                 if bytes_done > half { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .copy(&from, &to)

@@ -34,7 +34,7 @@ fn disk(ioengine: Ioengine) -> Disk {
     Disk::open(&options).unwrap()
 }
 
-/// Executes one in `share` of the operations in [`RUNS`].
+/// Executes a fraction of 1/`share` of the operations in [`RUNS`].
 fn random_scripts(test: &str, mounted: Result<Mounted, String>, share: u64) {
     let mounted = match mounted {
         Ok(mounted) => mounted,
@@ -76,7 +76,7 @@ fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed
     reads_and_writes
 }
 
-/// Executes one in `share` of the operations on each file system.
+/// Executes a fraction of 1/`share` of the operations on each file system.
 fn on_each_file_system(test: &str, share: u64) {
     for mounted in [
         Mounted::image("ext4", 64 * MIB),

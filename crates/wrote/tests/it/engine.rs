@@ -7,7 +7,7 @@ use std::path::Path;
 use wrote::engine::{Completion, Engine, FileId, Op, Options};
 use wrote::{Error, FileOptions, Ioengine};
 
-/// The interfaces to the kernel. One that the kernel refuses is replaced by its fallback.
+/// The interfaces to the kernel. An interface that the kernel refuses is replaced by its fallback.
 #[derive(Clone, Copy, Debug)]
 enum Rung {
     Psync,
@@ -178,7 +178,7 @@ fn more_files_than_a_ring_registers_are_written_and_it_says_so() {
         let fallbacks = &engine.effective().fallbacks;
         let told = fallbacks.iter().filter(|step| step.got == "some unregistered files").count();
         assert_eq!(told, usize::from(is_registered), "{fallbacks:?}");
-        // The slot of a closed file is reused, whether it is registered or not.
+        // The slot of a closed file is reused, whether the file was registered or not.
         for number in [3, 100] {
             engine.close_file(files[number as usize]).unwrap();
             std::fs::remove_file(path(number)).unwrap();

@@ -66,7 +66,7 @@ fn the_while_ends_though_nothing_completes() {
     let buffer = engine.lease().unwrap();
     engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });
     let mut completions = Vec::new();
-    // If the wait did not end, the test would hang.
+    // If the call never returned, the test would hang.
     engine.reap_within(Duration::from_millis(5), &mut completions).unwrap();
     assert!(completions.is_empty());
     let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();

@@ -1,7 +1,7 @@
 //! A harness for faults on the simulated disk. The work of each subject is executed with each fault
 //! at each of its operations, and the same must hold for all subjects: what was acknowledged is
-//! there, an error names the file, and nothing else is damaged. Each module below has one subject's
-//! work, and the tests that do not fit into the harness.
+//! there, an error names the file, and nothing else is damaged. Each module below contains the work
+//! of one kind of subject, and the tests that do not fit into the harness.
 
 mod engine;
 mod file;
@@ -285,7 +285,7 @@ fn a_full_disk_fails_what_does_not_fit_and_keeps_the_rest() {
 
 #[test]
 fn work_is_whole_where_direct_io_is_refused() {
-    // W6: the tests of each subject check what it reports about that.
+    // W6: the tests of each subject check what it reports about the refusal.
     for subject in subjects() {
         for refuse in [Sim::refuse_direct_at_open, Sim::refuse_direct_at_transfer] {
             let _case = Case(format!("{subject:?}"));

@@ -205,7 +205,7 @@ fn threads_that_block_and_tasks_on_every_kind_of_executor_share_one_file_and_few
     }
 }
 
-/// A waker that drops its content, and reports that.
+/// A waker that drops its content, and then sends a message.
 struct Dropper<T> {
     held: Mutex<Option<T>>,
     sender: Mutex<Sender<()>>,
@@ -291,8 +291,8 @@ fn operations_that_are_dropped_by_tasks_on_other_threads_hold_their_buffers() {
                             let _ = Pin::new(&mut read).poll(&mut context);
                         }
                         drop(read);
-                        // The dropped read must not change the bytes of a buffer that belongs to
-                        // another owner by now.
+                        // The dropped read must not change the bytes of a buffer that now belongs
+                        // to another owner.
                         if let Some(mut buffer) = disk.try_lease() {
                             buffer.fill(0xEE);
                             std::thread::yield_now();

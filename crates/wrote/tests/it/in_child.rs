@@ -1,4 +1,4 @@
-//! A child process for a test. It is a separate file because the library's unit tests include it,
+//! A child process for a test. This module is separate because the library's unit tests include it,
 //! too.
 
 /// Runs `child` in a child process. Panics if `child` panics or hangs.

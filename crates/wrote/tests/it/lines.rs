@@ -1,5 +1,5 @@
-//! Tests of `Lines`: whole lines from many producers, torn ends after crashes, and other programs
-//! that rename, remove, shorten and append to the file.
+//! Tests of `Lines`: complete lines from many producers, torn ends after crashes, and other
+//! programs that rename, remove, shorten and append to the file.
 
 use crate::{folder, path};
 use fixtures::{Mounted, leave_room_for, or_skip};
@@ -425,8 +425,8 @@ fn tickets_are_awaited_without_a_thread_and_lines_that_nobody_waits_for_are_writ
     }
 }
 
-/// Appends on a simulated disk until an error. Returns all lines, and the length of the durable
-/// ones in bytes.
+/// Appends on a simulated disk until an error. Returns all lines, and the total length of the
+/// durable lines in bytes.
 fn append_on(sim: &Sim, first: u64) -> (Vec<u8>, usize) {
     let (mut all, mut durable) = (Vec::new(), 0);
     let options = Lines::options().buffer_bytes(4096);
@@ -464,7 +464,7 @@ fn after_a_power_loss_at_any_operation_every_acknowledged_line_is_there_once() {
             let found = sim.contents(path()).unwrap();
             let case = format!("seed {seed}, operation {operation}");
             assert!(found.starts_with(&all[..durable]), "{case}");
-            // A line that was not acknowledged is whole, or has a NUL in it.
+            // A line that was not acknowledged is complete, or contains a NUL.
             let whole: Vec<_> = all.split_inclusive(|&byte| byte == b'\n').collect();
             let mut lines = found.split_inclusive(|&byte| byte == b'\n');
             assert!(lines.all(|line| line.contains(&0) || whole.contains(&line)), "{case}");

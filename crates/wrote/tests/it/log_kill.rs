@@ -1,5 +1,5 @@
 //! A test that a log whose process is killed at random moments keeps every acknowledged record, and
-//! has no other records than the appended ones.
+//! contains no records that were not appended.
 //!
 //! `WROTE_KILLS` is the number of kills (20 by default). With the same `WROTE_SEED`, the moments
 //! are the same.
@@ -61,7 +61,7 @@ fn append(log: &Log, producer: u64, mut said: &File) {
         for (number, ticket) in numbers.zip(tickets) {
             let sequence = ticket.sequence();
             ticket.wait().unwrap();
-            // This is a single write, so a line is whole or missing.
+            // This is a single write, so a line is either complete or missing.
             said.write_all(format!("{sequence} {producer} {number}\n").as_bytes()).unwrap();
         }
     }

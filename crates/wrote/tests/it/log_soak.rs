@@ -103,7 +103,8 @@ fn append(log: &Log, producer: u64, done: &Done) {
             }
         }
         done.appended.fetch_add(WINDOW, Ordering::Relaxed);
-        // This limits the log to a few megabytes per second. A faster one would only wear the disk.
+        // This limits the log to a few megabytes per second. A higher rate would only wear out the
+        // disk.
         thread::sleep(Duration::from_millis(30));
     }
 }
@@ -169,8 +170,8 @@ fn usage(folder: &Path) -> [u64; COUNTED.len()] {
     let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let memory: u64 = memory.split_whitespace().next().unwrap().parse().unwrap();
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
-    // The kernel adds workers to a busy ring (`iou-wrk-`), and ends them later. A thread that has
-    // ended has no name.
+    // The kernel adds workers to a busy ring (`iou-wrk-`), and stops them later. A thread that has
+    // exited has no name.
     let names = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
     let threads = names.filter(|name| !name.starts_with("iou-")).count() as u64;

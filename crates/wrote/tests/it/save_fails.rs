@@ -1,4 +1,4 @@
-//! Tests of saves that the real kernel refuses: the error is clear, the old file is whole, and no
+//! Tests of saves that the real kernel refuses: the error is clear, the old file is intact, and no
 //! other file is left.
 
 use fixtures::{Mounted, leave_room_for, or_skip, run, skip_here};

@@ -1,4 +1,5 @@
-//! Tests of `write_many`: each file is whole at any moment, and all of them are durable at the end.
+//! Tests of `write_many`: each file is complete at any moment, and all of them are durable at the
+//! end.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;

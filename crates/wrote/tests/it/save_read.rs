@@ -75,7 +75,7 @@ fn a_file_that_grows_and_shrinks_meanwhile_is_read_up_to_an_end_that_it_had() {
     });
     for bytes in found {
         let bytes = bytes.unwrap();
-        // The file consists of holes, so any byte but zero was never in it.
+        // The file consists of holes, so a byte other than zero was never in it.
         assert!(bytes.iter().all(|&byte| byte == 0));
         assert!(bytes.len() as u64 >= LENS[1] && bytes.len() as u64 <= LENS[2], "{}", bytes.len());
     }

@@ -204,7 +204,7 @@ fn a_header_can_be_filled_in_at_the_end() {
 
 #[test]
 fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
-    // Cached writes run on workers of the calling thread, which ends before they do.
+    // Cached writes run on workers of the calling thread, which exits before they complete.
     let (_folder, path) = folder();
     let bytes = content(3_000_000);
     for direct in [false, true] {
@@ -299,7 +299,7 @@ fn a_file_that_is_appended_to_has_one_writer_at_a_time() {
     assert!(second.to_string().contains("has it locked"), "{second}");
     first.finish().unwrap();
     for _ in 0..50 {
-        // The lock of a writer ends when the writer does.
+        // A writer releases its lock when it finishes.
         let mut next = Writer::options().append(true).open(&path).unwrap();
         next.write_all(b".").unwrap();
         next.finish().unwrap();

@@ -220,7 +220,7 @@ fn a_stream_and_a_follower_go_on_when_a_full_disk_has_room_again() {
     assert!(error.errno() == libc::ENOSPC && log.is_waiting_for_room());
     assert_eq!(log.check().unwrap_err().errno(), libc::ENOSPC);
     fs::remove_file(&ballast).unwrap();
-    // No call is needed for that.
+    // The log continues without any call.
     let patience = Instant::now() + PATIENCE;
     while log.is_waiting_for_room() {
         assert!(Instant::now() < patience);

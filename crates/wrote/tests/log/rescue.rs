@@ -56,7 +56,7 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
             random.fill(&mut bytes[at..end]);
         }
         _ => {
-            // A block is written to another place, or in place of another block.
+            // A block is written to another offset, or over another block.
             let (from, to) = (at / 4096 * 4096, random.random_range(0..len.max(1)) / 4096 * 4096);
             let block = bytes[from..(from + 4096).min(len)].to_vec();
             let end = (to + block.len()).min(len);
@@ -72,8 +72,8 @@ fn damage(files: &[PathBuf], random: &mut Xoshiro256PlusPlus) -> String {
     format!("segment {place} of {len} bytes: way {way} at {at}")
 }
 
-/// Damages a log and repairs it. The log must then be whole, have only records that were written,
-/// and accept new ones.
+/// Damages a log and repairs it. The log must then be intact, contain only records that were
+/// written, and accept new ones.
 fn rescue(seed: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sync = SYNCS[random.random_range(0..SYNCS.len())];

@@ -1,5 +1,5 @@
-//! Tests of streams: they yield exactly the records of the log, as it is written, until the log
-//! ends or the stream is dropped.
+//! Tests of streams: they yield exactly the records of the log, as it is written, until the log is
+//! closed or fails, or the stream is dropped.
 
 use crate::small_log::{append_when_room, block_on, folder, read, record, segments, small};
 use futures_util::{Stream, StreamExt, TryStreamExt, future};

@@ -217,7 +217,7 @@ fn walk_to_end(files: &LogFiles, segment: &SegmentHead, write: bool) -> Result<W
 /// Examines a log whose first segment does not start as one. Returns `None` if the log never had a
 /// durable record, and fails if its start was lost.
 fn without_beginning(files: &LogFiles, segments: &[SegmentHead]) -> Result<Option<LogEnd>, Error> {
-    // The whole log may be put aside, so read it twice.
+    // All of the log may be put aside, so read it twice.
     if has_lost_beginning(files, segments)? || has_lost_beginning(files, segments)? {
         let what = format!("{NOT_BEGUN}, but records in it were durable");
         return Err(damaged(&segments[0].path, 0, &what));

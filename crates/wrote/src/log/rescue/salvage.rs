@@ -305,7 +305,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Reports the whole records in a damaged segment after the end of a walk, wherever they are.
+    /// Reports the intact records in a damaged segment after the end of a walk, wherever they are.
     /// Returns the log's end, if it is in this segment.
     fn scattered(&mut self, index: usize, walk: &mut Walk) -> Result<Option<Tail>, Error> {
         let path = walk.input.path.clone();

@@ -1,9 +1,9 @@
-//! The scanner of a segment's file, which lists its valid batches and whole records, wherever they
+//! The scanner of a segment's file, which lists its valid batches and intact records, wherever they
 //! are.
 //!
 //! Verification, repair, recovery and readers derive all that they know about damage from this
 //! list. A record may contain the bytes of a batch, so the bytes of valid records are skipped. A
-//! thorough scan also searches all other bytes for batches and records. So it finds each whole
+//! thorough scan also searches all other bytes for batches and records. So it finds each intact
 //! record, even if the header of its batch is lost, or if bytes were inserted or removed before it.
 
 use crate::Error;
@@ -31,7 +31,7 @@ const FAR: u64 = 1 << 24;
 
 static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
 
-/// Consecutive whole records of one batch. Each batch begins with a run, which is empty if its
+/// Consecutive intact records of one batch. Each batch begins with a run, which is empty if its
 /// first record is damaged.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::log) struct Run {
@@ -139,7 +139,7 @@ pub(in crate::log) fn after(walk: &mut Walk) -> Result<Found, Error> {
     Scan { next, ..Scan::new(&mut walk.input, identity, start, filled_until) }.run()
 }
 
-/// Scans the whole file of a walk, including every byte between its whole records. The log
+/// Scans the whole file of a walk, including every byte between its intact records. The log
 /// continues there with record `sequence` or a later one.
 pub(super) fn thorough(walk: &mut Walk, identity: Identity, sequence: u64) -> Result<Found, Error> {
     let filled_until = if walk.is_recycled { 0 } else { u64::MAX };
@@ -246,7 +246,7 @@ impl Expected {
         }
     }
 
-    /// Reads whole records from this position on, up to the first damaged one.
+    /// Reads intact records from this position on, up to the first damaged one.
     fn run(&mut self, input: &mut Input) -> Result<Run, Error> {
         let Expected { place, sequence, seed, batch, .. } = *self;
         while self.left > 0
@@ -288,7 +288,7 @@ struct Scan<'a> {
     next: Option<Expected>,
     /// The last batch found, and its end.
     batch: Option<(BatchHeader, u64)>,
-    /// The sequence after the last whole record, and the end of that record.
+    /// The sequence after the last intact record, and the end of that record.
     last: (u64, u64),
     tried_bytes: usize,
     found: Found,
@@ -358,7 +358,7 @@ impl<'a> Scan<'a> {
         Ok(self.found)
     }
 
-    /// Notes the whole records from the expected position on, and returns their end.
+    /// Notes the intact records from the expected position on, and returns their end.
     fn records(&mut self, mut next: Expected) -> Result<u64, Error> {
         let run = next.run(self.input)?;
         if next.begins || run.count > 0 {

@@ -44,10 +44,10 @@ pub struct LogSummary {
     /// The sequences without a record. [`summary`] finds those in segments that a repair has
     /// rewritten; [`verify`](fn@super::verify) finds all, including places whose producer panicked.
     pub gaps: Vec<Range<u64>>,
-    /// The number of bytes that a write interrupted by a crash has left after the last whole
+    /// The number of bytes that a write interrupted by a crash has left after the last intact
     /// record. Opening the log for writing keeps them aside. 0 in a [`summary`].
     pub torn_bytes: u64,
-    /// The damage; empty if every record is whole, and always empty in a [`summary`].
+    /// The damage; empty if every record is intact, and always empty in a [`summary`].
     pub damage: Vec<Damage>,
     /// Garbage, which is harmless because readers skip it: the path of the segment, and the range
     /// from the end of its last record to the last byte that is not zero. Empty in a [`summary`].

@@ -85,14 +85,14 @@ fn forged(number: u64, offset: usize) -> Vec<u8> {
 fn a_batch_inside_of_a_valid_record_proves_nothing() {
     let before = two_segments().batch(5, &[]);
     let place = *before.segments[1].batches.last().unwrap();
-    // After the torn record, in the same batch.
+    // The forged record comes after the torn record, in the same batch.
     let record = forged(2, place + 48 + 12 + 8);
     let inside = two_segments().batch(5, &[b"torn", &record, b"behind"]);
-    // In a later batch, after a torn record of that batch.
+    // It is in a batch after the torn one.
     let later = two_segments().batch(5, &[b"torn"]);
     let record = forged(2, place + 512 + 48 + 8);
     let later = later.batch(5, &[&record]);
-    // In a later segment.
+    // It is in a later segment.
     let record = forged(3, 64 + 48 + 8);
     let next = two_segments().batch(5, &[b"torn"]).segment().batch(5, &[&record]);
     for (way, built) in [inside, later, next].into_iter().enumerate() {
@@ -720,7 +720,7 @@ fn a_part_of_a_group_that_ends_where_the_next_segment_begins_is_damage() {
     let built = SampleLog::default().segment().batch(0, &[b"zero"]);
     let built = built.batch_of(group, &[b"one", b"torn", b"more"]);
     let (place, end) = (built.segments[0].batches[1], built.segments[0].bytes.len());
-    // The group was cut off, and what was written in place of it is lost.
+    // The group was cut off, and what was written in its place is lost.
     let built = built.cut(end, 2).segment().batch(2, &[b"anew", b"three"]);
     let built = built.segment().batch(4, &[b"four"]).closed();
     let mut files = built.files(folder.path());

@@ -1,4 +1,4 @@
-//! The engine as a subject: blocks that are written at once, and a flush.
+//! The engine as a subject: blocks that are written concurrently, and a flush.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;
@@ -15,7 +15,7 @@ fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()
 }
 
-/// Creates the file, and makes its name stable.
+/// Creates the file, and makes its name durable.
 fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
     let options = FileOptions::new().create_new(true).write(true).direct(direct);
     let file = engine.open_file(path(), &options).unwrap();
@@ -157,7 +157,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
 
 #[test]
 fn a_flush_that_the_file_system_cancels_has_failed_and_a_transfer_goes_on() {
-    // W2: no thread has ended, so the ring has not returned this flush without starting it.
+    // W2: no thread has exited, so the ring has not returned this flush without starting it.
     let sim = Sim::new(3);
     let mut engine = engine(&sim);
     let file = open(&sim, &mut engine, true);

@@ -1,5 +1,5 @@
-//! A plain line file as a subject: some lines are awaited one by one, and the file begins with a
-//! torn end.
+//! A plain line file as a subject: some lines are awaited one by one, and the file has a torn end
+//! before it is opened.
 
 use super::{Kept, Outcome, Subject};
 use crate::path;

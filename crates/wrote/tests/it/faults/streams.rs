@@ -365,8 +365,8 @@ impl Subject for Reading {
         &[1, 700]
     }
 
-    /// Returns whether the reads use the page cache. A failed direct read-ahead is retried without
-    /// an error.
+    /// Returns true only for reads through the page cache, because a failed direct read-ahead is
+    /// retried without an error.
     fn tells(&self) -> bool {
         !self.direct
     }

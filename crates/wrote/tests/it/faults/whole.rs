@@ -104,8 +104,8 @@ fn save(sim: &Sim, case: Case) -> Result<(), Error> {
 }
 
 impl Case {
-    /// Returns the outcome of a save that may have failed, which is the old content or the new, as
-    /// a whole.
+    /// Returns the outcome of a save that may have failed, which is either all of the old content
+    /// or all of the new.
     fn outcome(self, failure: Option<Error>) -> Outcome {
         let (old, new) = (old(self), Some(content(self.new)));
         let (now, stable) = match &failure {
@@ -250,7 +250,8 @@ fn a_disk_saves_again_after_an_error() {
 
 #[test]
 fn a_save_without_a_flush_flushes_nothing() {
-    // A write and a rename; with flushes, also one of the file and one of the folder.
+    // The operations are a write and a rename. With flushes, the file and the folder are also
+    // flushed.
     for (case, operations) in [(unsynced(SMALL), 2), (SMALL, 4)] {
         let sim = disk(1, case);
         let begun = sim.operations();
@@ -413,8 +414,8 @@ fn a_copy_has_the_bytes_that_were_read_or_a_verified_one_fails() {
                     Ok(_) => {}
                     Err(error) => {
                         let is_found = mode.verify && matches!(error, Error::Differs { .. });
-                        // Bytes from another place may be the last ones, and the source then seems
-                        // to end early.
+                        // Bytes from another offset may be the last ones of the file, and the
+                        // source then seems to end early.
                         assert!(is_found || fault == Fault::Misdirected, "{error}");
                         assert_eq!(sim.contents(target()), before(mode), "{error}");
                     }
