@@ -27,8 +27,8 @@ pub enum StoreError {
         /// The message of the store or the network, in one line.
         words: String,
     },
-    /// The store has an object with the segment's name, but with different bytes from those of the
-    /// local segment. One of the two belongs to another log, or to another history of the same log.
+    /// The store has an object with the segment's name, but its bytes differ from the local
+    /// segment's. One of the two belongs to another log, or to another history of the same log.
     #[error("{object} has other content than {}: {because}; ship this log to another URL",
         path.display())]
     Differs {

@@ -20,8 +20,8 @@ use wrote::{LogReader, Record};
 /// same record.
 ///
 /// Each segment is fetched as a whole into a temporary folder while the previous one is being read,
-/// and its checksum is verified before it is read. So temporary folders hold at most two segments,
-/// and the reader uses as much memory as a [`LogReader`] (W8).
+/// and is compared with its checksum, if the store has one, before it is read. So temporary folders
+/// hold at most two segments, and the reader uses as much memory as a [`LogReader`] (W8).
 ///
 /// [`StoreReader::open`] fetches no segment; the first call that needs records does.
 ///

@@ -67,7 +67,7 @@ impl Fetched {
 /// call whose answer was lost or from another process that ships this log, it is accepted as this
 /// segment. Returns whether this call has created the object.
 ///
-/// Fails with [`StoreError::Differs`] if the store has other bytes under that name.
+/// Fails with [`StoreError::Differs`] if the store has different bytes under that name.
 pub(crate) async fn put(store: &SegmentStore, segment: &Segment) -> Result<bool, StoreError> {
     let own = segment.clone();
     let (payload, checksum) = blocking(move || content(&own)).await?;

@@ -24,7 +24,8 @@ pub struct Shipped {
     pub were_there: u64,
     /// The sequence before which every record in the folder is certainly in the store.
     pub end_sequence: u64,
-    /// The number of sealed segments that were not in the store when it was last listed.
+    /// The number of sealed segments that the last pass found in the folder, and that are not known
+    /// to be in the store yet.
     pub waiting: u64,
 }
 

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 16;
 pub struct StoreSummary {
     /// The store's URL.
     pub url: String,
-    /// The sequence of the first record in the store; 0 if it has no records.
+    /// The sequence of the first record in the store.
     pub first_sequence: u64,
     /// The sequence after the last record in the store. Every earlier record has been shipped.
     pub end_sequence: u64,

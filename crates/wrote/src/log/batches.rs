@@ -120,8 +120,9 @@ impl Batches {
     }
 
     /// Closes the open batch if a caller waits for one of its records. While a write is in flight,
-    /// or a flush that will make earlier records durable, the batch stays open so that more records
-    /// can join it.
+    /// the batch stays open so that more records can join it. While a flush is in flight or can
+    /// start, the batch is closed only for a caller that waits for its record to be written, not
+    /// for one that waits for it to be durable.
     pub(super) fn close_wanted(&mut self, state: &LogState) {
         if state.cuts() > 0 && self.in_flight.is_empty() {
             let next = || state.next_sequence();
@@ -162,7 +163,7 @@ impl Batches {
 
     /// Returns whether the next batch can become durable by its own write. This requires that the
     /// log uses `RWF_DSYNC`, that a caller wants a record durable, that all earlier records are
-    /// durable, and that no other operation will be in flight.
+    /// durable, that no flush is in flight, and that no further closed batch waits.
     pub(super) fn can_be_durable_alone(&self, state: &LogState) -> bool {
         state.terms.dsync
             && state.durable.is_wanted()

@@ -229,7 +229,7 @@ const FILES: usize = 32;
 const AHEAD_BYTES: u64 = 4096;
 
 /// Returns the heads of all segments, read with read-ahead. A head is `None` if it could not be
-/// read in this manner; the last two heads always are.
+/// read in this manner or is not valid; the last two heads always are.
 fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>> {
     let mut heads = Vec::with_capacity(names.len());
     let sealed = &names[..names.len().saturating_sub(LAST)];
@@ -250,7 +250,8 @@ fn heads(files: &LogFiles, names: &[(u64, PathBuf)]) -> Vec<Option<SegmentHead>>
     heads
 }
 
-/// Opens an ordinary file, and returns it with its length.
+/// Opens an ordinary file, and returns it with its length; `None` if it can't be opened or is not
+/// ordinary.
 fn open_ordinary(folder: &Folder, path: &Path) -> Option<(File, u64)> {
     // Without `NONBLOCK`, opening a pipe that has a segment's name would block.
     let file = folder.open_file(path, OFlags::NONBLOCK).ok()?;

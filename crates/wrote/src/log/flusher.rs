@@ -216,7 +216,8 @@ impl Flusher {
         self.space.seal(&mut self.engine, state)
     }
 
-    /// Waits until at least one operation completes, and processes all completions.
+    /// Waits until an operation completes, but for at most [`LOOK`] if no batch is in flight, and
+    /// processes all completions.
     fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = match self.batches.are_in_flight() || state.lacks_room() {

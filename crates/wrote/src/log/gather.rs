@@ -67,7 +67,8 @@ impl Gathering {
         self.wait.is_some()
     }
 
-    /// Returns whether the next flush must wait for more records than the `waiting` ones.
+    /// Returns whether the next flush must wait for more records than the `waiting` ones. If not,
+    /// ends the wait and judges whether it was worth it.
     pub(crate) fn is_waiting(&mut self, waiting: u64, now: Instant) -> bool {
         let Some(wait) = &mut self.wait else { return false };
         let is_over = waiting >= wait.expected || now >= wait.until;
@@ -105,7 +106,7 @@ impl Gathering {
         }
     }
 
-    /// Ends the wait, because the records have been started for another reason.
+    /// Ends the wait, because the write of a batch has begun.
     pub(super) fn end(&mut self) {
         self.wait = None;
     }

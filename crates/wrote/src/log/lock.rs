@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "lock";
-/// The number of attempts to take the lock. It may be held briefly by [`Lock::holder`] in another
-/// process.
+/// The number of attempts to take the lock. Another process may hold the lock briefly, in
+/// [`Lock::holder`].
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 

@@ -401,7 +401,7 @@ impl LogReader {
     }
 
     /// Moves to the next record and returns its sequence. A following reader waits for the record,
-    /// for at most `timeout`.
+    /// for at most `timeout` if given.
     pub(super) fn find_next(&mut self, timeout: Option<Duration>) -> Result<Option<u64>, Error> {
         self.unless_failed(|reader| reader.read_next(timeout))
     }
@@ -587,8 +587,8 @@ impl LogReader {
 impl Iterator for LogReader {
     type Item = Result<Record, Error>;
 
-    /// Returns the next record. A following reader waits for it without a time limit. After an
-    /// error, there are no more items.
+    /// Returns the next record. A following reader waits for it without a time limit, but only
+    /// until its own log, if any, is closed. After an error, there are no more items.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_reported {
             return None;

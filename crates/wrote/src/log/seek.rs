@@ -43,11 +43,12 @@ struct Search {
 
 /// Moves a walk from the start of its segment to a batch near record `sequence`, but not after it.
 /// If nothing proves a better position, the walk does not move. Returns the sequence before which
-/// all records were durable, according to `durable` and the batches seen; `None` if the segment is
-/// too short for a search.
+/// all records were durable, according to `durable` and the batches seen; `None` if no search is
+/// possible or necessary: the segment is too short, its first batch does not state the maximum
+/// length, or the walk is already at the record.
 ///
 /// `durable` returns the sequence before which all records were durable, as far as the caller
-/// knows. It is called only if the segment is long enough for a search.
+/// knows. It is called only if a search is made.
 pub(super) fn seek(
     walk: &mut Walk,
     sequence: u64,
@@ -69,7 +70,7 @@ pub(super) fn seek(
 }
 
 /// Moves a walk from the start of its segment to a batch near the first one written at or after
-/// `at_ns`, but not after it, if the segment is long enough for a search.
+/// `at_ns`, but not after it, if the segment allows a search.
 pub(super) fn seek_time(walk: &mut Walk, at_ns: u64) -> Result<(), Error> {
     let Some(mut search) = Search::new(walk)? else { return Ok(()) };
     let found = search.run(walk, None, |batch| batch.written_at_ns < at_ns, |_, _| None)?;

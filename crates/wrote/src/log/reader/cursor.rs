@@ -25,7 +25,7 @@ pub(super) struct Cursor {
 }
 
 /// Returns a cursor for reading from record `from` on, or from the first later one; `None` while no
-/// segment has a record.
+/// segment has begun.
 pub(super) fn find(files: &LogFiles, from: u64, by: ReadBy) -> Result<Option<Cursor>, Error> {
     let live = chain::live(files, names::all(files)?)?;
     let names = &live.names;

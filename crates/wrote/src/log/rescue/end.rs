@@ -133,8 +133,8 @@ pub(in crate::log) fn closed(
     Ok(Some(walk))
 }
 
-/// Returns whether one of the batches that start at or after `from` ends right before `place`, with
-/// the record before `next`, and none of them extends over `place`.
+/// Returns whether one of the batches that start at or after `from` ends right before `place` with
+/// the record before `next`, and none of these batches extends over `place`.
 fn follows_a_batch(
     walk: &mut Walk,
     place: u64,
@@ -156,8 +156,9 @@ fn follows_a_batch(
     Ok(is_found)
 }
 
-/// Fails if a segment before the last one is missing, because all records of these segments were
-/// durable. Reads a segment to its end only if the next header contradicts what is known about it.
+/// Fails if a segment before the last one is missing, does not start as one, or has lost records at
+/// its end, because all records of these segments were durable. Reads a segment to its end only if
+/// the next header contradicts what is known about it.
 fn check_order(files: &LogFiles, segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if !later.continues(earlier.number) {

@@ -47,8 +47,9 @@ pub(super) fn repair(files: &LogFiles) -> Result<LogSummary, Error> {
 }
 
 /// Gives each segment the name that its header states, if another segment has that name or no file
-/// has it. If two segments state the same name, or belong to two logs, changes no name. Returns the
-/// new paths of the renamed segments.
+/// has it. Changes no name if two segments state the same name, if the segments belong to different
+/// logs, or if a stated number is higher than the one after the last segment's. Returns the new
+/// paths of the renamed segments.
 ///
 /// The names of two files are exchanged in one step. So after a power loss at any moment, each file
 /// still has the name of a segment, and another repair can continue.
@@ -160,7 +161,7 @@ impl Rebuilder {
         self.files.engine().write(file, 0, &beginning)
     }
 
-    /// Appends a record or a gap to the new segment, if there is one.
+    /// Appends a record or a gap to the new segment, if one is being written.
     fn append(&mut self, frame: Frame) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
         if segment.batch.len() + frame.len() > BATCH_BYTES {

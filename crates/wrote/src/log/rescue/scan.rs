@@ -393,7 +393,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Searches this range for the beginning of a batch or of a record, at any offset.
+    /// Searches this range for the beginning of a batch or of a record, at any offset. Finds none
+    /// if the segment's identity is not known.
     fn search(&mut self, range: Range<u64>) -> Result<Option<Expected>, Error> {
         let Identity::Known { seed, .. } = self.identity else { return Ok(None) };
         // The first bytes of a record may be zeros at the end of the previous range.
