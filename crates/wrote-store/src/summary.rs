@@ -22,7 +22,7 @@ pub struct StoreSummary {
     pub first_sequence: u64,
     /// The sequence after the last record in the store. Every earlier record has been shipped.
     pub end_sequence: u64,
-    /// The number of records in the store.
+    /// The number of records in the store, including empty places.
     pub records: u64,
     /// The total length of the segments in bytes.
     pub bytes: u64,

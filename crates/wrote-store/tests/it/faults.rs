@@ -79,7 +79,7 @@ fn faults_at_random_with_kills_between_leave_each_segment_once() {
             let durable = if random.random() { log.durable_sequence() } else { 0 };
             let none = &mut |_| {};
             let pass = shipper.pass(durable, none);
-            // Requests without an answer are dropped, as they would be when a process ends.
+            // Requests without an answer are dropped, as they would be when a process exits.
             let limit = Duration::from_millis(random.random_range(1..60));
             match runtime.block_on(async { tokio::time::timeout(limit, pass).await }) {
                 Ok(Err(error)) => assert!(error.is_passing(), "seed {seed}: {error}"),

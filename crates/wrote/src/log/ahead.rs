@@ -70,7 +70,7 @@ impl Preparing {
 }
 
 /// The file of a removed segment, kept under a temporary name so that a later segment can reuse it.
-/// Nothing in it is valid in a segment with another number.
+/// Nothing in the file is valid in a segment with another number.
 struct Spare {
     path: PathBuf,
     /// The length of the removed segment in bytes.

@@ -43,7 +43,7 @@ pub(crate) struct BatchHeader {
     /// appended atomically.
     pub whole: bool,
     /// The length of the segment's longest batch in bytes, which the segment's first batch may
-    /// state; otherwise 0.
+    /// state; 0 if not stated.
     pub longest_bytes: u32,
 }
 

@@ -38,8 +38,8 @@ const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
 /// still counted until its thread notices that the batch is closed. Each thread can be late once,
 /// and three quarters of the counter's range are left for such claims.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
-/// The maximum number of records in an atomic append. Only one thread at a time may exceed the
-/// count by this number.
+/// The maximum number of records in an atomic append. Only one thread at a time may exceed
+/// [`COUNT_MAX`] by this number.
 pub(super) const GROUP_MAX: usize = COUNT_MAX as usize;
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The maximum length of a batch in bytes. The word has room for a thousand threads that each

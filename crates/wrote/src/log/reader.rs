@@ -62,8 +62,8 @@ pub struct LogReader {
     from: u64,
     /// The state of a reader that waits at the end of the log; `None` if the reader stops there.
     following: Option<Following>,
-    /// The log, if this process has it open. A following reader ends once this log is closed or has
-    /// failed.
+    /// The log, if this process has it open. A following reader finishes once this log is closed,
+    /// and fails once it has failed.
     pub(super) own: Option<Arc<LogDriver>>,
     /// The number of records that were removed before the reader reached them.
     passed_over: u64,

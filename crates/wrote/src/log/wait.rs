@@ -85,7 +85,7 @@ impl Frontier {
         }
     }
 
-    /// Removes and returns all waiters, because the frontier has stopped.
+    /// Removes and returns all waiters, to be woken although the frontier has not reached them.
     #[must_use]
     pub(super) fn all(&self) -> Waiters {
         std::mem::take(&mut *self.waiters())

@@ -319,8 +319,8 @@ impl Cursor {
 
 /// The minimum distance between two remembered positions, in bytes.
 const SPACING_BYTES: u64 = 16 << 10;
-/// The maximum number of remembered positions. Beyond it, every second one is forgotten, and the
-/// spacing doubles (W8).
+/// The maximum number of remembered positions. Beyond this number, every second position is
+/// forgotten, and the spacing doubles (W8).
 const PLACES_MAX: usize = 1 << 16;
 /// The maximum gap, in spacings, between two successive remembered positions if the reader has read
 /// everything between them.
