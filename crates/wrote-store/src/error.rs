@@ -39,7 +39,7 @@ pub enum StoreError {
         /// A description of the difference.
         because: String,
     },
-    /// The segments between those in the store and those in the folder are in neither.
+    /// Segments between those in the store and those in the folder are missing from both.
     #[error("segments {} to {} are neither in {url} nor in {}; they were removed before they were \
         shipped; ship the rest to another URL", numbers.0, numbers.1,
         folder.display())]
@@ -103,8 +103,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns whether the same request may succeed later without anybody's intervention, because
-    /// the cause was the store, the network or the disk.
+    /// Returns whether the same request may succeed later without anybody's intervention, which is
+    /// the case after an error of the store, the network or the disk.
     pub fn is_passing(&self) -> bool {
         matches!(self, StoreError::Store { .. } | StoreError::Local { .. } | StoreError::Log(_))
     }

@@ -1,10 +1,10 @@
 //! Sealed segments of a log in an object store: they are shipped there once, and read from there.
 //! This module declares the other modules, and provides the runtime that they share.
 //!
-//! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`]. Each becomes one
-//! object, which is created once and never replaced. A [`StoreReader`] reads the records from the
-//! store by sequence. It finds them by the names of the objects alone, so there is no manifest that
-//! could be lost or wrong.
+//! A [`Shipper`] puts the sealed segments of a folder into a [`SegmentStore`]. Each segment becomes
+//! one object, which is created once and never replaced. A [`StoreReader`] reads the records from
+//! the store by sequence. It finds them by the names of the objects alone, so there is no manifest
+//! that could be lost or wrong.
 //!
 //! The crate does not use a terminal. Its network code is async, in tokio.
 

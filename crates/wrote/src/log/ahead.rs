@@ -86,7 +86,7 @@ pub(super) struct Ahead {
     spare: Option<Spare>,
     /// The path of an abandoned preparation whose file could not be removed.
     left_over: Option<PathBuf>,
-    /// Whether the file system can't determine if a file is shared, so that none is reused.
+    /// Whether the file system can't determine if a file is shared, so that no file is reused.
     knows_no_sharing: bool,
     /// The number of bytes of records written since the log was opened. As many bytes of space are
     /// prepared ahead.

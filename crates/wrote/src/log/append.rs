@@ -87,8 +87,8 @@ fn place(
     }
 }
 
-/// Returns the total length of a group's frames in bytes. Fails if the group can't be appended as a
-/// whole.
+/// Returns the total length of a group's frames in bytes. Fails if the group is empty, or too long
+/// to be appended atomically.
 fn group_bytes(driver: &LogDriver, records: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
     if records.is_empty() {
         return Err(refusal(driver, "a group has one record at least"));

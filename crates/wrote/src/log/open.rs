@@ -102,7 +102,7 @@ fn make_folder(folder: &Path, mode_of_files: Option<u32>) -> Result<(), Error> {
     check_place(folder)?;
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
     if let Some(mode) = mode_of_files {
-        // Any error, and a file with the folder's name, is reported by the engine below.
+        // An error, or a file with the folder's name, is reported by the engine below.
         let _ = DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(folder);
     }
     engine.make_folder(folder)?;

@@ -48,8 +48,8 @@ pub struct Segment {
     /// The length of the file in bytes; 0 if only the beginning of the segment was read.
     pub file_bytes: u64,
     /// The number of records if all of the segment was read ([`Segment::examine`],
-    /// [`verify`](fn@super::verify)), without the places that producers or a repair left empty,
-    /// which [`summary`](fn@super::summary) counts. 0 in a list of sealed segments.
+    /// [`verify`](fn@super::verify)), not counting the places that producers or a repair left
+    /// empty, which [`summary`](fn@super::summary) does count. 0 in a list of sealed segments.
     pub records: u64,
     /// The number of bytes in these records, if all of the segment was read.
     pub record_bytes: u64,

@@ -151,8 +151,8 @@ impl Search {
         Ok(low)
     }
 
-    /// Finds the first batch at or after `at` over which no other batch extends; `None` if none is
-    /// as near as the next batch must be.
+    /// Finds the first batch at or after `at` over which no other batch extends; `None` if there is
+    /// none within the maximum length of a batch.
     fn look(&self, walk: &mut Walk, at: u64) -> Result<Option<(u64, BatchHeader)>, Error> {
         let (from, to) = (at.saturating_sub(self.reach_bytes), at + self.reach_bytes);
         // Up to this offset, the bytes may belong to a record.

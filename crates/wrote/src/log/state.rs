@@ -298,7 +298,8 @@ impl LogState {
         self.gates.len() - 1
     }
 
-    /// Locks everything, like threads of a parent process that do not exist in its child.
+    /// Locks everything, as threads of a parent process that do not exist in its child may have
+    /// done.
     #[cfg(test)]
     pub(super) fn lock_all(&self) -> impl Sized {
         let frontiers = [&self.written, &self.durable, &self.freed].map(Frontier::waiters);

@@ -302,7 +302,7 @@ impl Cursor {
         self.walk.input.look_again()
     }
 
-    /// Returns the error of a lost record if the next record was durable and can't be read.
+    /// Returns the error for a lost record if the next record was durable and can't be read.
     pub(super) fn lost(&mut self) -> Result<Option<Error>, Error> {
         self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
@@ -398,9 +398,10 @@ impl LogIndex {
 /// The result of a search for a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    /// The first record whose batch was written at or after that time.
+    /// The first record whose batch was written at or after the searched time.
     first: Option<u64>,
-    /// The sequence after the searched records, and the time of the last batch before that time.
+    /// The sequence after the searched records, and the time of the last batch written before the
+    /// searched time.
     end: u64,
     last_ns: u64,
 }

@@ -228,7 +228,7 @@ mod tests {
         let log = Log::options().sync(SyncPolicy::No).open(folder.path().join("log")).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();
         // In the first case the thread does not wait; in the others, it waits for a record and for
-        // room.
+        // room, respectively.
         for (from, records) in [(0, 0), (1, 0), (0, 50_000)] {
             for _ in 0..records {
                 drop(log.append(&[b'x'; 64]).unwrap());

@@ -1,4 +1,4 @@
-//! The salvage of a log, which finds every whole record in order, and every gap between them.
+//! The salvage of a log, which finds every intact record in order, and every gap between them.
 //!
 //! A segment is read in order as far as possible. If the log continues after that position, the
 //! whole file is scanned, and what is found is put in order.
