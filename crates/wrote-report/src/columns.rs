@@ -9,7 +9,7 @@ use std::ptr;
 use wrote_result::document::{CrashLeaves, Latency, Row, View};
 use wrote_result::units;
 
-/// The length of the bar for the lowest latency, as a part of the longest.
+/// The length of the bar for the lowest latency, as a part of the longest bar.
 const PART_MIN: f64 = 0.04;
 /// The minimum width of the name. The name is broken into lines before an important column is
 /// dropped, but never into narrower lines.
@@ -224,7 +224,7 @@ fn operations(of: Of) -> Vec<Column> {
     let mixes_bs = group.common(block_sizes).is_none() && !is_of_files;
     let has_torn = group.rows.iter().any(|row| row.torn.is_some());
     let mixes_bytes = is_of_files && group.common(|row| row.bytes_per_run).is_none();
-    // For small operations, their rate matters more than the bytes or the interval.
+    // The rate of small operations matters more than their bytes or the interval.
     let (keep, spread) = match group.is_counted() {
         true => (Keep::Last, Keep::If(1)),
         false => (Keep::Always, Keep::Last),

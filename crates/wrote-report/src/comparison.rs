@@ -25,7 +25,7 @@ const NOT_FOUND: &str = "no difference found";
 /// The title of the warnings of both sides.
 pub const WARNINGS: &str = "Warnings";
 
-/// The maximum number of rows that a line names. It counts the others.
+/// The maximum number of rows that a line names. Of the other rows, it states only the number.
 const NAMES_MAX: usize = 4;
 
 /// Returns the title of the Markdown report.
@@ -170,7 +170,8 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
     })
 }
 
-/// Returns a sentence about the latencies that no table contains.
+/// Returns a sentence about the latencies that were judged but are in no table; `None` if there are
+/// none.
 fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {
@@ -289,7 +290,7 @@ fn values(row: &RowComparison) -> Vec<String> {
         row.name.clone(),
         text(row.new_name.as_ref()),
         row.workload.clone(),
-        // This word is part of the format.
+        // These words are part of the format.
         verdict(row.verdict).replace(NOT_FOUND, "no detectable difference"),
         by.into(),
     ];

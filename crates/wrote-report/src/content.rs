@@ -98,7 +98,7 @@ impl Content {
     }
 }
 
-/// Writes the state of a crash test, if there is one, and the outcome.
+/// Writes the failed state of a crash test, if there is one, and the outcome of the test.
 ///
 /// # Errors
 ///

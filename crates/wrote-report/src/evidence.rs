@@ -1,5 +1,5 @@
-//! The evidence of findings in words: the figures with their units, and the rows that they belong
-//! to. It is a separate file because texts and pages of every kind may show evidence.
+//! The evidence of findings in words: the figures with their units, and the rows to which they
+//! belong. The module is separate because texts and pages of every kind may show evidence.
 
 use crate::figures::per_second;
 use itertools::Itertools;

@@ -56,7 +56,7 @@ pub fn operations_range(row: &Row) -> String {
 }
 
 /// Returns both ends of an interval in the unit of its median: `2.28-2.59`; `too wide` if they are
-/// magnitudes apart.
+/// orders of magnitude apart.
 pub fn ends(of: &Interval, units: &[&'static str]) -> String {
     let (_, unit) = units::alike(&[of.median], units);
     let scale = 1000_f64.powi(units.iter().take_while(|of| **of != unit).count() as i32);

@@ -47,7 +47,7 @@ pub fn programs(document: &Document) -> String {
     }
 }
 
-/// Returns what was judged, and the verdict; `None` if no program was judged.
+/// Returns what was judged, and the verdict, in words; `None` if no program was judged.
 fn answer(document: &Document) -> Option<(String, String)> {
     let target = &document.target;
     let device = target.device.as_ref().map(|of| format!(", {}", of.name)).unwrap_or_default();
@@ -66,7 +66,7 @@ fn answer(document: &Document) -> Option<(String, String)> {
 pub fn headline(document: &Document) -> Option<String> {
     let (title, verdict) = answer(document)?;
     let is_judged = document.fit.iter().flatten().any(|fit| fit.verdict.is_some());
-    // A verdict has this in it.
+    // A verdict already states whether other programs used the disk.
     let busy =
         if is_judged { "" } else { disturbed(document, &document.rows().collect::<Vec<_>>()) };
     Some(format!("{title}: {verdict}.{busy}"))
@@ -108,7 +108,7 @@ fn conditions(fit: &Fit) -> String {
         // Of several equally bad rules, the first one decides.
         let worst = rules.into_iter().rev().max_by_key(|of| of.1);
         let Some((rule, verdict, here)) = worst else { return };
-        // If nothing is decided, the interval shows why.
+        // The interval shows why a rule is undecided.
         let here = match verdict {
             _ if !is_measured(here) => "not measured".into(),
             FitVerdict::DoesNotFit => format!("{} here", in_short(&rule.of, here)),
@@ -214,7 +214,8 @@ fn overview(fits: &[Fit]) -> Table {
     Table::of("programs", columns)
 }
 
-/// Returns the note that the figures come from a burst, if the device is known to have one.
+/// Returns the note that the figures may come from a burst, if the device has a limit on writes or
+/// is a cloud volume, and no burst was used up.
 fn burst(document: &Document) -> Option<String> {
     if document.rows().any(|row| row.sustained.is_some()) {
         return None;
@@ -374,9 +375,9 @@ const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
 /// The minimum slowdown of an operation by the copy that makes remedies worth a measurement.
 const WORTH_A_REMEDY: f64 = 2.0;
 
-/// Names the remedies for a copy that helped: the ones whose intervals are below the interval of
-/// the copy. If none was tried although the copy slowed down operations, names the option to try
-/// them.
+/// Names the remedies that helped against the copy: those whose intervals are entirely below the
+/// interval of the copy. If none was tried although the copy slowed down operations, names the
+/// option that tries them.
 fn remedies(rule: &FitRule) -> Option<String> {
     let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
     let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);
@@ -407,7 +408,7 @@ fn remedies(rule: &FitRule) -> Option<String> {
     Some(format!("Remedies for a copy, {}: {found}", rule.name))
 }
 
-/// Lists the undecided rules by the reason, each with the next step that decides them.
+/// Lists the undecided rules by the reason, each with the next step that would decide them.
 fn undecided(fits: &[Fit], document: &Document) -> Vec<String> {
     let rules = || fits.iter().flat_map(|fit| &fit.rules);
     let elapsed_s = |row: &Row| -> f64 { row.runs.iter().map(|run| run.elapsed_s).sum() };

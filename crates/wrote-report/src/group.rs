@@ -61,13 +61,14 @@ impl<'a> Group<'a> {
         self.common(Row::view).unwrap_or(View::Operations)
     }
 
-    /// Returns the fastest of the whole files that survive a power loss.
+    /// Returns the fastest row that survives a power loss, if the rows are whole files.
     pub fn best(&self) -> Option<&'a Row> {
         let durable = self.rows.iter().copied().filter(|row| row.is_durable());
         fastest(durable).filter(|_| self.view() == View::Files)
     }
 
-    /// Returns whether the operations are small or random, so that their number matters.
+    /// Returns whether the operations are small or random, so that their number matters more than
+    /// their bytes.
     pub fn is_counted(&self) -> bool {
         let is_small = |row: &Row| row.settings.effective.bs_bytes <= COUNTED_BYTES_MAX;
         self.view() != View::Files && self.rows.iter().any(|row| row.is_random() || is_small(row))
@@ -153,7 +154,8 @@ impl<'a> Group<'a> {
         self.common(|row| row.is_open_loop()).is_none()
     }
 
-    /// Returns the mark of a row that is an open loop, if other rows of the group are not.
+    /// Returns the mark of a row that is an open loop, if other rows of the group are not;
+    /// otherwise an empty text.
     pub fn loop_mark(&self, row: &Row) -> &'static str {
         if self.mixes_loops() && row.is_open_loop() { "@ " } else { "" }
     }
@@ -203,8 +205,8 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// Returns the time that flushes took (M11): as a part of the latencies, or for the single
-    /// flush at the end.
+    /// Returns lines on the time that flushes took (M11): for rows whose latencies include flushes,
+    /// and for rows with a single flush at the end.
     pub fn flushes(&self) -> Vec<String> {
         let slowest = |of: Option<&Latency>| match p99(of) {
             few if few.is_empty() => format!("at most {}", latency(of, |of| Some(of.max))),
@@ -250,7 +252,7 @@ impl<'a> Group<'a> {
         lines
     }
 
-    /// Returns how much the ranks differed in the rows of a group; `None` for a single rank.
+    /// Describes how much the ranks differed in the rows of a group; `None` for a single rank.
     pub fn spread(&self) -> Option<String> {
         let runs = self.rows.iter().flat_map(|row| &row.runs);
         let all: Vec<(&Run, &Spread)> =

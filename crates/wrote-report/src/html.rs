@@ -133,7 +133,7 @@ impl Article<'_> {
         self.sections.splice(0..0, leading);
     }
 
-    /// Removes the charts of all but the first workloads.
+    /// Removes the charts of all workloads but the first [`FIGURES_MAX`].
     pub fn limit_charts(&mut self) {
         let sections = self.sections.iter_mut().map(|section| &mut section.blocks);
         let mut left = FIGURES_MAX;

@@ -193,13 +193,13 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
         Block::Banner(place, done),
         Block::Table(table(&answers)),
         Block::notes(Style::Apart, notes.chain(standing).chain(warnings).chain(faster)),
-        // The headline again, last, so that it is right above the prompt.
+        // The headline is repeated at the end, so that it is right above the prompt.
         Block::notes(Style::Apart, last),
     ];
     Some(Section::new(Role::Answer, "The answer", "", blocks))
 }
 
-/// Names what a faster method needs and a simpler one does not.
+/// Names what the faster method requires and the simpler one does not.
 fn price(faster: &Row, simpler: &Row) -> String {
     let [faster, simpler] = [faster, simpler].map(|row| &row.settings.effective);
     let blocks = (faster.blocks != simpler.blocks).then_some(faster.blocks);
@@ -309,7 +309,7 @@ fn about(figure: &str) -> String {
 /// line.
 const WARNING_COLUMNS_MAX: usize = 76;
 
-/// Returns the clauses of a warning for which a line has space, followed by the id of the warning.
+/// Returns the clauses of a warning that fit on a line, followed by the id of the warning.
 fn shortened(of: &Finding) -> String {
     let room = WARNING_COLUMNS_MAX.saturating_sub(of.id.len() + " []".len());
     let text = of.text.split(". ").next().unwrap_or_default();
@@ -323,7 +323,7 @@ fn shortened(of: &Finding) -> String {
 /// Returns the first words of the first warnings.
 fn warnings(findings: &[Finding]) -> Vec<String> {
     let warns = |of: &&Finding| of.severity >= Severity::Warning && of.id != MEMORY;
-    // The reliability of all figures comes first.
+    // The warning that concerns the reliability of all figures comes first.
     let all = findings.iter().filter(warns).sorted_by_key(|of| of.id != "noisy");
     let all: Vec<&Finding> = all.collect();
     let mut lines: Vec<String> = all.iter().take(WARNINGS_MAX).map(|of| shortened(of)).collect();

@@ -155,7 +155,7 @@ mod drawing_tests {
 
     const SCREEN: Screen = Screen { width: 32, colour: false, unicode: true };
 
-    /// Returns samples of 10 MB at 10 MB/s, and then 10 MB at 5 MB/s.
+    /// Returns two samples: 10 MB at 10 MB/s, then 10 MB at 5 MB/s.
     fn samples() -> Vec<Sample> {
         let sample = |end_bytes, end_s, throughput_bytes_per_s| Sample {
             end_bytes,

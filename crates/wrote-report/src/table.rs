@@ -56,8 +56,8 @@ impl Table {
         Table { label: label.into(), columns, ..Table::default() }
     }
 
-    /// Returns the columns that a format shows: those with any text. For example, a single run has
-    /// no interval, and a read survives nothing.
+    /// Returns the columns that `format` shows. Columns without any text are left out unless they
+    /// are kept: a single run, for example, has no interval, and a read survives nothing.
     pub fn shown(&self, format: Format) -> impl Iterator<Item = &Column> {
         let has = move |column: &&Column| {
             column.only.is_none_or(|only| only == format)

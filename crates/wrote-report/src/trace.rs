@@ -10,7 +10,7 @@ use wrote_result::trace::{Advice, CrashState, CrashTest, End, File, How, Moment}
 use wrote_result::trace::{Trace, Verdict};
 use wrote_result::{quoted, units};
 
-/// The id of the finding that the check fails, in a crash state or without a crash.
+/// The id of the finding for a check that fails, in a crash state or without a crash.
 pub const CHECK_FAILED: &str = "check-failed";
 
 /// The maximum number of files that a screen shows.
@@ -19,7 +19,7 @@ pub const FILES_MAX: usize = 20;
 /// The maximum number of a crash state's losses that are shown.
 const LOSSES_MAX: usize = 5;
 
-/// The longest reason shown in the table, in bytes. The last line gives every reason in full.
+/// The maximum length of a reason in the table, in bytes. The last line gives every reason in full.
 const REASON_MAX: usize = 24;
 
 /// Returns the title of the Markdown report.

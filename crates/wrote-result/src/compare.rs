@@ -70,8 +70,8 @@ fn side(name: &str, document: &Document) -> Side {
     }
 }
 
-/// Explains why no row was compared: by the first row that is on both sides, or else by a row of
-/// each side.
+/// Returns an error that explains why no row was compared: the differences of a row that is on both
+/// sides, a row without transferred bytes, or else an example of the rows of each side.
 fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     if let Some(row) = not_compared.iter().find(|row| !row.differences.is_empty()) {
         let (name, differences) = (&row.name, row.differences.iter().join("; "));

@@ -91,7 +91,7 @@ pub struct Change {
     /// Shell commands for this device. Most of them need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// How to keep the change after a restart of the machine.
+    /// How to make the change permanent, so that it survives a restart of the machine.
     pub lasting: Option<String>,
     /// The risk of the change.
     pub risk: String,

@@ -27,7 +27,7 @@ pub use wrote::Survives;
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.result/1";
 
-/// Everything that one run of `wrote` has found out.
+/// The result of one run of `wrote`.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -140,12 +140,12 @@ pub struct Target {
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
     pub dio_memory_align_bytes: Option<u32>,
-    /// The minimum size of a write that a power loss leaves either whole or undone (`RWF_ATOMIC`),
-    /// in bytes.
+    /// The minimum size of a write that a power loss leaves either complete or undone
+    /// (`RWF_ATOMIC`), in bytes.
     pub atomic_write_bytes_min: Option<u32>,
     /// The maximum size of such a write, in bytes.
     pub atomic_write_bytes_max: Option<u32>,
-    /// The maximum size of such a write that the device itself keeps whole, in bytes. The file
+    /// The maximum size of such a write that the device itself keeps intact, in bytes. The file
     /// system writes longer ones to new blocks.
     pub atomic_write_device_bytes_max: Option<u32>,
     /// Whether ext4 keeps a journal on this disk, if the kernel reports it.
@@ -275,8 +275,8 @@ pub struct Advice {
     pub action: String,
     /// The measured reason.
     pub because: String,
-    /// The code that uses the library `wrote`; in Rust, a whole file that compiles as it is. Absent
-    /// if `code` uses the library already, or if the language has no package.
+    /// The code that uses the library `wrote`; in Rust, a complete file that compiles as it is.
+    /// Absent if `code` already uses the library, or if the language has no package.
     pub with_wrote: Option<String>,
     /// The code; it uses the standard library if `with_wrote` is present. Empty if there is no
     /// code.
@@ -381,8 +381,8 @@ const METADATA: [&str; 6] = ["create", "stat", "open", "read", "rename", "unlink
 /// lines.
 const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
 
-/// Completes a document that was read: adds its source, and the view and the cell of each row
-/// without a view.
+/// Completes a document that was read: adds its source if absent, and the view and the cell of each
+/// row without a view.
 pub fn complete(document: &mut Document) {
     document.source = document.source.or_else(|| Some(source(document)));
     for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {

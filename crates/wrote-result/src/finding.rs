@@ -1,4 +1,4 @@
-//! Findings: their ids, their order, and their construction. It is a separate file because both
+//! Findings: their ids, their order, and their construction. The module is separate because both
 //! jobs and scenarios create findings.
 
 use crate::document::{Finding, Row, Severity};
@@ -49,7 +49,7 @@ impl Finding {
         Finding { id: id.into(), severity, text: text.into(), evidence: BTreeMap::new() }
     }
 
-    /// Adds the names of all `rows`. The first of them are added at the end of the text.
+    /// Adds the names of all `rows` as a figure, and the first few of them at the end of the text.
     pub fn about(mut self, rows: &[&Row]) -> Finding {
         // The row of jobs that ran at the same time has the names of all these jobs.
         let names: Vec<&str> = rows.iter().flat_map(|row| row.name.split(", ")).collect();

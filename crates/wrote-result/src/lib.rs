@@ -1,6 +1,6 @@
 //! The documents that `wrote` writes and reads, and everything that is computed from them:
-//! statistics, units and comparisons. Also the errors of measurements, and the flag that ends a run
-//! early.
+//! statistics, units and comparisons. Also the errors of measurements, and the flag that stops a
+//! run early.
 
 pub mod compare;
 pub mod doctor;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request for a run to end early. The run stops within one batch of writes, and removes its
+/// A request for a run to stop early. The run stops within one batch of writes, and removes its
 /// files.
 ///
 /// Clones share one flag, so that a signal handler can stop the run.
@@ -34,7 +34,7 @@ impl Stop {
         Stop::default()
     }
 
-    /// Asks the run to end.
+    /// Asks the run to stop.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -44,12 +44,12 @@ impl Stop {
         &self.0
     }
 
-    /// Returns whether the run was asked to end.
+    /// Returns whether the run was asked to stop.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns [`Error::Interrupted`] if the run was asked to end.
+    /// Returns [`Error::Interrupted`] as an error if the run was asked to stop.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -68,7 +68,7 @@ pub enum Error {
     /// A verdict or a refusal with a specific exit code: 3 for a fault that loses nothing.
     #[error("{1}")]
     Coded(u8, String),
-    /// A program that was run for the user ended with this exit code, which becomes ours.
+    /// A program that was run for the user exited with this code, which `wrote` exits with, too.
     #[error("exit code {0}")]
     Ended(u8),
     /// The run was stopped (see [`Stop`]), and its files have been removed.

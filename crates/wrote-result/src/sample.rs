@@ -18,7 +18,7 @@ pub fn target() -> Target {
     }
 }
 
-/// Returns a machine of four processors with a quick clock.
+/// Returns a machine with four CPUs and a fast clock.
 pub fn host() -> Host {
     Host {
         cpus: 4,
@@ -71,8 +71,8 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     }
 }
 
-/// Returns a row of the scenario `append` with three runs, each with this rate of messages per
-/// second and these `records`.
+/// Returns a row of the scenario `append` with three runs, each at about this rate of messages per
+/// second and with these `records`.
 pub fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
     let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
     row.view = Some(View::Messages);

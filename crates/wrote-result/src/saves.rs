@@ -1,5 +1,6 @@
-//! The cost of a sync: a method of saving compared with the same method without the sync. It is a
-//! separate file because no other figure involves two rows, and because it names their methods.
+//! The cost of a sync: a method of saving compared with the same method without the sync. The
+//! module is separate because no other figure involves two rows, and because it names their
+//! methods.
 
 use crate::document::Row;
 

@@ -50,7 +50,8 @@ pub fn interval(values: &[f64]) -> Interval {
     }
 }
 
-/// Returns the 95 % confidence interval of the mean of at least two values, by Student's t.
+/// Returns the 95 % confidence interval of the mean of `values`, by Student's t. There must be at
+/// least two values.
 fn t_interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().map(|value| value / count).sum::<f64>();

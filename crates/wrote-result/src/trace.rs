@@ -17,7 +17,7 @@ pub struct Trace {
     pub schema: String,
     /// The time at which the program was started, in UTC, to the second: `2026-01-02T03:04:05Z`.
     pub started_at: String,
-    /// The program that watched it.
+    /// The program that watched the traced program.
     pub wrote: Program,
     /// The machine.
     pub host: Host,
@@ -39,10 +39,10 @@ pub struct Trace {
     pub acknowledged_by: Ack,
     /// The regular expression that the text of an acknowledgement matches.
     pub acknowledged_text: Option<String>,
-    /// The names that were written or created and still exist, by path. A file with several names
+    /// The files that were written or created and still exist, by path. A file with several names
     /// has several entries.
     pub files: Vec<File>,
-    /// The files that are not listed because there are too many.
+    /// The numbers of files that are not listed because there are too many.
     #[serde(default, skip_serializing_if = "MoreFiles::is_empty")]
     pub more_files: MoreFiles,
     /// The number of files that were created or written, and later removed.
@@ -76,13 +76,13 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashTest {
-    /// The command that checks a folder. DIR stands for the folder.
+    /// The command that checks a folder, with DIR in place of the folder.
     pub check: String,
     /// The number of states that were checked. After a failure, only smaller states are checked.
     pub states: u64,
     /// The number of states for which there was no time (`--within`).
     pub unchecked_states: u64,
-    /// The number of crashes that all states stand for. One state stands for all crashes that leave
+    /// The number of crashes that the states represent. One state represents all crashes that leave
     /// the same content under the same names.
     pub crashes: u64,
     /// Whether there may be more states than the requested number.
@@ -90,7 +90,7 @@ pub struct CrashTest {
     pub is_limited: bool,
     /// The time that the checks took, in seconds.
     pub elapsed_s: f64,
-    /// The state with the fewest missing changes among the states that fail the check.
+    /// Of the states that fail the check, the one with the fewest missing changes.
     pub failed: Option<CrashState>,
 }
 
@@ -103,7 +103,7 @@ pub struct CrashState {
     pub number: u64,
     /// The moment of the power loss and what it left, in words.
     pub moment: String,
-    /// The files that differ from what the program saw.
+    /// The differences from what the program saw, each with its file: `a is empty`.
     pub losses: Vec<String>,
     /// The last unflushed changes that the state contains.
     pub kept: Vec<Moment>,
@@ -152,8 +152,8 @@ pub enum Verdict {
     Lost,
 }
 
-/// The numbers of files that are not listed, by their verdicts. Of many files, the safest and
-/// oldest are not listed.
+/// The numbers of files that are not listed, by their verdicts. If there are too many files, the
+/// safest and oldest are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoreFiles {
@@ -180,12 +180,12 @@ impl MoreFiles {
         self.survives + self.unknown + self.lost
     }
 
-    /// Returns whether there are no such files.
+    /// Returns whether the number of files is 0.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Returns the worst verdict on a file.
+    /// Returns the worst verdict on the files; [`Verdict::Survives`] if there are none.
     pub fn verdict(&self) -> Verdict {
         match self {
             MoreFiles { lost: 1.., .. } => Verdict::Lost,
@@ -338,7 +338,7 @@ pub struct Calls {
     pub kind: CallKind,
     /// The number of calls.
     pub count: u64,
-    /// The bytes written; 0 for other kinds.
+    /// The number of bytes written; 0 for other kinds.
     #[serde(default)]
     pub bytes: u64,
     /// When the first call began, in seconds from the start of the program.
@@ -363,9 +363,9 @@ pub enum CallKind {
     Flush,
     /// A flush of the file failed.
     FailedFlush,
-    /// The file got its name, or exchanged it with another file's.
+    /// The file was renamed, or it and another file exchanged names.
     Rename,
-    /// The file got an additional name.
+    /// The file was given an additional name by a hard link.
     Link,
     /// A name of the file was removed.
     Unlink,
@@ -381,11 +381,11 @@ pub enum CallKind {
 pub enum How {
     /// The file was created under its final name.
     Made,
-    /// The file was written under another name, and replaced an old file by a rename.
+    /// The file was written under another name, then renamed over an existing file.
     Replaced,
-    /// The file was renamed to a free name.
+    /// The file was written under another name, then renamed to an unused name.
     Renamed,
-    /// The file got an additional name by a link.
+    /// The file was given an additional name by a hard link.
     Linked,
     /// The file existed, was emptied, and was written again.
     Rewritten,
@@ -395,7 +395,7 @@ pub enum How {
     Changed,
 }
 
-/// A call and its moment.
+/// A call and its time.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

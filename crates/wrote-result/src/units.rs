@@ -26,8 +26,8 @@ pub fn bytes(size_bytes: u64) -> String {
     }
 }
 
-/// Formats a part of some bytes and the whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`, or
-/// `all 3.00 GB`.
+/// Formats a number of bytes and the total of which it is a part: `2.70 of 3.00 GB`, `512 B of 3.00
+/// GB`, or `all 3.00 GB`.
 pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
     let unit = whole.trim_start_matches(|letter: char| letter != ' ');
@@ -148,7 +148,7 @@ pub fn alike(values: &[f64], units: &[&'static str]) -> (Vec<String>, &'static s
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;
-    // A value of 999.5 would be rounded to 1000, so it gets the next unit.
+    // A value of 999.5 would be rounded to 1000, so it is shown in the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;

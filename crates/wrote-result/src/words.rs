@@ -1,4 +1,4 @@
-//! Enums whose variants are words in a URL, a file, a result or a metric. The two macros have a
+//! Enums whose variants are words in a URL, a file, a result or a metric. The two macros are in a
 //! separate module because every other module uses them.
 
 /// Declares an enum with a word for each variant. Variants are printed and parsed as these words.

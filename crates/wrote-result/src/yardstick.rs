@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 /// A figure for which there are typical figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The durable writes of 4 KiB per second, one after another.
+    /// The number of durable writes of 4 KiB per second, one after another.
     Durable,
     /// The megabytes per second of a stream.
     Stream,
@@ -51,7 +51,7 @@ enum Kind {
 static YARDSTICK: LazyLock<Yardstick> =
     LazyLock::new(|| toml::from_str(include_str!("yardstick.toml")).expect("it is valid"));
 
-/// The maximum number of classes that are named.
+/// The maximum number of classes that a comparison names.
 const NAMED_MAX: usize = 2;
 
 /// Compares a figure with the typical figures; `None` without a block device.

@@ -21,7 +21,8 @@ pub struct Axis {
 const DECADES_MIN: f64 = 0.4;
 
 impl Axis {
-    /// Returns a linear axis from 0, with at most `ticks` ticks.
+    /// Returns a linear axis from 0 to `most`, with at most `ticks` ticks. The axis ends at 1 if
+    /// `most` is not a positive number.
     pub fn from_zero(most: f64, ticks: usize, word: fn(f64) -> String, title: &str) -> Axis {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         Axis::between((0.0, most), ticks, word, title)
@@ -79,7 +80,7 @@ impl Axis {
         Axis { min, max, ticks, title: title.into() }
     }
 
-    /// Returns an upright axis without the ticks whose labels would touch the axis below.
+    /// Returns a vertical axis without the ticks whose labels would touch the horizontal axis.
     pub fn above_its_end(&self) -> Axis {
         let least = self.min + 0.04 * (self.max - self.min);
         let is_clear = |tick: &&(f64, String)| self.min == 0.0 || tick.0 > least;

@@ -20,7 +20,7 @@ pub fn text_width(text: &str) -> i32 {
 /// A position on a canvas, in pixels from the left and the top.
 pub type Pixel = (i32, i32);
 
-/// The part of a text, along the line, that is placed at its position.
+/// The part of a text that is aligned with its position: its left end, its middle or its right end.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchor(&'static str);
 
@@ -95,7 +95,7 @@ impl Canvas {
         self.groups.last_mut().expect("shapes have a class").shapes.push(shape);
     }
 
-    /// Draws a line of the grid.
+    /// Draws a grid line.
     pub fn line(&mut self, from: Pixel, to: Pixel) {
         self.push(Shape::Line { from, to });
     }

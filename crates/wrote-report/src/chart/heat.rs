@@ -1,5 +1,5 @@
 //! A heat map: a figure for each cell of a grid. A darker cell has a higher figure. Each kind of
-//! chart is a separate file.
+//! chart has a separate file.
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MIDDLE, TOP, text_width};
@@ -20,7 +20,7 @@ pub struct Cell {
     pub short: String,
     /// The tooltip.
     pub title: String,
-    /// Whether the cell is the best.
+    /// Whether the cell is the best one.
     pub is_best: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn heat(label: &str, title: &str, sides: &[&str], heads: &[&str], cells: &[C
         let mut plot = field(Canvas::new(width, height), &x, &y, false);
         let is_narrow = heads.iter().any(|head| text_width(head) + 4 > room);
         for (number, head) in heads.iter().enumerate() {
-            // Every second name stands lower where the columns are narrower than the names.
+            // If a column is narrower than its name, every second name is placed lower.
             let below_px = if is_narrow && number % 2 == 1 { 26 } else { 10 };
             plot.text((number as f64 + 0.5, 0.0), (0, below_px), *head, Anchor::MIDDLE, TOP);
         }

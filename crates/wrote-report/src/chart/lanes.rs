@@ -46,7 +46,8 @@ pub struct Frame<'a> {
 pub const READING: &str = "From the fastest save to the slowest; thick from P50 (the dot and the \
     figure) to P99; strokes at P90, P99 and P99.9.";
 
-/// The factor around its figure up to which an interval is drawn. An arrow shows that it continues.
+/// The maximum factor between a figure and a drawn end of its interval. An arrow shows that the
+/// interval continues.
 const REACH: f64 = 3.0;
 
 /// Returns the mark for a method of saving, with its latencies.
@@ -55,7 +56,8 @@ pub fn saved(row: usize, of: Latency, class: String, title: String) -> Dot {
     Dot { row, value, latency: Some(of), figure, class, title, ..Dot::default() }
 }
 
-/// Draws a dot in the lane of each row. Twice the figure and half the figure are equally far away.
+/// Draws a dot in the lane of each row. The axis is logarithmic, so double and half a figure are
+/// equally far from it.
 pub fn dots(frame: &Frame, dots: &[Dot]) -> Picture {
     let marks: Vec<&Dot> = dots.iter().filter(|dot| dot.value > 0.0).collect();
     let ends = marks.iter().flat_map(|dot| <[f64; 2]>::from(within(dot)));

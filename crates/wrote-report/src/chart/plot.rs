@@ -109,7 +109,7 @@ impl<'a> Lanes<'a> {
         self
     }
 
-    /// Returns the middle and the half height of the marks on a line of a lane, in lanes.
+    /// Returns the middle and the half height of the marks on a line of a lane, in units of a lane.
     pub fn place(&self, lane: usize, line: u32) -> (f64, f64) {
         let (top, height) = if self.is_above { (0.40, 0.54) } else { (0.12, 0.76) };
         let each = height / f64::from(self.lines);
@@ -185,7 +185,7 @@ pub fn field(canvas: Canvas, x: &Axis, y: &Axis, has_lines: bool) -> Plot {
 }
 
 impl Plot {
-    /// Returns a plot without its axes, with this much space to its left, above it and to its
+    /// Returns a plot with nothing drawn, with this much space to its left, above it and to its
     /// right, in pixels.
     fn new(canvas: Canvas, x: Axis, y: Axis, (left, top, right): (i32, i32, i32)) -> Plot {
         let frame = (left, top, canvas.width as i32 - right, canvas.height as i32 - AXIS_PX);

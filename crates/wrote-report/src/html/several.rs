@@ -72,7 +72,8 @@ pub fn article(documents: &[Named]) -> Option<Article<'_>> {
     Some(article)
 }
 
-/// Answers with the number of rows that changed from the first result to the last.
+/// Describes how many rows changed from the first result to the last; `None` if the two results
+/// can't be compared.
 fn change(results: &[One]) -> Option<String> {
     let (first, last) = (results.first()?, results.last()?);
     let changed = answer(&compare(first.document, last.document).ok()?);
@@ -178,8 +179,8 @@ fn short<'a>(across: &Across<'a>) -> &'a str {
     rest.and_then(|rest| rest.strip_prefix('/')).unwrap_or(across.name)
 }
 
-/// Returns the class for a result's dots. It is a shape, because a colour would stand for a level
-/// of safety.
+/// Returns the class for a result's dots. It is a shape, because a colour would be taken for a
+/// level of safety.
 fn shape(number: usize) -> String {
     format!("shape-{}", number + 1)
 }

@@ -1,6 +1,6 @@
 //! Charts that compare the answers of a result with typical figures: the ranges of classes of
-//! disks, and a mark for this disk. It is a separate file because the sources are listed apart from
-//! the charts.
+//! disks, and a mark for this disk. The module is separate because the sources are listed apart
+//! from the charts.
 
 use crate::chart::{Dot, Frame, per_second, ranges, rate};
 use crate::figures;

@@ -249,8 +249,8 @@ fn long(group: &Group) -> Vec<Figure> {
 
 /// The minimum number of samples for a moving median.
 const MEDIAN_SAMPLES_MIN: usize = 20;
-/// The number of samples in a moving median, as one part in this many of all samples, and the
-/// minimum and the maximum number on each side.
+/// The divisor of the number of samples that gives the number of samples on each side of a moving
+/// median, and the minimum and the maximum of the latter number.
 const MEDIAN_PART: usize = 40;
 const MEDIAN_HALF: (usize, usize) = (2, 15);
 

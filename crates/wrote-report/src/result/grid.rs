@@ -48,8 +48,8 @@ impl<'a> Grid<'a> {
         Some(Grid { group, title: &cells[0].0.title, sides, heads, cells, best, is_of_pages })
     }
 
-    /// Returns the best row of all lines, or for pages the best row of this line, because each line
-    /// is other work.
+    /// Returns the best row of the grid; for pages, the best row of this line, because each line is
+    /// different work.
     pub fn best_of(&self, side: &str) -> Option<&'a Row> {
         if !self.is_of_pages {
             return Some(self.best);
@@ -64,7 +64,7 @@ impl<'a> Grid<'a> {
         let lines: Vec<&str> = self.sides.iter().copied().chain(words).collect();
         let sides = Column::words(self.title, Keep::Always, &lines, |side| *side);
         let column = |head: &&str| {
-            // The mark takes two columns.
+            // The mark occupies two columns of the screen.
             let heading = format!("{head}  ");
             Column::figures(heading, Keep::Always, &lines, |side| self.text(side, head))
         };
@@ -79,7 +79,7 @@ impl<'a> Grid<'a> {
             return Text { mark: Some(Mark::None), ..Text::default() };
         };
         match side {
-            // This word is wider than a figure, and takes the columns of the mark.
+            // These words are wider than a figure, and occupy the columns of the mark, too.
             SURVIVES => return text(row.survives).into(),
             TORN => return Text { mark: Some(Mark::None), ..text(row.torn).into() },
             _ => {}

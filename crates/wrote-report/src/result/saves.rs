@@ -1,5 +1,5 @@
 //! Saves of several texts on a screen: the first text in full, and the medians of all other texts
-//! in a second table. It is a separate file because other formats have a table for each text.
+//! in a second table. The module is separate because other formats have a table for each text.
 
 use crate::figures::latency;
 use crate::group::Group;

@@ -104,8 +104,8 @@ fn split_off_below<'a>(columns: &mut Vec<Fitted<'a>>) -> Option<Fitted<'a>> {
 }
 
 /// Drops columns, the least important first, until the others fit, and sets the width of the
-/// flexible column. The bars keep `reserved` columns, unless a column that is to be dropped last
-/// needs this space.
+/// flexible column. Columns with a number leave `reserved` columns of the screen to the bars;
+/// columns that are dropped last may use that space, too.
 fn fit(columns: &mut Vec<Fitted>, width: usize, reserved: usize) {
     let beside_bars = width.saturating_sub(reserved);
     while let Some(last) = (0..columns.len()).max_by_key(|index| columns[*index].of.keep) {

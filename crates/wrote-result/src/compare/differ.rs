@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The keys whose values differ in every comparison and say nothing.
+/// The keys whose values differ in every comparison, and whose differences mean nothing.
 const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
-/// The minimum difference of the used share that is reported.
+/// The minimum difference in the used share of the file system that is reported.
 const USED_SHARE_OTHER: f64 = 0.1;
 
 /// Returns the differences between the programs, the machines and the targets. A value that an
@@ -31,7 +31,7 @@ pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     differences
 }
 
-/// Returns whether a value means that it is unknown.
+/// Returns whether a value represents an unknown one.
 fn is_unknown(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
@@ -41,7 +41,7 @@ fn is_unknown(value: &Value) -> bool {
     }
 }
 
-/// Returns the difference of the used share of the file system, if it is large enough to matter.
+/// Returns the difference in the used share of the file system, if it is large enough to matter.
 fn used(old: &Document, new: &Document) -> Option<Difference> {
     let share = |document: &Document| {
         let target = &document.target;
@@ -57,7 +57,7 @@ fn used(old: &Document, new: &Document) -> Option<Difference> {
     })
 }
 
-/// Returns the values of an object by their keys. Nested keys are joined by a point.
+/// Returns the values of an object by their keys. Nested keys are joined by dots.
 pub(super) fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, Value> {
     let mut flat = BTreeMap::new();
     let value = serde_json::to_value(value).expect("parts of a result are JSON");

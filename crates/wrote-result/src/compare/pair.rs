@@ -91,7 +91,9 @@ fn all_rows(document: &Document) -> impl Iterator<Item = (&str, &Row)> {
     scenarios.flat_map(|scenario| scenario.rows.iter().map(|row| (scenario.name.as_str(), row)))
 }
 
-/// Returns the row of the new result for each row name of the old result.
+/// Returns the partners: for each row name of the old result, the row of the new result with that
+/// name, or, if differences are allowed, in the same position. Names without a partner are left
+/// out.
 fn partners<'a>(
     old: &'a Document,
     new: &'a Document,
@@ -134,12 +136,13 @@ fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     known_on_both(maps(&work(old), &work(new)), imported)
 }
 
-/// Returns the differences between the effective settings of equal requests, which are fallbacks.
-/// Differences in `told` are already reported.
+/// Returns the differences between the effective settings. The requests are equal apart from the
+/// differences in `told`, which are already reported and left out here, so the rest are fallbacks.
 fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<Difference> {
     let effective = |row: &Row| {
         let mut effective = flat("effective", &row.settings.effective);
-        // The depth states what was reached, and the flags of a ring follow from the kernel.
+        // The effective depth is the depth that was reached, and the kernel determines the flags of
+        // a ring.
         effective.retain(|key, _| {
             !is_length(key) && key != "effective.iodepth" && key != "effective.ring_flags"
         });
@@ -170,7 +173,7 @@ fn of_row(row: &Row) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Removes the differences in which a side is unknown, if a result is imported.
+/// Removes the differences of which one side is unknown, if a result is imported.
 fn known_on_both(differences: Vec<Difference>, imported: bool) -> Vec<Difference> {
     let known = |value: &Option<Value>| value.as_ref().is_some_and(|value| value != "unknown");
     let both = |difference: &Difference| known(&difference.old) && known(&difference.new);
@@ -194,7 +197,7 @@ fn is_allowed(key: &str, allowed: &Allowed) -> bool {
     }
 }
 
-/// Returns whether `name` stands for this key, as `bs` stands for `bs_bytes`.
+/// Returns whether `name` refers to this key, with or without its unit: `bs` refers to `bs_bytes`.
 pub(super) fn is_called(key: &str, name: &str) -> bool {
     let units = ["", "_bytes", "_percent", "_s", "_bytes_per_s"];
     units.iter().any(|unit| key.strip_suffix(unit) == Some(name))

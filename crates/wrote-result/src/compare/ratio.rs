@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const RESAMPLES: usize = 10_000;
-/// The seed is fixed, so that equal runs give equal intervals.
+/// The seed, which is fixed so that equal runs give equal intervals.
 const SEED: u64 = 0x7772_6f74_6520_7673;
 /// The minimum number of runs on each side for an interval that is not widened. Resamples of fewer
 /// runs vary too little.
@@ -54,7 +54,7 @@ impl Ratio {
 /// The logarithms of the medians of resamples. On a logarithmic scale, a ratio is a difference, and
 /// twice as fast is as far from equal as half as fast.
 struct Draws {
-    /// The logarithms for the old side, unsorted, as those for the new side are.
+    /// The logarithms for the old side, unsorted. Those for the new side are unsorted, too.
     old: Vec<f64>,
     new: Vec<f64>,
     /// The logarithms for the new side minus those for the old side, sorted.
@@ -76,15 +76,15 @@ impl Draws {
         Draws { old: drawn_old, new: drawn_new, differences, runs: [old.len(), new.len()] }
     }
 
-    /// Returns the interval between the percentiles, and the probability that there is no
-    /// difference.
+    /// Returns the interval between the percentiles, widened if there are few runs, and the
+    /// probability of such a difference by chance.
     fn sure(&self, difference: f64) -> RatioInterval {
         let widening = self.widening();
         let last = (self.differences.len() - 1) as f64;
         let at = |part: f64| self.differences[(part * last).round() as usize];
         let low = difference - widening * (difference - at(TAIL)).max(0.0);
         let high = difference + widening * (at(1.0 - TAIL) - difference).max(0.0);
-        // The position of no difference before the interval is widened.
+        // The point that the widening moves to 0, which means no difference.
         let none = difference - difference / widening;
         let count = |of: &dyn Fn(&f64) -> bool| self.differences.iter().filter(|d| of(d)).count();
         let beyond = count(&|drawn| *drawn <= none).min(count(&|drawn| *drawn >= none));
@@ -92,10 +92,10 @@ impl Draws {
         RatioInterval { low: low.exp(), high: high.exp(), p_value }
     }
 
-    /// Returns the factor that widens the interval if there are few runs. Resamples of n runs have
-    /// a smaller variance than n runs, by the factor (n - 1) / n. Because the variance itself is
-    /// estimated from only n runs, Student's t replaces the normal distribution, with the degrees
-    /// of freedom of Welch and Satterthwaite (1947).
+    /// Returns the factor by which the interval is widened if there are few runs. Resamples of n
+    /// runs have a smaller variance than n runs, by the factor (n - 1) / n. Because the variance
+    /// itself is estimated from only n runs, Student's t replaces the normal distribution, with the
+    /// degrees of freedom of Welch and Satterthwaite (1947).
     fn widening(&self) -> f64 {
         let [old_runs, new_runs] = self.runs.map(|runs| runs as f64);
         if self.runs.iter().all(|runs| *runs >= RUNS_ENOUGH) {
@@ -246,8 +246,8 @@ mod tests {
     fn of_two_sides_that_do_not_differ_95_intervals_in_100_hold_1_with_3_5_and_10_runs() {
         for runs in [3, 5, 10] {
             let mean = (0..3).map(|shape| coverage_percent(runs, shape)).sum::<f64>() / 3.0;
-            // With 300 trials at 95 %, fewer than 92 % contain 1 in one case out of a hundred. The
-            // seeds are fixed.
+            // With 300 trials at 95 %, fewer than 92 % of the intervals contain 1 in one case out
+            // of a hundred. The seeds are fixed.
             assert!((92.0..=99.9).contains(&mean), "{runs} runs: {mean}");
         }
     }

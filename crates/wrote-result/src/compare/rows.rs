@@ -145,14 +145,16 @@ pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String
     notes
 }
 
-/// Returns whether the interval of a row shows a difference that is not significant among all rows.
+/// Returns whether the interval of a row shows a difference that is not significant once all rows
+/// are taken into account.
 fn is_only_alone(change: &Change) -> bool {
     let leaves_out_1 = change.ci95_low.is_some_and(|low| low > 1.0)
         || change.ci95_high.is_some_and(|high| high < 1.0);
     leaves_out_1 && change.verdict == Verdict::NoDetectableDifference
 }
 
-/// Returns whether the calibrations differ so much that the drive must have been in another state.
+/// Returns whether the amounts of work, which the calibrations chose, differ so much that the drive
+/// must have been in another state.
 fn are_of_other_lengths(pair: &RowPair<'_>) -> bool {
     let [old, new] = [pair.old, pair.new].map(|row| &row.settings.asked);
     let asked_alike = old.size_bytes == new.size_bytes

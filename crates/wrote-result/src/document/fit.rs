@@ -29,17 +29,17 @@ pub struct Fit {
 pub struct FitRule {
     /// The rule in a few words: `WAL fdatasync P99 < 10 ms`.
     pub name: String,
-    /// The name of the row to judge.
+    /// The name of the row that is judged.
     pub row: String,
-    /// The figure of the row to judge: `latency_p50_ns`, `latency_p99_ns` (of a transaction, until
-    /// it is durable), `flush_p50_ns`, `flush_p99_ns` (of a flush alone), `iops` (transactions per
-    /// second), `bytes_per_s`.
+    /// The figure of the row that is judged: `latency_p50_ns`, `latency_p99_ns` (of a transaction,
+    /// until it is durable), `flush_p50_ns`, `flush_p99_ns` (of a flush alone), `iops`
+    /// (transactions per second), `bytes_per_s`.
     pub of: String,
     /// The upper limit, in the unit that `of` names.
     pub most: Option<f64>,
     /// The lower limit.
     pub least: Option<f64>,
-    /// The publisher of the rule, with the version.
+    /// The publisher of the rule, with the version of the source.
     pub says: Option<String>,
     /// The address of the source.
     pub source: Option<String>,
@@ -115,12 +115,12 @@ impl FitVerdict {
     }
 }
 
-/// Returns the latency that a figure is about: of a flush, or of a transaction.
+/// Returns the latency to which a figure refers: of a flush, or of a transaction.
 fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Option<Latency> {
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The largest factor that advice recommends for lengthening a measurement.
+/// The maximum factor by which advice recommends lengthening a measurement.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {
@@ -131,7 +131,7 @@ impl FitRule {
     pub const FIGURES: [&str; 6] =
         ["latency_p50_ns", "latency_p99_ns", "flush_p50_ns", "flush_p99_ns", "iops", "bytes_per_s"];
 
-    /// Returns the figure for each run that has it.
+    /// Returns the figure of each run. Runs that lack it are left out.
     pub fn figures(of: &str, row: &Row) -> Vec<f64> {
         let of_run = |run: &Run| {
             let latency = latency_of(of, run.latency_ns, run.flush_latency_ns);
@@ -173,16 +173,17 @@ impl FitRule {
         }
     }
 
-    /// Returns the minimum number of operations of a run, if it is too small for the P99 to judge.
+    /// If the figure is a P99, returns the minimum number of timed operations in a run, provided
+    /// that this number is too small for a P99; otherwise `None`.
     fn few(of: &str, row: &Row) -> Option<u64> {
         let timed = |run: &Run| latency_of(of, run.latency_ns, run.flush_latency_ns);
         let least = row.runs.iter().filter_map(timed).map(|latency| latency.count).min();
         least.filter(|least| of.ends_with("_p99_ns") && *least < Latency::P99_COUNT_MIN)
     }
 
-    /// Returns the figure over the runs. If each run has too few operations for a P99, the P99 is
-    /// taken over all runs together, or is 0 if all of them are too few. It lies between the lowest
-    /// median of a run and the slowest operation.
+    /// Returns the figure over the runs. If a run has too few operations for a P99, the median is
+    /// the P99 over all runs together, or 0 if these operations are too few as well, and the
+    /// interval reaches from the lowest median of a run to the slowest operation.
     fn here(of: &str, row: &Row) -> Interval {
         if FitRule::few(of, row).is_none() {
             return interval(&FitRule::figures(of, row));
@@ -197,7 +198,8 @@ impl FitRule {
         }
     }
 
-    /// Adds a row of the same pattern under a background load, measured in the same rounds.
+    /// Judges the rule under a background load, by a row of the same pattern that was measured in
+    /// the same rounds as the row `alone`.
     pub fn judge_beside(&mut self, neighbour: &str, alone: &Row, beside: &Row) {
         let has_few = [alone, beside].iter().any(|row| FitRule::few(&self.of, row).is_some());
         let figures = [alone, beside].map(|row| match has_few {
@@ -216,8 +218,8 @@ impl FitRule {
         });
     }
 
-    /// Judges a limit as broken, alone and under background load, whatever the figures are, because
-    /// no flush of the row survives a power loss.
+    /// Judges a rule with a limit as broken, alone and under background load, whatever its figures
+    /// are, because no flush of the row survives a power loss.
     pub fn refuse(&mut self) {
         let beside = self.beside.iter_mut().map(|beside| &mut beside.verdict);
         for verdict in std::iter::once(&mut self.verdict).chain(beside).flatten() {
@@ -247,8 +249,9 @@ impl FitRule {
         })
     }
 
-    /// Returns how many times as long a measurement would let the interval exclude the limit. The
-    /// half width of the interval falls with the square root of the time.
+    /// Returns the factor by which a measurement must be longer for the interval to exclude the
+    /// limit; `None` if no factor up to [`LONGER_MAX`] is enough, or if none is needed. The half
+    /// width of the interval falls with the square root of the time.
     fn longer(&self) -> Option<f64> {
         let limit = self.most.or(self.least).filter(|limit| *limit > 0.0)?;
         let Interval { median, ci95_low, ci95_high } = self.here;

@@ -1,5 +1,5 @@
-//! The languages of `wrote langs`: whether each could be run, and what failed. It is a separate
-//! file because rows do not refer to it.
+//! The languages of `wrote langs`: whether each could be run, and what failed. They are in a
+//! separate file because rows do not refer to them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

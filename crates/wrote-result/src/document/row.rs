@@ -36,7 +36,7 @@ pub struct Row {
     #[serde(default, with = "As::<Option<DisplayFromStr>>")]
     #[schemars(with = "Option<SurvivesWord>")]
     pub survives: Option<Survives>,
-    /// The file bytes that each run transferred; the median, if runs are limited by time.
+    /// The number of file bytes that each run transferred; the median, if runs are limited by time.
     pub bytes_per_run: u64,
     /// The state of the file after a crash in the middle of a save, if whole files are saved:
     /// `old-or-new`, `torn` (some of both texts), `empty` (or a part of the new text),
@@ -73,7 +73,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Run {
-    /// The file bytes that were written or read.
+    /// The number of file bytes written or read.
     pub bytes: u64,
     /// The time from the first operation to the last acknowledgement, in seconds.
     pub elapsed_s: f64,
@@ -86,49 +86,51 @@ pub struct Run {
     pub cpu_user_s: f64,
     /// The CPU seconds in the kernel, of the same threads.
     pub cpu_system_s: f64,
-    /// The voluntary and involuntary context switches.
+    /// The number of voluntary and involuntary context switches.
     pub context_switches: u64,
-    /// The bytes that all processes together wrote to the block device during the run.
+    /// The number of bytes that all processes together wrote to the block device during the run.
     pub device_written_bytes: Option<u64>,
-    /// The write requests and flushes of all processes that the block device completed during the
-    /// run.
+    /// The number of write requests and flushes of all processes that the block device completed
+    /// during the run.
     pub device_writes: Option<u64>,
-    /// The bytes that all processes together read from the block device during the run.
+    /// The number of bytes that all processes together read from the block device during the run.
     pub device_read_bytes: Option<u64>,
-    /// The share of other programs in the device and in the CPUs, in the samples before and after
-    /// the run, from 0 to 1. It is the largest of these: the part of the time in which their
-    /// requests were in the device's queue, their share of all writes, and the part of the time in
-    /// which they waited for a CPU. For a run that flushes each write, it is the share of the
-    /// device's bytes that the run's flushes can't have written.
+    /// The share of the device and the CPUs that other programs used, from 0 to 1, according to the
+    /// samples before and after the run. It is the largest of three figures: the part of the time
+    /// in which their requests were in the device's queue, their share of all writes, and the part
+    /// of the time in which they waited for a CPU. For a run that flushes each write, it is the
+    /// share of the device's bytes that the run's flushes can't have written.
     pub foreign_share: Option<f64>,
     /// The peak resident memory, in bytes: of the run for whole files, otherwise of the process
     /// until then; in `serve`, of the server's process. Absent if the kernel cannot reset the peak.
     pub max_rss_bytes: Option<u64>,
     /// The maximum number of operations in flight.
     pub iodepth_reached: u32,
-    /// The appended messages that the file contains, read back after the clock stopped.
+    /// The messages of a run that appends, read back from the file after the clock stopped.
     pub records: Option<Records>,
     /// The latency of one write or read of this run.
     pub latency_ns: Option<Latency>,
     /// The latency of one flush of this run.
     pub flush_latency_ns: Option<Latency>,
-    /// The time of a write of this run until it was durable.
+    /// The time from the start of a write of this run until it was durable.
     pub durable_latency_ns: Option<Latency>,
-    /// With a rate, the delay from when an operation was due, or had space in the queue, to its
-    /// start. The measuring program itself adds this delay to the latencies.
+    /// With a rate, the delay from the time at which an operation was due, or at which the queue
+    /// had space for it, to its start. The measuring program itself adds this delay to the
+    /// latencies.
     pub issue_delay_ns: Option<Latency>,
     /// The busiest CPU, including the work of all processes.
     pub cpu_busiest: Option<CpuBusy>,
     /// The time in which threads of this process were ready to run but had no CPU, in seconds:
     /// other threads used it, or a control group withheld it.
     pub cpu_waited_s: Option<f64>,
-    /// For a run that bypasses the page cache, the bytes of its files that the page cache held at
-    /// its end and need not have held beforehand. 0, or little, if the bypass works.
+    /// For a run that bypasses the page cache, the number of bytes of its files that the page cache
+    /// held at the end of the run and may not have held before it. 0, or little, if the bypass
+    /// works.
     pub page_cache_bytes: Option<u64>,
-    /// The bytes to read that were never written.
+    /// The number of bytes to read that were never written.
     pub unwritten_bytes: Option<u64>,
-    /// The bytes of the files to read that the page cache held when the clock started, for jobs
-    /// that read through it.
+    /// The number of bytes of the files to read that the page cache held when the clock started,
+    /// for jobs that read through it.
     pub cached_before_bytes: Option<u64>,
     /// The spread of the ranks, if several ranks ran together.
     pub ranks: Option<Spread>,
@@ -148,23 +150,24 @@ pub struct CpuBusy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Records {
-    /// The messages that producers submitted.
+    /// The number of messages that producers submitted.
     pub sent: u64,
-    /// The whole messages that were found.
+    /// The number of intact messages found.
     pub whole: u64,
-    /// The messages that are missing.
+    /// The number of missing messages.
     pub lost: u64,
-    /// The stretches of the file whose bytes are not a whole message.
+    /// The number of stretches of the file whose bytes are not an intact message.
     pub torn: u64,
-    /// The whole messages that were found more than once.
+    /// The number of intact messages that were found again.
     pub doubled: u64,
-    /// The messages that follow one which the same producer submitted later. If each message has a
-    /// task, the producer is the thread that creates the tasks.
+    /// The number of messages that follow one which the same producer submitted later. If each
+    /// message has a task, the producer is the thread that creates the tasks.
     pub out_of_order: u64,
 }
 
 impl Records {
-    /// Returns whether the file contains every message once, in any order, and nothing else.
+    /// Returns whether the file contains every message intact and once, in any order, and nothing
+    /// else.
     pub fn are_whole(&self) -> bool {
         self.whole == self.sent && self.torn == 0 && self.doubled == 0
     }
@@ -240,8 +243,8 @@ impl Row {
         }
     }
 
-    /// Returns whether the file contained every message once, and nothing else, in all runs that
-    /// were read back.
+    /// Returns whether the file contained every message intact and once, and nothing else, in all
+    /// runs that were read back.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }
@@ -270,8 +273,8 @@ impl Row {
         self.survives == Some(Survives::PowerLoss) && self.settings.effective.data.is_none()
     }
 
-    /// Returns whether two rows have no measurable difference. With a single run, the variation is
-    /// unknown, and the rows are not tied.
+    /// Returns whether the row and `other` have no measurable difference; false if either has a
+    /// single run, whose variation is unknown.
     pub fn is_tied_with(&self, other: &Row) -> bool {
         let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
         self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
@@ -384,7 +387,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Returns the rates over all runs of a row; `None` without a requested rate.
+    /// Returns the rates over all runs of a row; `None` if no rate was requested.
     pub fn of(row: &Row) -> Option<Reached> {
         Reached::within(row, Duration::ZERO)
     }

@@ -29,11 +29,11 @@ pub struct Settings {
     pub rw: String,
     /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, if io_uring may not be used).
     pub ioengine: Ioengine,
-    /// The bytes of one operation; the maximum if there are several sizes.
+    /// The size of an operation, in bytes; the maximum if there are several sizes.
     pub bs_bytes: u64,
-    /// The file bytes of one run, over all jobs.
+    /// The number of file bytes in one run, over all jobs.
     pub size_bytes: u64,
-    /// The operations in flight of one job. In `effective`, the maximum that was reached.
+    /// The number of operations in flight in one job. In `effective`, the maximum that was reached.
     pub iodepth: u32,
     /// The number of threads. Each has a separate file, unless the job names one file for all
     /// threads.
@@ -65,10 +65,10 @@ pub struct Settings {
     pub rwmixread_percent: Option<u32>,
     /// The sizes of the operations, if there are several.
     pub bssplit: Option<Vec<BlockShare>>,
-    /// The bytes of the smallest operation, if the sizes are its multiples up to `bs_bytes`. All
-    /// sizes are equally likely.
+    /// The size of the smallest operation, in bytes, if the sizes are its multiples up to
+    /// `bs_bytes`. All sizes are equally likely.
     pub bs_bytes_min: Option<u64>,
-    /// The time after which the job ends, in seconds.
+    /// The time after which the job stops, in seconds.
     pub runtime_s: Option<f64>,
     /// Whether the job is repeated until its time has passed.
     pub time_based: Option<bool>,
@@ -108,7 +108,8 @@ pub struct Settings {
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks contain: `crc32c`.
     pub verify: Option<String>,
-    /// The bytes of the shortest message, if messages are appended. The longest has `bs_bytes`.
+    /// The size of the shortest message, in bytes, if messages are appended. The longest has
+    /// `bs_bytes`.
     pub message_bytes_min: Option<u64>,
     /// The number of messages in one run.
     pub messages: Option<u64>,
@@ -123,7 +124,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BlockShare {
-    /// The bytes of one operation.
+    /// The size of the operations, in bytes.
     pub bytes: u64,
     /// The percentage of operations that have this size.
     pub percent: u32,
@@ -150,8 +151,8 @@ impl SettingsPair {
 }
 
 impl Settings {
-    /// Merges the settings of a later run: the deepest queue, and the weakest value of each other
-    /// setting, because a fallback may occur in any run.
+    /// Merges in the settings of a later run: keeps the deeper queue, and the weaker value of each
+    /// other setting, because a fallback may occur in any run.
     pub fn weaken(&mut self, later: &Settings) {
         self.iodepth = self.iodepth.max(later.iodepth);
         self.direct &= later.direct;

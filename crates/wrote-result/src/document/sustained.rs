@@ -40,7 +40,7 @@ pub struct Sustained {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Sample {
-    /// The bytes written from the start of the run to the end of the sample.
+    /// The number of bytes written from the start of the run to the end of the sample.
     pub end_bytes: u64,
     /// The time from the start of the run to the end of the sample, in seconds.
     pub end_s: f64,
@@ -52,7 +52,7 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Change {
-    /// The bytes written before the change.
+    /// The number of bytes written before the change.
     pub at_bytes: u64,
     /// The time from the start of the run to the change, in seconds.
     pub at_s: f64,
@@ -85,8 +85,8 @@ pub struct SteadyState {
 }
 
 impl Sample {
-    /// Returns the bytes written by the second `at_s`, if the bytes of each sample are spread
-    /// evenly over its time.
+    /// Returns the number of bytes written `at_s` seconds after the start, if the bytes of each
+    /// sample are spread evenly over its time.
     pub fn bytes_at(samples: &[Sample], at_s: f64) -> f64 {
         height(samples, at_s, |sample| (sample.end_s, sample.end_bytes as f64))
     }
@@ -98,7 +98,7 @@ impl Sample {
     }
 }
 
-/// Returns the height, at `at`, of the line from 0 through the `point` of each sample.
+/// Returns the height, at `at`, of the line from the origin through the `point` of each sample.
 fn height(samples: &[Sample], at: f64, point: fn(&Sample) -> (f64, f64)) -> f64 {
     let next = samples.partition_point(|sample| point(sample).0 < at);
     let (from, low) = next.checked_sub(1).map_or((0.0, 0.0), |before| point(&samples[before]));
@@ -113,8 +113,8 @@ impl Sustained {
         self.samples.len() >= SAMPLES_MIN
     }
 
-    /// Returns the cliffs: the changes to at most three quarters of the previous throughput that no
-    /// later level exceeds. A temporary slowdown is not a cliff.
+    /// Returns the cliffs: changes to at most three quarters of the previous throughput, after
+    /// which no level exceeds the new one. A temporary slowdown is not a cliff.
     pub fn cliffs(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()

@@ -48,7 +48,7 @@ pub enum Blocks {
     Unknown,
 }
 
-/// Whether the page cache holds a source that is read while the clock runs. A later variant is
+/// Whether the page cache holds a source that is read while the clock runs. Later variants are
 /// faster to read.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -101,7 +101,7 @@ pub enum Ioengine {
     Other(String),
 }
 
-/// The times at which a job flushes.
+/// When and how a job flushes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr,
 )]

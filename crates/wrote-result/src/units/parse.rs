@@ -38,7 +38,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 fn line(text: &str, problem: &str, examples: &str) -> String {
-    // The text is escaped, so that a line break in it does not make two lines.
+    // The text is escaped, so that a line break in it does not break the message into two lines.
     format!("{text:?}: {problem}; {examples}")
 }
 
@@ -74,15 +74,15 @@ fn parse_nanoseconds(text: &str) -> Result<u64, String> {
     number.times(multiple, "is finer than a nanosecond", "is too long")
 }
 
-/// A decimal number as it was written: `digits / 10^decimals`.
+/// A decimal number, without rounding: `digits / 10^decimals`.
 struct Decimal {
     digits: u128,
     decimals: u32,
 }
 
 impl Decimal {
-    /// Returns the exact product of the number and `multiple`, or an error that says what is wrong
-    /// with it.
+    /// Returns the exact product of the number and `multiple`. The error states what is wrong with
+    /// the number.
     fn times(&self, multiple: u128, fraction: &str, too_large: &str) -> Result<u64, String> {
         let product = self.digits.checked_mul(multiple).ok_or(too_large)?;
         let divisor = 10_u128.pow(self.decimals);
@@ -159,8 +159,8 @@ pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
 
 /// Parses a point in time or an age, as of `now`. Dates and days are in the time zone of `now`.
 fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
-    // This is the name of a time zone in brackets. Without this check, the time would be treated as
-    // local.
+    // The text contains the name of a time zone in brackets. Without this check, the time would be
+    // treated as local.
     if text.contains('[') {
         return text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
     }
