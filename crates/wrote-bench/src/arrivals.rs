@@ -1,12 +1,12 @@
-//! Schedules messages at a given rate (M5). It is a separate file because two scenarios use it.
+//! Schedules messages at a given rate (M5). The module is separate because two scenarios use it.
 
 use std::time::{Duration, Instant};
 use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
 use wrote_result::Stop;
 
-/// The last part of a wait, in which the thread yields instead of sleeping. A sleep overruns by 50
-/// us and more (`PR_SET_TIMERSLACK`, prctl(2)), and the overrun would be measured as latency.
+/// The last part of a wait, in which the thread yields instead of sleeping. A sleep overruns by at
+/// least 50 us (`PR_SET_TIMERSLACK`, prctl(2)), and the overrun would be measured as latency.
 const AWAKE: Duration = Duration::from_micros(200);
 
 /// The arrival times of one producer's messages.
@@ -18,12 +18,12 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     /// Returns the arrivals for producer `number` of `producers`; empty without a rate. Each
-    /// producer has a different order of arrivals, which is the same in every run.
+    /// producer has a different sequence of arrivals, which is the same in every run.
     pub(crate) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
         Arrivals::seeded(rate, number, producers, number.into())
     }
 
-    /// Like [`Arrivals::new`], with the order of arrivals given by a seed.
+    /// Like [`Arrivals::new`], with the sequence of arrivals determined by a seed.
     pub(crate) fn seeded(rate: Option<Rate>, number: u32, producers: u32, seed: u64) -> Arrivals {
         let pace = rate.map(|rate| Pace::share(rate, number, producers, seed));
         Arrivals { pace: pace.unwrap_or_default(), start: None }
@@ -92,7 +92,7 @@ mod tests {
         let (mut arrivals, stop) = (Arrivals::new(Some(rate), 0, 1), Stop::new());
         assert!(arrivals.wait(1_000_000, &stop).is_some());
         stop.request();
-        // The wait would take eleven days.
+        // Otherwise the wait would take eleven days.
         assert_eq!(arrivals.wait(1_000_000, &stop), None);
     }
 }

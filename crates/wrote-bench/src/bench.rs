@@ -28,7 +28,7 @@ use wrote_result::{Error, Stop, units};
 /// The maximum block size at which the data generator is measured.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
-/// The share of the planned time before which the end of a benchmark is early.
+/// The share of the planned time; a benchmark that takes less has finished early.
 const EARLY_SHARE: f64 = 0.9;
 
 /// A benchmark: the scenarios of a request, measured by one process or by several ranks.
@@ -249,7 +249,7 @@ impl<'a> Bench<'a> {
             }
         }
         ticker.finish();
-        // Each plan keeps within its part of the time. If the whole benchmark ended early, no plan
+        // Each plan keeps to its part of the time. If the whole benchmark finished early, no plan
         // was short of time.
         let is_early = began.elapsed() < end.mul_f64(EARLY_SHARE);
         for of in outcomes.iter_mut().flat_map(|of| &mut of.measured) {
@@ -363,7 +363,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns when plans that start at `begin` and take turns will end.
+/// Returns the time at which plans that start at `begin` and take turns will finish.
 fn end_of(plans: &[Plan], speeds: &[Calibration], begin: Duration) -> Duration {
     plans.iter().zip(speeds).fold(begin, |end, (plan, speed)| plan.end(Some(speed), end))
 }
@@ -437,8 +437,8 @@ fn wanted(planned: &[Plan]) -> Vec<Wanted> {
     planned.iter().map(|plan| plan.wants).collect()
 }
 
-/// Reports the folders that killed runs left below `folder`, and the command that removes them.
-/// Returns their paths.
+/// Reports the folders that killed runs left below `folder`, each with the command that removes it,
+/// and returns their paths.
 pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
     let dead = scratch::leftovers(folder).into_iter().filter(|left| !left.alive);
     dead.map(|left| {
@@ -453,9 +453,9 @@ pub fn report_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<Strin
     .collect()
 }
 
-/// Returns the disk as one rank may use it: with an equal share of the fullest disk's free space,
-/// as if all ranks used that disk. The share is the same for each rank, so that all ranks make the
-/// same plan.
+/// Returns the disk as one rank may use it: with an equal share of the free space of the fullest
+/// disk, as if all ranks used that disk. The share is the same for each rank, so that all ranks
+/// make the same plan.
 fn share(target: &Target, peers: Peers) -> Result<Target, Error> {
     let mut shared = target.clone();
     let disk = (target::room_bytes(target), target.capacity_bytes, target.free_bytes);

@@ -27,7 +27,7 @@ const IODEPTH: u32 = 8;
 const WINDOW: Duration = Duration::from_millis(100);
 /// The maximum number of windows.
 const WINDOWS: u32 = 8;
-/// A burst has ended if a step takes more than this many times as long as in the previous window.
+/// If a step takes more than this many times as long as in the previous window, a burst has ended.
 const SLOWER: u32 = 2;
 /// The maximum number of pairs of short runs in a window, the maximum number of batches of small
 /// files in a window, and the number of files in a batch.
@@ -39,8 +39,8 @@ const SMALL_BYTES: usize = 4 << 10;
 const SMALL_FILES: u32 = WINDOWS * (RUNS * 2 + BATCHES * FILES);
 const _: () = assert!(SMALL_FILES as u64 * SMALL_BYTES as u64 <= CALIBRATION_SMALL_BYTES_MAX);
 
-/// The time that a run spends outside its measured time on its data and its memory. Short runs
-/// spend none.
+/// The time that a run spends on its data and its memory, in addition to its measured time. Short
+/// runs spend none.
 pub(crate) const BESIDE: Duration = Duration::from_millis(20);
 
 /// Returns the time that a run takes in addition to its measured time.
@@ -48,7 +48,7 @@ pub(crate) fn beside(speed: Option<&Calibration>, makes_files: bool) -> Duration
     speed.unwrap_or(&Calibration::UNKNOWN).beside[usize::from(makes_files)]
 }
 
-/// The part of a disk's speed that a plan needs to know, besides the time of a short run.
+/// The part of a disk's speed that a plan needs to know, in addition to the time of a short run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Nothing else.
@@ -70,8 +70,8 @@ pub struct Calibration {
     pub flush: Duration,
     /// The times needed to create a small file, to write it to the device, and to remove it.
     pub file: [Duration; 3],
-    /// The time of a run outside its measured time: on an existing file, and on a file that the run
-    /// creates.
+    /// The time that a run takes in addition to its measured time: on an existing file, and on a
+    /// file that the run creates.
     pub beside: [Duration; 2],
     /// The burst that the disk writes faster than its sustained rate, if any.
     pub burst: Option<Burst>,
@@ -110,8 +110,8 @@ impl Calibration {
             speed.written_bytes += 2 * SMALL_BYTES as u64;
             short_runs(site)
         })?;
-        // Where the number of operations is limited, any flush (of the file, its data, or the
-        // folder) waits for the earlier ones.
+        // Where the number of operations is limited, every flush (of the file, its data, or the
+        // folder) waits for the earlier operations.
         speed.flush = most(first.min((first + new) / 3))?;
         speed.beside = [most(written)?, BESIDE + most(first + new)?];
         if wanted.contains(&Wanted::Files) {
@@ -132,11 +132,11 @@ impl Calibration {
     }
 }
 
-/// Repeats `step` until a window of steps is no longer much slower than the previous window, and
-/// returns the mean times of the step's parts in the last window.
+/// Repeats `step` until a window of steps is no longer much slower than the previous window, for at
+/// most [`WINDOWS`] windows, and returns the mean times of the step's parts in the last window.
 ///
-/// This waits until a burst at the start has ended, and does not mistake a single stall for the
-/// lasting speed.
+/// Thus a burst at the start has ended before the last window, and a single stall is not mistaken
+/// for the lasting speed.
 fn lasting<const N: usize>(
     steps_max: u32,
     mut step: impl FnMut() -> Result<[Duration; N], Error>,
@@ -161,7 +161,7 @@ fn lasting<const N: usize>(
     Ok(means)
 }
 
-/// Makes two short runs on one file. Returns, for the first run, the time of the write with its
+/// Performs two short runs on one file. Returns, for the first run, the time of the write with its
 /// flush and the rest of its time, in which the file is created and removed; then the same two
 /// times for the second run.
 fn short_runs(site: &Site) -> Result<[Duration; 4], Error> {
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn operations_let_through_in_batches_have_their_mean_time() {
-        // Flush times on a disk limited to 150 operations per second, in slices of 0.1 s.
+        // The flush times of a disk limited to 150 operations per second, in slices of 0.1 s.
         let of_a_slice = [[2.5, 0.6, 106.0], [1.7, 16.0, 94.0], [2.6, 11.0, 98.0]].concat();
         let (found, _) = lasts(&of_a_slice.repeat(9));
         assert!((30.0..45.0).contains(&found), "{found}");

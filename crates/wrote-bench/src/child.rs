@@ -20,8 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// The default capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-/// The maximum number of reads of a pipe after the child has ended. It covers the largest pipe of
-/// an ordinary user (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps
+/// The maximum number of reads of a pipe after the child has terminated. It covers the largest pipe
+/// of an ordinary user (`/proc/sys/fs/pipe-max-size`), and bounds the loop if another process keeps
 /// writing.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
@@ -30,16 +30,17 @@ const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 pub struct Limits {
     /// The time limit, after which the child is killed.
     pub timeout: Duration,
-    /// The number of bytes of standard output to keep, from its start. The rest is discarded.
+    /// The maximum number of bytes of standard output to keep, from its start. The rest is
+    /// discarded.
     pub stdout_bytes_max: usize,
-    /// The number of bytes of standard error to keep, from its end.
+    /// The maximum number of bytes of standard error to keep, from its end.
     pub stderr_bytes_max: usize,
-    /// Whether the group is killed if this process is killed. A shell does this; it takes a
-    /// millisecond to start, and is one more child of this process.
+    /// Whether the group is killed if this process is killed. A shell does this. It takes a
+    /// millisecond to start, and is an additional child of this process.
     pub is_kept: bool,
 }
 
-/// How a child ended.
+/// How a child terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The child exited, or died of a signal that we did not send.
@@ -79,15 +80,15 @@ fn signal_name(signal: Option<i32>) -> String {
 /// The result of a child.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How the child ended.
+    /// How the child terminated.
     pub status: End,
     /// The first bytes of the child's standard output.
     pub stdout: Vec<u8>,
-    /// The length of the child's whole standard output.
+    /// The length of all of the child's standard output.
     pub stdout_total_bytes: u64,
     /// The last bytes of the child's standard error.
     pub stderr: Vec<u8>,
-    /// The time from the child's start to its end, in seconds.
+    /// The time from the child's start to its termination, in seconds.
     pub elapsed_s: f64,
 }
 
@@ -97,8 +98,8 @@ impl Outcome {
     }
 }
 
-/// Runs `command` to its end, in a separate process group and with an empty standard input. Calls
-/// `look` with the child's process ID every few milliseconds.
+/// Runs `command` until it terminates, in a separate process group and with an empty standard
+/// input. Calls `look` with the child's process ID every few milliseconds.
 ///
 /// On return or panic, the child has been waited for and its whole group has been sent SIGKILL, so
 /// no background process of the group remains. A process in another session gets no signal and may
@@ -184,8 +185,8 @@ struct Group {
 }
 
 impl Group {
-    /// Starts a child in the process group of `keeper`, which kills the group if this process dies;
-    /// without a keeper, in a new group.
+    /// Starts a child in the process group of `keeper`, which kills the group if this process
+    /// terminates; without a keeper, in a new group.
     fn start(command: &mut Command, keeper: Option<Keeper>) -> io::Result<Group> {
         let kept_by = keeper.as_ref().map(|keeper| Pid::from_child(&keeper.shell));
         let child = spawn(command.process_group(kept_by.map_or(0, Pid::as_raw_pid)))?;
@@ -195,8 +196,8 @@ impl Group {
         Ok(Group { child, leader: kept_by.unwrap_or(id), pidfd, keeper, ended: false })
     }
 
-    /// Returns whether the child has ended. An ended child stays a zombie so that its ID can't be
-    /// reused before [`Group::end`].
+    /// Returns whether the child has terminated. Such a child remains a zombie, so that its ID
+    /// can't be reused before [`Group::end`].
     fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
@@ -206,7 +207,7 @@ impl Group {
         }
     }
 
-    /// Reads the child's output until the child ends or `pause` has passed.
+    /// Reads the child's output until the child terminates or `pause` has passed.
     fn wait_or_read(&self, pipes: &mut [&mut Pipe; 2], pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -239,7 +240,7 @@ impl Group {
         Events { pipes: [next(), next()], end: next() }
     }
 
-    /// Kills what remains of the group, and waits for the child.
+    /// Kills what remains of the group, waits for the child, and returns its status.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
         // Both calls fail only if no process is left. The child may have joined another group.
@@ -261,8 +262,8 @@ impl Drop for Group {
     }
 }
 
-/// The keeper's script. It reports that it is ready, waits for the end of its input (which comes
-/// when this process ends), and kills its group.
+/// The keeper's script. It reports that it is ready, waits for the end of its input (which occurs
+/// when this process terminates), and kills its group.
 const SCRIPT: &str = "echo; read -r _; kill -s KILL 0";
 
 /// A shell that kills its process group when this process dies, even by SIGKILL. The parent-death
@@ -301,7 +302,7 @@ struct Events {
     end: bool,
 }
 
-/// The bytes of a pipe to keep: the first or the last ones.
+/// The bytes of a pipe to keep: the first or the last ones, with their maximum number.
 #[derive(Clone, Copy)]
 enum Keep {
     First(usize),
@@ -310,7 +311,7 @@ enum Keep {
 
 /// Our end of a pipe from the child, in non-blocking mode.
 struct Pipe {
-    /// The end of the pipe; `None` after the last byte.
+    /// The read end of the pipe; `None` after the last byte or an error.
     source: Option<File>,
     keep: Keep,
     kept: Vec<u8>,
@@ -385,7 +386,7 @@ impl Pipe {
 const CHARS_MAX: usize = 200;
 
 /// Returns a line of another program in a form that is safe and short enough for a terminal:
-/// trimmed, without control characters, and truncated to `chars_max`.
+/// trimmed, without control characters, and truncated to `chars_max` characters.
 pub(crate) fn shown(line: &str, chars_max: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();

@@ -5,10 +5,11 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Flush, Ioengine, Row, Settings, View, fastest};
 use wrote_result::units::{block_size, rate, seconds};
 
-/// CPU costs that differ by less than this factor are treated as equal.
+/// The factor below which a difference between CPU costs is ignored.
 const SAME_COST: f64 = 1.1;
 
-/// Answers each question with the fastest of the rows below a name.
+/// Answers each question with the fastest of the rows at or below the question's name. Questions
+/// without such a row are left out.
 pub(crate) fn best(evidence: &Evidence, asked: &[(&str, &str)]) -> Vec<Answer> {
     let answer = |(question, below): &(&str, &str)| {
         let rows = evidence.rows.iter().filter(|row| is_below(&row.name, below));
@@ -25,13 +26,15 @@ pub(crate) struct Choice<'a> {
     fastest: &'a Row,
     /// The rows that show no measurable difference from the fastest row.
     tied: Vec<&'a Row>,
-    /// The fastest row that is measurably slower; without intervals, the fastest other row.
+    /// The fastest row that is measurably slower than `fastest`. With single runs, whose variation
+    /// is unknown, it is the second-fastest row.
     next: Option<&'a Row>,
 }
 
 impl<'a> Choice<'a> {
-    /// Chooses the fastest of `rows`. Among the rows with no measurable difference from it, prefers
-    /// the least complex one, then the one that takes the least CPU time.
+    /// Chooses among `rows`: of the fastest row and the rows with no measurable difference from it,
+    /// the least complex one, or the one of these that takes the least CPU time. `None` if no row
+    /// has a throughput.
     pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
         let rows: Vec<&Row> = rows.filter(|row| row.throughput() > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
@@ -95,7 +98,7 @@ pub(crate) fn effort(row: &Row) -> (u32, u32) {
     (complexity(row), flushes)
 }
 
-/// Returns the number of things that a program must get right; 0 for whole files.
+/// Returns the number of details that a program must get right; 0 for whole files.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
     if row.view() == View::Files {
@@ -130,7 +133,7 @@ pub(crate) fn records(row: &Row) -> String {
     format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
 }
 
-/// Returns the operations per second, as text: the median over the runs.
+/// Returns the operations per second, the median over the runs, as text.
 pub(crate) fn per_s(row: &Row) -> String {
     rate(row.iops()).trim_end_matches("B/s").trim_end().into()
 }

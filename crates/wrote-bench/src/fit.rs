@@ -30,8 +30,8 @@ pub struct FitRequest {
     /// The time limit; if `None`, [`FitRequest::usual_time`], or longer on a slow disk.
     pub time: Option<Duration>,
     /// The number of runs of each pattern, alone and under each background load, however long they
-    /// take. If `None`, as many as the time allows: [`FitRequest::RUNS`], or a few more if runs end
-    /// early.
+    /// take. If `None`, as many as the time allows: [`FitRequest::RUNS`], or a few more if runs
+    /// finish early.
     pub runs: Option<u32>,
     /// The time to write at the start to use up the drive's cache and a volume's credit. Each run
     /// is then preceded by more such writes.
@@ -86,8 +86,9 @@ pub fn fit(
     Ok(document)
 }
 
-/// Judges the disk by a program's rules, from its rows. `is_lost` means that no flush survives a
-/// power loss. Patterns without a published rule are reported without a verdict.
+/// Judges the disk by a program's rules, from its rows. If `is_lost`, no flush survives a power
+/// loss, and the rules of patterns with flushes are judged as broken. Patterns without a published
+/// rule are reported without a verdict.
 fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: bool) -> Fit {
     let mut rules = Vec::new();
     for pattern in &program.patterns {

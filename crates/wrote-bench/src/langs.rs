@@ -1,7 +1,7 @@
 //! Compares the I/O of programming languages: a small program in each language does the same work,
 //! in turn.
 //!
-//! [`catalogue`] holds the languages, each in a folder of `langs/` embedded in this library.
+//! [`catalogue`] contains the languages, each in a folder of `langs/` embedded in this library.
 //! [`langs`] finds the installed ones, builds the programs into a cache folder, and measures each
 //! program in each workload as a row of the common measurement loop, along with the drive's own
 //! rate. `langs/README.md` defines what a program must do.
@@ -70,13 +70,13 @@ pub struct Request {
     pub within: Option<Duration>,
     /// The time at which `wrote` started; the time of the call if `None`.
     pub began: Option<Instant>,
-    /// Whether to read the file also after it was dropped from the page cache.
+    /// Whether programs also read the file after it was dropped from the page cache.
     pub drop_caches: bool,
     /// The time limit of one run. A program that exceeds it is killed.
     pub timeout: Duration,
     /// The path of `wrote`, for the rows of `wrote` itself; `None` omits them.
     pub wrote: Option<PathBuf>,
-    /// The folder in which programs are built and reused by later runs.
+    /// The folder in which programs are built, and from which later runs reuse them.
     pub cache: PathBuf,
     /// The command line, for the result.
     pub command: Vec<String>,
@@ -89,14 +89,14 @@ impl Request {
     pub const WITHIN: Duration = Duration::from_secs(300);
     /// The default maximum size of the file: 256 million bytes.
     pub const SIZE_BYTES: u64 = 256_000_000;
-    /// The same number of runs as in other scenarios.
+    /// The default number of runs, which is the same as in other scenarios.
     pub const RUNS: u32 = crate::plan::RUNS;
     /// The default maximum number of saves of each text.
     pub const SAVES: u32 = 1000;
     /// The default maximum number of lines.
     pub const LINES: u64 = 1_000_000;
-    /// The default time limit of a run. It is longer than the slowest language needs for 256
-    /// million bytes on a slow machine.
+    /// The default time limit of a run. It is longer than the time that the slowest language takes
+    /// for 256 million bytes on a slow machine.
     pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
     pub(crate) fn size_bytes_max(&self) -> u64 {
@@ -111,7 +111,7 @@ impl Request {
         self.lines.unwrap_or(Request::LINES)
     }
 
-    /// Returns a request for the whole comparison in `path`, with programs built below `cache`.
+    /// Returns a request for the complete comparison in `path`, with programs built below `cache`.
     pub fn new(path: PathBuf, cache: PathBuf) -> Request {
         Request {
             path,
@@ -148,7 +148,7 @@ impl Request {
 /// Measures the I/O of the languages.
 ///
 /// A program's fault (a crash, a hang, a wrong byte, a false report) is recorded for that program
-/// alone. The results of other programs stay valid.
+/// alone. The results of the other programs remain valid.
 ///
 /// # Errors
 ///
@@ -183,8 +183,8 @@ pub fn langs(
     Ok(document)
 }
 
-/// Sorts the rows of each workload, the fastest first: by throughput, or by the median time of a
-/// save.
+/// Sorts the rows of each workload, the fastest first: by the median latency (of a save), or by
+/// throughput.
 fn sort(rows: &mut [Row]) {
     for of_workload in rows.chunk_by_mut(|one, other| one.workload == other.workload) {
         of_workload.sort_by(order);
@@ -199,7 +199,7 @@ fn order(one: &Row, other: &Row) -> Ordering {
     }
 }
 
-/// Refuses a comparison without any program to run.
+/// Refuses a comparison in which there is no program to run.
 fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Error> {
     if !chosen.is_empty() {
         return Ok(());
@@ -208,7 +208,7 @@ fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Err
     Err(Error::Usage(format!("nothing can be run: {missing}")))
 }
 
-/// Refuses programs if none supports a requested task.
+/// Refuses a comparison in which no program supports a requested task.
 fn refuse_idlers(chosen: &[Candidate], request: &Request) -> Result<(), Error> {
     let tables = tables(request);
     let works = |of: &Candidate| tables.iter().any(|table| of.does(table.task));

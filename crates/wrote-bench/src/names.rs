@@ -1,5 +1,5 @@
-//! Suggests the known name that a user probably meant. Scenarios, programs and languages use this
-//! separate file, and none of them imports another.
+//! Suggests the known name that a user probably meant. The module is separate because scenarios,
+//! programs and languages use it, and none of them imports another.
 
 /// The minimum similarity of two names for a suggestion. Equal names have a similarity of 1.
 const SIMILARITY_MIN: f64 = 0.6;

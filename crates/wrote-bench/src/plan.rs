@@ -29,8 +29,8 @@ pub struct Turn {
 
 /// Returns the order of the runs of `rows` rows in these rounds.
 ///
-/// Every second round runs backwards. Thus no row always follows the same row, and a steady drift
-/// affects all rows alike (M8).
+/// Every second round runs backwards. Thus no row always follows the same other row, and a steady
+/// drift affects all rows alike (M8).
 pub(crate) fn in_turn(rows: usize, rounds: Range<u32>) -> impl Iterator<Item = Turn> {
     let of_round = move |round: u32| {
         (0..rows).map(move |row| Turn {
@@ -49,8 +49,8 @@ pub const RUNS_MIN: u32 = 3;
 /// The time in which a default run writes the maximum number of bytes of a measurement.
 const USUAL_TIME: Duration = Duration::from_secs(12);
 
-/// The default run gives one part in this many of its time and its bytes to the writers of one log,
-/// and another to reads.
+/// The divisor of the time and of the bytes of a default run. One quotient goes to the writers of
+/// one log, and another to reads.
 pub(crate) const PART: u32 = 10;
 
 /// The input of [`Scenario::plan`](crate::scenario::Scenario::plan).
@@ -69,8 +69,8 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns whether the request names neither rows nor amounts. The first screen is then
-    /// measured.
+    /// Returns whether the request names no rows and sets no amounts. In this case, the first
+    /// screen is measured.
     pub fn is_default(&self) -> bool {
         self.only.is_empty() && !self.common.has_amount()
     }
@@ -109,9 +109,9 @@ pub struct Plan<'a> {
     pub prepare: Duration,
     /// The time limit, if the user asked for one.
     pub within: Option<Within>,
-    /// Whether the request fixes an amount, so that every run is made, however long it takes.
+    /// Whether the request fixes an amount, so that every run takes place, however long it takes.
     pub is_whole: bool,
-    /// Whether the runs are judged. A run that other programs disturbed is then repeated, once.
+    /// Whether the runs are judged. If so, a run that other programs disturbed is repeated, once.
     pub is_judged: bool,
     /// Whether the request fixes the amount of each run, so that spare time adds no runs.
     pub is_sized: bool,
@@ -125,7 +125,7 @@ pub struct Plan<'a> {
     pub shares_files: bool,
     /// The part of the disk's speed that determines the bytes and the time of the runs.
     pub wants: Wanted,
-    /// The work that makes the runs.
+    /// The work, which performs the runs.
     pub work: Box<dyn Work + 'a>,
 }
 
@@ -134,12 +134,12 @@ pub struct Plan<'a> {
 pub struct RowSpec {
     /// The row's name, workload, words and view, and the worst event that its writes survive.
     pub row: Row,
-    /// The rank of the row; 0 is the most important. If time is short, the least important rows are
-    /// left out first.
+    /// The rank of the row; 0 is the most important one. If time is short, the least important rows
+    /// are left out first.
     pub importance: usize,
-    /// The time of a run at the calibrated speed. A run ends after its slice or after its bytes,
-    /// and does not take much longer than this time. Time that is left over goes to additional
-    /// runs.
+    /// The time of a run at the calibrated speed. A run stops when its slice has passed or its
+    /// bytes are written, and does not take much longer than this time. Time that is left over goes
+    /// to additional runs.
     pub time: Duration,
     /// The additional time that a run takes to prepare and to check.
     pub beside: Duration,
@@ -171,10 +171,10 @@ pub trait Work {
     fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<Prepared, Error> {
         Ok(Prepared::default())
     }
-    /// Makes one timed run of `row`, or of both directions of a row that reads and writes, and
-    /// keeps the files of the run. If the result contains no row, `row` has failed, and ends with
-    /// its earlier runs. Several ranks call this function at the same time, each with the same
-    /// number of timed parts.
+    /// Performs one timed run of `row`, or of both directions of a row that reads and writes, and
+    /// keeps the files of the run. If the result contains no row, `row` has failed: it gets no
+    /// further runs, and keeps its earlier ones unless [`Work::is_void`]. Several ranks call this
+    /// function at the same time, each with the same number of timed parts.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ pub trait Work {
     fn finish(&mut self, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// Returns whether a row has failed, so that its earlier runs don't count.
+    /// Returns whether a row has failed in such a way that its earlier runs don't count.
     fn is_void(&self, _row: &Row) -> bool {
         false
     }
@@ -272,8 +272,8 @@ impl<'a> Plan<'a> {
         runs.saturating_add(self.prepared_bytes).saturating_add(self.spare_bytes)
     }
 
-    /// Returns the end of a plan that begins at `begin`: the end of the requested time, or of all
-    /// runs. This end is announced, and is kept unless the request fixes an amount.
+    /// Returns the time at which a plan that begins at `begin` ends: the end of the requested time,
+    /// or of all runs. This time is announced, and is kept unless the request fixes an amount.
     pub(crate) fn end(&self, speed: Option<&Calibration>, begin: Duration) -> Duration {
         match self.within.filter(|_| !self.is_whole) {
             Some(within) => within.until.max(begin),
@@ -332,7 +332,7 @@ pub struct Within {
     pub leaves_out: bool,
 }
 
-/// The fraction of the time that is reserved for removing files and printing the result: three
+/// The divisor of the time that gives the part for removing files and printing the result: three
 /// seconds out of sixty.
 const AFTER_PART: u32 = 20;
 
@@ -370,7 +370,7 @@ pub struct OneRun {
     pub latencies: Histogram<u64>,
     /// The effective settings, with the depth that was reached.
     pub effective: Settings,
-    /// The settings that were not honoured, each with the reason.
+    /// The replacements of requested settings that were not honoured, each with the reason.
     pub fallbacks: Vec<Fallback>,
 }
 

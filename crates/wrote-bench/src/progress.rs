@@ -46,7 +46,8 @@ pub trait Observer {
     fn progress(&mut self, _progress: &Progress) {}
     /// Called after each round, with the answers so far and their rows.
     fn answers(&mut self, _answers: &[Answer], _rows: &[Row]) {}
-    /// Called with a remark that is not part of the result, such as a folder left by a killed run.
+    /// Called with a remark that is not part of the result, for example on a folder left by a
+    /// killed run.
     fn note(&mut self, _text: &str) {}
 }
 
@@ -60,11 +61,11 @@ pub type Answering<'a> = &'a dyn Fn(&[Row]) -> Vec<Answer>;
 pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
     answering: Option<Answering<'a>>,
-    /// The rows of the scenarios that have ended.
+    /// The rows of the scenarios that have finished.
     rows: Vec<Row>,
     runs: u32,
     begun: u32,
-    /// The remaining runs of the current scenario, which are included in `runs`.
+    /// The remaining runs of the current scenario. They are included in `runs`.
     ahead: u32,
     /// The estimated mean time of a run, and the estimated end of all runs.
     each: Duration,
@@ -90,7 +91,7 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// Makes the ticker report the answers after each round.
+    /// Returns the ticker, which also reports the answers after each round.
     pub fn answering(self, answers: Answering<'a>) -> Ticker<'a> {
         Ticker { answering: Some(answers), ..self }
     }
@@ -110,14 +111,14 @@ impl<'a> Ticker<'a> {
         self.observer.answers(&answering(&rows), &rows);
     }
 
-    /// Counts a run of `row` that starts now.
+    /// Counts a run of `row` that is about to start.
     pub fn tick(&mut self, row: &str) {
         self.report(row, self.begun, 0.0);
         self.begun += 1;
         self.ahead = self.ahead.saturating_sub(1);
     }
 
-    /// Keeps the speed of a run that has ended, from the first of its rows.
+    /// Keeps the speed of a run that has finished, as given by the first of its rows.
     pub fn ran(&mut self, rows: &[Row]) {
         let run = rows.first().and_then(|row| row.runs.last());
         self.speed = run.map(|run| [run.throughput_bytes_per_s, run.iops]);
@@ -146,7 +147,7 @@ impl<'a> Ticker<'a> {
         self.observer.note(text);
     }
 
-    /// Reports that all runs have ended.
+    /// Reports that all runs have finished.
     pub fn finish(mut self) {
         self.over = Instant::now();
         self.report("", self.begun, 0.0);

@@ -1,5 +1,5 @@
-//! A benchmark request: what to measure, where, and the settings of each scenario. It is a separate
-//! file because the command builds it, and everything that measures reads it.
+//! A benchmark request: what to measure, where, and the settings of each scenario. The module is
+//! separate because the command builds the request, and everything that measures reads it.
 
 use crate::scenarios::Scenarios;
 use crate::settings::Common;

@@ -16,7 +16,7 @@ use wrote_result::document::Row;
 use wrote_result::document::Run;
 use wrote_result::units::{self, some_of};
 
-/// The multiple of its share of the time that a row may take before its number of runs is reduced.
+/// The multiple of its share of the time that a row may take before it gets fewer runs.
 const SHARE_TIMES: u32 = 2;
 
 /// The maximum number of names in a line about skipped rows.
@@ -26,8 +26,9 @@ const SKIPPED_MAX: usize = 2;
 /// its first run, and then as long as the slower of its last two runs.
 ///
 /// If time is short, there are fewer rounds, but at least [`RUNS_MIN`]. A row that took much more
-/// than its share then gets fewer runs than the others, by the same rule. If not even the minimum
-/// of rounds fits, the least important rows get no further runs. At least one row has a run.
+/// than its share then gets fewer runs than the others, but also at least [`RUNS_MIN`]. If not even
+/// this minimum of rounds fits, the least important rows get no further runs. At least one row has
+/// a run.
 ///
 /// If time is left after all rounds, because fast rows took less than their slices, further rounds
 /// run the rows that still fit. These rounds may use the bytes that were announced for their rows,
@@ -54,7 +55,7 @@ struct Schedule {
 #[derive(Debug)]
 struct RowTime {
     importance: usize,
-    /// The row's planned part of a round.
+    /// The planned time of the row in a round.
     share: Duration,
     runs: u32,
     /// The times of the row's last two runs, and the total time of all its runs.
@@ -63,7 +64,8 @@ struct RowTime {
     /// The maximum number of bytes of a run, and the announced bytes that have not been written.
     bytes_max: u64,
     bytes_left: u64,
-    /// Whether the row has ended, or the time is too short for its minimum of runs.
+    /// Whether the row gets no further runs because it failed, or may get none because the time is
+    /// too short for its minimum of runs.
     is_out: bool,
 }
 
@@ -107,7 +109,7 @@ impl Schedule {
         Schedule {
             rounds: plan.runs,
             within,
-            // A row that runs last must not be followed by further rounds.
+            // Further rounds must not follow a row that has to run last.
             has_further: !plan.is_sized && !specs.iter().any(|row| row.is_last),
             begun: plan.runs,
             further_until: Duration::MAX,
@@ -117,7 +119,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next run to make at time `now`; `None` when all runs that fit are done.
+    /// Returns the next run at time `now`; `None` when all runs that fit are done.
     fn next(&mut self, now: Duration) -> Option<Turn> {
         let Some(Within { until, leaves_out, .. }) = self.within else {
             return self.order.front().copied();
@@ -143,8 +145,8 @@ impl Schedule {
         None
     }
 
-    /// Returns whether a run belongs to the minimum of its row, or takes no time from another run.
-    /// A row that was left out is not started.
+    /// Returns whether a run is within the minimum of its row, or takes no time from another run. A
+    /// row that was left out before its first run is not started.
     fn fits(&self, turn: Turn, left: Duration) -> bool {
         let row = &self.rows[turn.row];
         let is_over_share = row.spent > row.share * SHARE_TIMES * (turn.round + 1);
@@ -184,7 +186,7 @@ impl Schedule {
         row.spent += took;
     }
 
-    /// Ends a row that has failed or can't be measured, so that it gets no further runs.
+    /// Excludes a row that has failed or can't be measured from further runs.
     fn end_row(&mut self, row: usize) {
         (self.rows[row].runs, self.rows[row].is_out) = (self.rounds, true);
         self.order.retain(|turn| turn.row != row);
@@ -201,7 +203,7 @@ impl Schedule {
         self.order.iter().map(|turn| self.rows[turn.row].next()).sum()
     }
 
-    /// Returns the rows that had no run for lack of time, and the reason.
+    /// Returns the rows that had no run due to lack of time, and the reason in words.
     fn left_out(&self) -> (Vec<usize>, String) {
         let within = self.within.map_or(Duration::ZERO, |within| within.asked);
         let reason = format!("{} are too short for them", units::seconds(within.as_secs_f64()));
@@ -209,8 +211,8 @@ impl Schedule {
         (rows.map(|(number, _)| number).collect(), reason)
     }
 
-    /// Returns how far the number of runs was reduced for lack of time. Rows that were left out are
-    /// not counted.
+    /// Returns how far the number of runs was reduced due to lack of time; `None` if it was not.
+    /// Rows that were left out are not counted.
     fn shortened(&self) -> Option<Shortened> {
         let runs = self.rows.iter().filter(|row| row.runs > 0).map(|row| row.runs);
         let runs_min = runs.min().unwrap_or(self.rounds);
@@ -229,8 +231,8 @@ impl Schedule {
         rows.map(|row| row.next() * self.least().saturating_sub(row.runs)).sum()
     }
 
-    /// Keeps the most important rows that fit into `left`. If no row has run, the most important
-    /// one is kept in any case. A row that was left out returns as soon as its minimum of runs
+    /// Keeps the most important rows that fit into `left`. If no row has run, keeps the most
+    /// important row in any case. A row that was left out returns as soon as its minimum of runs
     /// fits.
     fn leave_out(&mut self, mut left: Duration) {
         let least = self.least();
@@ -252,8 +254,8 @@ impl Schedule {
 ///
 /// The files of a run are removed after it, and shared files at the end. With [`Site::keep`], the
 /// shared files are kept, as are the files of the last run that created any. If a plan has a time
-/// limit, fewer runs are made to meet it. `speeds` are the speeds of the disks, and `begin` is the
-/// announced time at which the plans begin.
+/// limit, fewer runs take place to meet it. `speeds` are the speeds of the disks, and `begin` is
+/// the announced time at which the plans begin.
 pub(crate) fn measure_in_turn(
     plans: &mut [Plan],
     speeds: &[Calibration],
@@ -266,7 +268,7 @@ pub(crate) fn measure_in_turn(
         sites.map(|(plan, site)| Site { scenario: plan.name, ..*site }).collect();
     let measured = run_all(plans, speeds, begin, &sites, ticker);
     if measured.is_err() {
-        // The first error is reported. Whatever remains is removed with the folder.
+        // The first error is the one to report. Whatever remains is removed with the folder.
         let _ = finish(plans, &sites);
     }
     measured
@@ -319,8 +321,8 @@ fn run_all(
         }
         measured.push(plan.measured(prepared.written_bytes, left_out));
     }
-    // All ranks decide by rank 0's time, read when the last rank has arrived, and therefore alike.
-    // Rank 0 also gets the sum of all bytes.
+    // All ranks must decide alike, so they decide by rank 0's time, which is read when the last
+    // rank has arrived. Rank 0 has the sum of all ranks' bytes, so the agreed number is the mean.
     let agreed = |written_bytes: u64| {
         site.peers.agree("the time", written_bytes, |all| {
             Ok((site.clock.elapsed(), all[0] / all.len() as u64))
@@ -328,13 +330,14 @@ fn run_all(
     };
     let (mut now, _) = agreed(0)?;
     if plans[0].within.is_none() {
-        // If a stall in the calibration made the planned preparation too long, its unused time is
-        // not filled.
+        // If a stall in the calibration made the planned preparation too long, the time that the
+        // preparation leaves unused is not filled with runs.
         schedule.further_until = now.saturating_add(schedule.all_ahead());
     }
     ticker.begin(schedule.rounds * names.len() as u32);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
-    // With `keep`, the row whose files still exist because its run may have been the last one.
+    // With `keep`, the row whose last run created files that still exist, because it may have been
+    // the last run that creates any.
     let mut kept: Option<usize> = None;
     let mut is_interrupted = false;
     let mut between: Vec<Between> = sites.iter().map(|site| Between::new(site.device())).collect();
@@ -410,8 +413,8 @@ fn run_all(
     Ok(measured)
 }
 
-/// Makes one run. If the run is to be judged and other programs disturbed it, makes another run in
-/// its place, which takes time from the schedule.
+/// Performs one run. If the run is to be judged and other programs disturbed it, performs another
+/// run in its place, which takes time from the schedule.
 fn judged(
     plan: &mut Plan,
     turn: Turn,
@@ -429,7 +432,8 @@ fn judged(
     Ok(again)
 }
 
-/// Makes one run on all ranks, and removes its files. Returns the combined rows on rank 0.
+/// Performs one run on all ranks, and removes its files. Returns the combined rows on rank 0, and
+/// the rank's own rows on the others.
 fn run_together(
     plan: &mut Plan,
     turn: Turn,
@@ -440,7 +444,7 @@ fn run_together(
     let RowSpec { row, makes_files, has_neighbour, .. } = &plan.rows[turn.row];
     let run = plan.work.run(row, turn, &Site { timed: site.peers, ..*site }, ticker)?;
     let mut run = of_all_ranks(run, site.device().map(|device| &*device.name), site.peers)?;
-    // Once its files are removed, the run causes no more writes.
+    // Once its files are removed, the run causes no more writes that the next sample could count.
     if !(site.keep && *makes_files) {
         plan.work.clear(turn.row, site)?;
     }
@@ -461,7 +465,7 @@ mod tests {
     use std::rc::Rc;
     use wrote_jobs::machine::foreign::SAMPLES_PART;
 
-    /// A function that returns how many seconds a run takes.
+    /// A function that returns the time of a run, in seconds.
     type Seconds = fn(Turn) -> f64;
 
     /// The announced time, as a multiple of the time of the runs.
@@ -473,8 +477,8 @@ mod tests {
     /// Rows whose runs all take the same number of seconds.
     const EACH: [Seconds; 4] = [|_| 0.1, |_| 1.0, |_| 2.0, |_| 100.0];
 
-    /// Runs that take these seconds, on a clock that only they advance. They write the maximum
-    /// number of bytes, or the bytes of a slice if they take longer.
+    /// A plan whose runs take these seconds, on a clock that only they advance. The runs write the
+    /// maximum number of bytes, or the bytes of a slice if they take longer.
     struct MadeUp {
         rows: Vec<Seconds>,
         slice_s: f64,
@@ -509,7 +513,8 @@ mod tests {
         planned(work, |plan| Plan { within, ..plan })
     }
 
-    /// Like [`made_up`], for runs that write these bytes in a slice, with a changed plan.
+    /// Like [`made_up`], for runs that write `slice_bytes` in a slice, with a plan that `plan`
+    /// changes.
     fn planned(
         (rows, slice_s, slice_bytes): (&[Seconds], f64, u64),
         plan: impl FnOnce(Plan<'static>) -> Plan<'static>,
@@ -582,7 +587,8 @@ mod tests {
 
     #[test]
     fn a_row_without_time_takes_part_again_when_a_stall_turns_out_to_be_one() {
-        // The two most important rows stall, so that three runs of the others don't seem to fit.
+        // The two most important rows stall, so that three runs of the other rows don't seem to
+        // fit.
         let stalls: Seconds = |turn| if turn.round == 0 && turn.row > 6 { 2.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 9], 0.18, within(10, true));
         assert!(runs[..7].iter().all(|runs| *runs >= 3) && runs[8] >= 3, "{runs:?}");
@@ -613,14 +619,15 @@ mod tests {
     fn every_run_stands_and_there_is_one_at_least() {
         let (runs, measured, _) = made_up(&[EACH[3]; 3], 0.1, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1], 2));
-        // Both rows stall in the second round, and keep their first runs.
+        // Both rows stall in the second round, and keep the runs that they have.
         let stalls: Seconds = |turn| if turn.round == 1 { 99.0 } else { 0.1 };
         let (runs, measured, _) = made_up(&[stalls; 2], 1.0, None);
         assert_eq!((runs, measured.left_out.len()), (vec![1, 2], 0));
         assert_eq!(measured.shortened.map(|of| of.runs_min), Some(1));
     }
 
-    /// A row whose runs end with their bytes, and a row whose runs end with their slice of 0.1 s.
+    /// A row whose runs stop after their bytes, and a row whose runs stop after their slice of 0.1
+    /// s.
     const ENDS: [Seconds; 2] = [|_| 0.03, |_| 0.12];
 
     #[test]
@@ -641,7 +648,7 @@ mod tests {
 
     #[test]
     fn further_rounds_write_no_more_than_was_announced() {
-        // All runs end with their bytes.
+        // All runs stop after their bytes.
         let (runs, measured, took_s) = made_up(&[ENDS[0]; 17], 0.1, within(10, true));
         assert_eq!((&runs[..], measured.shortened), (&[5; 17][..], None));
         assert!(took_s < 3.0, "{took_s}");

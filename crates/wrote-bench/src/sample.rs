@@ -139,7 +139,8 @@ impl Asked {
         self.observed(&mut (), scratch, stop, keep)
     }
 
-    /// Asserts that a run has no result and leaves no files if its stop was requested beforehand.
+    /// Asserts that a measurement has no result and leaves no files if it was asked to stop
+    /// beforehand.
     pub(crate) fn assert_stops(&self) {
         let scratch = Scratch::make(&self.path).unwrap();
         let stop = Stop::new();
@@ -178,7 +179,7 @@ impl Asked {
     }
 }
 
-/// Returns the entries of a folder, except for the lock, in order.
+/// Returns the paths of the entries of a folder, except for the lock file, in order.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let names = fixtures::names(folder).into_iter().filter(|name| name != "lock");
     names.map(|name| folder.join(name)).collect()

@@ -1,4 +1,4 @@
-//! A scenario: a question about a disk, with rows that answer it. It is a separate file because
+//! A scenario: a question about a disk, with rows that answer it. The module is separate because
 //! every scenario and the loop depend on it.
 
 use crate::names::is_below;
@@ -24,7 +24,7 @@ pub trait Scenario {
     fn takes_rate(&self) -> bool {
         true
     }
-    /// Returns whether the scenario was requested to run instead of all other scenarios.
+    /// Returns whether the scenario was requested and replaces all other scenarios.
     fn is_alone(&self) -> bool {
         false
     }

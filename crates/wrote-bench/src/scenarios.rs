@@ -61,7 +61,7 @@ registry! {
     pages::Pages,
     load::Load,
     meta::Meta,
-    // This scenario is the last, because it leaves the device's cache full.
+    // This scenario must be the last one, because it leaves the device's cache full.
     sustained::Long,
 }
 
@@ -97,7 +97,8 @@ pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Resul
     Err(Error::Usage(format!("--only {unknown:?}: no such scenario, workload or row; {hint}")))
 }
 
-/// Returns the name of the scenario, workload or row that `name` probably stands for.
+/// Returns the name of the scenario, workload or row that was probably meant by `name`; `None` if
+/// no name is similar.
 fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
     let of_row = |listed: Listed| {
         let row = listed.row;
@@ -117,7 +118,7 @@ pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<
     found
 }
 
-/// Returns the answers of all scenarios. The writes that survive most come first.
+/// Returns the answers of all scenarios. The answers about the most durable writes come first.
 pub(crate) fn answers(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Answer> {
     let survives = |answer: &Answer| {
         let mut rows = evidence.rows.iter();

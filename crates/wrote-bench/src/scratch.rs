@@ -41,8 +41,8 @@ pub struct Leftover {
 pub struct Scratch {
     path: PathBuf,
     folder: remove::Open,
-    /// The lock, which is held while the run lives; `None` once the folder is removed or given
-    /// away.
+    /// The lock, which is held as long as the run is alive; `None` once the folder is removed or
+    /// given away.
     lock: Option<File>,
     /// Whether this process created the folder and therefore removes it.
     is_maker: bool,
@@ -63,7 +63,8 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)
             .map_err(|error| not_made(parent, &error))?;
-        // tempfile would remove everything in the folder, including the files of other programs.
+        // The folder is detached from tempfile, which would remove everything in it, including the
+        // files of other programs.
         Scratch::locked(folder.keep()).map_err(|error| not_made(parent, &error))
     }
 
@@ -83,8 +84,8 @@ impl Scratch {
     }
 
     /// Creates one folder for all ranks, or one on each of their disks. Rank 0 creates the folder.
-    /// Each other rank uses this folder if it sees it, and otherwise creates a folder with the same
-    /// name.
+    /// Every other rank uses this folder if it sees the folder, and otherwise creates one with the
+    /// same name.
     ///
     /// # Errors
     ///
@@ -110,8 +111,9 @@ impl Scratch {
         }
     }
 
-    /// Ends the work of all ranks in the folder. The rank that created the folder removes it. If
-    /// any rank fails, each rank removes everything that it finds, because other ranks may be gone.
+    /// Waits until all ranks have finished their work in the folder, and removes the folder on the
+    /// rank that created it. If any rank fails, each rank removes everything that it finds, because
+    /// other ranks may be gone.
     ///
     /// # Errors
     ///
@@ -206,8 +208,8 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
 /// Refuses a path that is not a folder, and a folder in which no files can be created, and gives
 /// the reason.
 ///
-/// To be called before the free space is compared with the space needed, because a file system that
-/// accepts no files has no free space, either.
+/// This check must precede the comparison of the free space with the required space, because a file
+/// system that accepts no files has no free space, either.
 pub fn check_writable(parent: &Path) -> Result<(), Error> {
     check_folder(parent)?;
     target::check_new(parent).map_err(|error| not_made(parent, &error))

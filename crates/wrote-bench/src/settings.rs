@@ -14,7 +14,7 @@ const WEAR_BYTES: u64 = 10_000_000_000;
 /// again.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_AGAIN_BYTES_MAX: u64 = 64 << 20;
-/// The maximum number of bytes of the short runs and small files of a calibration.
+/// The maximum number of bytes in the short runs and small files of a calibration.
 pub(crate) const CALIBRATION_SMALL_BYTES_MAX: u64 = 17 << 20;
 /// The default block size of a stream. It makes the cost of a call negligible, and keeps latency
 /// meaningful.
@@ -138,7 +138,7 @@ impl Common {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`], of one line, which names the first such value.
+    /// [`Error::Usage`], one line long, which names the first such value.
     pub fn check(&self) -> Result<(), Error> {
         let limits = [
             ("numjobs", self.numjobs.map(u64::from), Common::NUMJOBS_MAX.into()),

@@ -36,7 +36,7 @@ impl Clock for SinceStart {
 /// The site of a measurement: where to measure, and within which limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The name of the scenario, after which its files are named.
+    /// The name of the scenario, which begins the names of its files.
     pub scenario: &'static str,
     /// The disk under the path.
     pub target: &'a Target,
@@ -63,7 +63,7 @@ impl<'a> Site<'a> {
         device_of(self.target)
     }
 
-    /// Returns the path of a file of this scenario. The path is unique for each scenario and rank.
+    /// Returns the path of a file of this scenario, which is different for each scenario and rank.
     pub fn file(&self, part: &str, number: u32) -> PathBuf {
         self.scratch.file(self.scenario, part, number)
     }
@@ -169,7 +169,7 @@ impl<'a> Site<'a> {
         self.peers.agree("the calibration", value, |all| Ok(all.into_iter().fold(value, f64::min)))
     }
 
-    /// Returns the paths of `count` files of this scenario.
+    /// Returns the paths of `count` files of this scenario that are private to this rank.
     pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         (0..count).map(|number| self.file(part, number)).collect()
     }

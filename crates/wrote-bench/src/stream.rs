@@ -31,17 +31,19 @@ const LASTS_NS_MIN: u64 = 100_000_000;
 const SLICE_S: f64 = 0.1;
 /// The multiples of a limit between which a stream under the limit writes, not counting the burst.
 const NEAR: [f64; 2] = [0.7, 1.25];
-/// The maximum number of bytes that may be written and discarded before each run.
+/// The maximum number of bytes that may be written before each run to use up a burst.
 const DRAINED_BYTES_MAX: u64 = 128 << 20;
-/// A burst is used up only if this takes at most one part in this many of all bytes.
+/// The divisor of all bytes that may be written: if using up a burst takes more than the quotient,
+/// the burst is not used up and remains in the figures.
 const DRAINED_SHARE: u64 = 2;
 /// The number of bytes written before a run, as a multiple of the burst, so that the run measures
 /// the sustained rate.
 const DRAINED_TIMES: f64 = 1.25;
-/// The time limit for using up a burst. When it is reached, the burst is taken to be used up: the
-/// disk has become slower than the calibration found.
+/// The time limit for using up a burst. When it is reached, the burst is regarded as used up: the
+/// disk has become slower than the calibration measured.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// The number of writes in flight, so small that none remains to slow down the next run.
+/// The number of writes in flight while a burst is used up. It is so small that no writes are left
+/// to slow down the next run.
 const DRAIN_IODEPTH: u32 = 4;
 
 /// The sizes of a stream of writes.
@@ -108,7 +110,7 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
         let share = speed(at(part), at(part + 1)) / lasts;
         (PART_MIN..=1.0 / PART_MIN).contains(&share)
     });
-    // The bytes that the run has written more than a run at the sustained rate.
+    // The number of bytes that the run has written in excess of a run at the sustained rate.
     let bytes = last.end_bytes as f64 - lasts * last.end_ns as f64;
     let is_burst = bytes > SHARE_MIN * last.end_bytes as f64;
     let is_first = |mark: &&Mark| mark.end_bytes as f64 >= bytes / 2.0;
@@ -120,7 +122,7 @@ pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
     })
 }
 
-/// A run that the disk limited. In lists, runs are in the order in which they were made.
+/// A run that the disk limited. Lists contain such runs in the order of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub row: usize,
@@ -156,20 +158,21 @@ pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     Some(Burst { bytes: runs[end].before_bytes, bytes_per_s, is_left_out: false })
 }
 
-/// Returns the median rate of the later half of the runs.
+/// Returns the median rate of the later half of the runs; `None` if there are no runs.
 pub(crate) fn lasting(runs: &[Past]) -> Option<f64> {
     let later: Vec<f64> = runs[runs.len() / 2..].iter().map(|run| run.bytes_per_s).collect();
     (!later.is_empty()).then(|| stats::median(&later))
 }
 
-/// Returns the lowest of the limits on the rate at which bytes are written to the device.
+/// Returns the lowest limit on the rate at which bytes are written to the device; `None` if there
+/// is no such limit.
 pub(crate) fn most_bytes_per_s(limits: &[Limit]) -> Option<f64> {
     let of_writes = limits.iter().filter(|limit| limit.of == "write_bytes_per_s");
     of_writes.map(|limit| limit.most).min_by(f64::total_cmp)
 }
 
 /// Returns the burst that a control group's limit allows, if the stream came near the limit. The
-/// kernel lets two time slices of bytes through at once (`blk-throttle`).
+/// kernel lets the bytes of two time slices through at once (`blk-throttle`).
 pub(crate) fn of_limit(limits: &[Limit], written_bytes: u64, time: Duration) -> Option<Burst> {
     let most = most_bytes_per_s(limits)?;
     let bytes = (most * 2.0 * SLICE_S) as u64;
@@ -194,7 +197,7 @@ pub(crate) fn drain(burst: Option<Burst>, bs_bytes: u64) -> Option<Sizes> {
 }
 
 /// Reserves the bytes that use up a burst before all runs, and returns the part of `wear_bytes`
-/// that is left for the runs. If too many would have to be reserved, the burst remains in the
+/// that is left for the runs. If too many bytes would have to be reserved, the burst remains in the
 /// figures.
 pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes: u64) -> u64 {
     match (drained_bytes > wear_bytes / DRAINED_SHARE, wear_bytes) {
@@ -205,8 +208,8 @@ pub(crate) fn reserve(burst: &mut Option<Burst>, drained_bytes: u64, wear_bytes:
     wear_bytes
 }
 
-/// Writes before a run, so that the run measures the sustained rate. Returns the number of bytes
-/// written.
+/// Writes to use up a burst, so that the next run measures the sustained rate. Returns the number
+/// of bytes written.
 pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
     let permissions = Permissions { overwrite: true, fill: true, ..Permissions::default() };
     Ok(site.apart().run_jobs(jobs, permissions, &mut ())?.written_bytes())
@@ -215,7 +218,8 @@ pub(crate) fn use_up(site: &Site, jobs: &[JobSpec]) -> Result<u64, Error> {
 /// Uses up the burst, if there is one, right before the clock of a run starts.
 pub(crate) struct Drain<'a> {
     pub site: &'a Site<'a>,
-    /// The sizes of the stream, which overwrites its file each time.
+    /// The sizes of the stream, which overwrites its file each time; `None` if there is no burst to
+    /// use up.
     pub sizes: Option<Sizes>,
     /// The number of bytes that the stream has written. It falls short of the size if the time
     /// limit was reached.
@@ -243,8 +247,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Simulates a disk that writes `burst` bytes at `first` bytes per second, and then writes at
-    /// `lasts`, for `ms` milliseconds in total.
+    /// Simulates a stream of `ms` milliseconds on a disk that writes `burst` bytes at `first` bytes
+    /// per second, and all further bytes at `lasts`.
     fn marks(burst: f64, first: f64, lasts: f64, ms: u64) -> Vec<Mark> {
         let at = |ms: u64| {
             let time_s = ms as f64 / 1e3;
@@ -259,7 +263,7 @@ mod tests {
         for (bytes, first, lasts) in [(12.5e6, 2e9, 125e6), (50e6, 1e9, 125e6), (1e6, 50e6, 10e6)] {
             let burst = find(&marks(bytes, first, lasts, 250)).unwrap();
             assert!((burst.bytes_per_s / lasts - 1.0).abs() < 0.03, "{burst:?}");
-            // The remaining bytes would be written at the sustained rate anyway.
+            // The other bytes would be written at the sustained rate anyway.
             let ahead = bytes * (1.0 - lasts / first);
             assert!((burst.bytes as f64 / ahead - 1.0).abs() < 0.1, "{burst:?}: {ahead}");
             assert!(burst.is_left_out, "{burst:?}");
@@ -329,7 +333,7 @@ mod tests {
     fn a_steady_a_slowly_starting_and_a_wandering_disk_have_no_burst() {
         assert_eq!(find(&marks(0.0, 1e9, 1e9, 250)), None);
         assert_eq!(find(&marks(5e6, 50e6, 500e6, 250)), None);
-        // The disk is faster by half for a moment, and then alternates.
+        // The disk is half as fast again for a moment, and then alternates.
         let mut bytes = 0;
         let wander = (1..=50).map(|n| {
             bytes += if n < 10 || n % 16 < 6 { 5_000_000 } else { 2_000_000 };

@@ -13,7 +13,7 @@ use wrote_result::document::{
 };
 use wrote_result::{Error, units};
 
-/// Prepares the files of a job. The sets of files are numbered from `first`.
+/// Prepares the files of a job. The sets of files are numbered from `first` on.
 pub(crate) fn ready<'a>(job: &'a Steps, first: u32, site: &Site) -> Result<Running<'a>, Error> {
     Running::new(job, &|name, set| site.file(name, first + set), seed())
 }
@@ -40,7 +40,7 @@ pub(crate) fn row_of(row: &Row, (done, run): (Done, Run), bytes: u64) -> Repeate
     run
 }
 
-/// Returns the indices of the jobs with atomic writes that this disk does not support, with the
+/// Returns the indices of the jobs whose atomic writes this disk does not support, with the
 /// reasons. All ranks leave out the same jobs.
 pub(crate) fn not_atomic<'a>(
     jobs: impl Iterator<Item = &'a Steps>,

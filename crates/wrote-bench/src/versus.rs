@@ -1,4 +1,4 @@
-//! Compares two settings by interleaved runs (ABBA). It is a separate file because nothing else
+//! Compares two settings by interleaved runs (ABBA). The module is separate because nothing else
 //! uses two requests.
 
 use crate::bench::Bench;
@@ -35,7 +35,7 @@ pub fn versus(
     // A comparison needs both sides to be complete.
     stop.check()?;
     for Document { advice, answers, .. } in &mut results {
-        // The comparison says which of the two settings is better.
+        // The comparison states which of the two settings is better.
         (*advice, *answers) = (Vec::new(), None);
     }
     let mut comparison = compare_allowing(&results[0], &results[1], &Allowed::Everything)?;

@@ -170,8 +170,8 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
     })
 }
 
-/// Returns a sentence about the latencies that were judged but are in no table; `None` if there are
-/// none.
+/// Returns a sentence about the latencies without a detectable difference, which no table contains;
+/// `None` if there are none.
 fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {

@@ -4,9 +4,9 @@ use super::*;
 use rustix::process::test_kill_process;
 use std::path::Path;
 
-/// Longer than any of the terminating children of these tests runs on the busiest machine.
+/// A time limit that no terminating child of these tests reaches, even on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
-/// The time limit of children that never end by themselves.
+/// The time limit of children that never terminate by themselves.
 const SHORT: Duration = Duration::from_millis(200);
 
 fn limits(timeout: Duration) -> Limits {
@@ -139,7 +139,7 @@ fn a_grandchild_is_ended_at_the_limit_too() {
 
 #[test]
 fn a_grandchild_in_a_session_of_its_own_is_not_waited_for() {
-    // The grandchild ends when its folder is removed, so that the test leaves no process behind.
+    // The grandchild exits when its folder is removed, so that the test leaves no process behind.
     let folder = tempfile::tempdir().unwrap();
     let script = "setsid sh -c 'while test -d \"$0\"; do echo; sleep 0.1; done' \"$0\" & \
                   until set -- $(cat /proc/$!/stat) && [ \"$6\" = $! ]; do :; done; echo gone on";

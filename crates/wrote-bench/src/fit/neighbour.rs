@@ -33,7 +33,7 @@ pub enum Neighbour {
     CopyIdle,
     /// A copy that starts writeback every 8 MiB (`sync_file_range`).
     CopyPaced,
-    /// A copy that drops its pages once written (`RWF_DONTCACHE`).
+    /// A copy that drops its pages once they are written (`RWF_DONTCACHE`).
     Dontcache,
     /// Writes 4 KiB and flushes, repeatedly.
     Sync,
@@ -46,8 +46,8 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// All background loads, each with its name on the command line and in rows, and its
-    /// description.
+    /// All background loads, each with its name on the command line and in rows, its description,
+    /// and its variant.
     pub const ALL: [(&str, &str, Neighbour); 8] = [
         ("copy", "1 MiB writes through the page cache, flushed each 256 MiB", Neighbour::Copy),
         ("copy-idle", "a copy with the idle class of I/O priority (ionice)", Neighbour::CopyIdle),
@@ -179,7 +179,7 @@ fn remove(file: &Path) -> Result<(), Error> {
     fs::remove_file(file).map_err(|error| Error::Failed(format!("{}: {error}", file.display())))
 }
 
-/// Signals that the file of the background load is ready.
+/// A watcher that signals when the file of the background load is ready.
 struct Begins(Sender<()>);
 
 impl Watcher for Begins {

@@ -30,7 +30,7 @@ pub struct Program {
     pub version: String,
     /// A short description.
     pub about: String,
-    /// The client, if rates include its CPU time.
+    /// The client program, if rates include its CPU time.
     pub client: Option<String>,
     /// The patterns in which the program writes.
     #[serde(rename = "pattern")]
@@ -51,7 +51,7 @@ pub struct Pattern {
     pub name: String,
     /// The pattern's name in tables: `WAL commit`.
     pub label: String,
-    /// The source of each part: a file and function of the program, or a trace.
+    /// The sources of the parts of the pattern: files and functions of the program, or traces.
     pub source: Vec<String>,
     /// Whether a power loss may tear a page. Only for patterns that write pages.
     pub torn: Option<Torn>,
@@ -89,7 +89,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the rule in a form that is still to be judged.
+    /// Returns the rule, with the limit for this machine's CPUs, for a disk that is yet to be
+    /// judged.
     pub(super) fn asked(&self) -> FitRule {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let (times, name) = match self.per_cpu {
@@ -119,7 +120,7 @@ pub fn all() -> Vec<Program> {
     files().into_iter().map(parsed).collect()
 }
 
-/// Returns the program of this name, or reads it from a file if the name contains `/` or ends in
+/// Returns the program with this name, or reads it from a file if the name contains `/` or ends in
 /// `.toml`.
 ///
 /// # Errors
@@ -149,7 +150,7 @@ pub fn find(name: &str) -> Result<Program, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], which names the file and its fault.
+/// [`Error::Usage`], which names the file and what is wrong with it.
 fn read(path: &Path) -> Result<Program, Error> {
     let shown = path.display();
     let text =

@@ -29,7 +29,8 @@ const NAME: &str = "fit";
 const QUESTION: &str = "Is this disk good enough for the program?";
 /// The minimum and the maximum time of a run.
 const RUN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-/// The share of the time that the runs get. The rest is for preparing their files and for the end.
+/// The share of the time that the runs get. The rest is for preparing their files and for
+/// finishing.
 const RUNS_PART: f64 = 0.9;
 /// The minimum length of a run, as a multiple of the longest interval between concurrent steps.
 const BESIDE_TIMES: f64 = 2.2;
@@ -89,14 +90,14 @@ struct Runs {
     request: FitRequest,
     /// The time of one run.
     run: Duration,
-    /// The time of all runs, if the user did not ask for a number of runs.
+    /// The time of all runs, if the user did not request a number of runs.
     time: Duration,
     /// The program, the pattern and the background load of each row.
     rows: Vec<(usize, usize, Option<Neighbour>)>,
     /// The runs so far, and the bytes that they wrote.
     past: Vec<Past>,
     written_bytes: u64,
-    /// The folder of the background load, if it is not the program's folder.
+    /// The folder of the background load, if it differs from the program's folder.
     elsewhere: Option<Scratch>,
 }
 
@@ -172,7 +173,7 @@ impl Runs {
             time: self.time_of(number)
                 + self.request.sustained.map_or(Duration::ZERO, |_| self.run),
             beside: SAMPLE,
-            // Only its time limit ends a run, so the number of bytes depends on the disk.
+            // A run stops only at its time limit, so the number of bytes depends on the disk.
             bytes_max: u64::MAX,
             makes_files: true,
             has_neighbour: neighbour.is_some(),
@@ -223,7 +224,7 @@ impl Runs {
         (0..self.rows.len()).map(|row| &self.pattern(row).job)
     }
 
-    /// Returns the length of a row's run. Concurrent steps occur at least twice in it.
+    /// Returns the length of a row's run, in which each concurrent step occurs at least twice.
     fn time_of(&self, row: usize) -> Duration {
         let beside = self.pattern(row).job.beside.iter().filter_map(|every| every.interval_s);
         let least_s = beside.fold(0.0, f64::max) * BESIDE_TIMES;

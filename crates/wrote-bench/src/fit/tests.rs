@@ -78,7 +78,7 @@ fn request(program: Program, path: &Path) -> FitRequest {
     }
 }
 
-/// Reads a program from a file in `folder`.
+/// Writes a program's file into `folder`, and reads the program from it.
 fn own(text: &str, folder: &Path) -> Result<Program, Error> {
     let file = folder.join("mine.toml");
     std::fs::write(&file, text).unwrap();
@@ -175,12 +175,12 @@ fn a_file_that_makes_no_sense_is_refused_with_its_fault() {
     assert!(refused("pattern = \"wal\"", "pattern = \"log\"").contains("no pattern \"log\""));
 }
 
-/// Returns the numbers of calls in this many transactions of a program's pattern.
+/// Returns the numbers of calls in this many transactions of a pattern of a program.
 fn counts(program: &str, pattern: &str, transactions: u64) -> Counts {
     let place = folder();
     let program = find(program).unwrap();
     let pattern = program.patterns.iter().find(|of| of.name == pattern).unwrap();
-    // The number of the concurrent thread's calls would depend on time.
+    // Concurrent threads are left out, because the number of their calls would depend on time.
     let job = Steps { beside: Vec::new(), ..pattern.job.clone() };
     let path = |name: &str, set: u32| place.path().join(format!("{name}{set}"));
     let running = Running::new(&job, &path, 1).unwrap();

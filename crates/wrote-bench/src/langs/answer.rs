@@ -5,14 +5,14 @@ use crate::child::shown;
 use serde::Deserialize;
 use wrote_result::units;
 
-/// The maximum number of characters shown of an invalid line.
+/// The maximum number of characters of an invalid line that are shown.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
-/// A program's clock may run faster than ours by this fraction: clocks are adjusted by at most 0.05
-/// % (adjtimex(2)), and a program may read one that is not adjusted.
+/// The maximum fraction by which a program's clock may run faster than ours: clocks are adjusted by
+/// at most 0.05 % (adjtimex(2)), and a program may read one that is not adjusted.
 const CLOCK_SHARE_MAX: f64 = 0.01;
-/// A program's clock may also be ahead by this time if its resolution is coarse.
+/// The time by which a program's clock may also be ahead, because its resolution may be coarse.
 const CLOCK_S_MAX: f64 = 0.001;
-/// A memory copy rate that no core reaches.
+/// The maximum rate that a program may report. No core copies memory so fast.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -49,7 +49,7 @@ fn no_answer(line: &str) -> String {
     format!("printed something that is not an answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
-/// Checks the answer of a process that ran for `process_s` seconds. The error is one line.
+/// Checks the answer of a program whose process ran for `process_s` seconds. The error is one line.
 pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<(), String> {
     let timings = answer.elapsed_ns.len() as u64;
     if timings != table.timings() {

@@ -24,14 +24,14 @@ const BUILD: &str = "build";
 pub(super) struct BuiltProgram {
     /// The command with its placeholders filled in. The workload's arguments follow it.
     pub run: Vec<String>,
-    /// The arguments that follow the workload's.
+    /// The arguments that follow the workload's arguments.
     pub arguments: Vec<String>,
     /// The folder of the build.
     pub folder: PathBuf,
 }
 
-/// Builds the programs. A language whose build fails has no program. While the shelf is open, no
-/// other process removes the programs.
+/// Builds the programs, and returns them with the open shelf. A language whose build fails has no
+/// program. While the shelf is open, no other process removes the programs.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ fn built(chosen: &Candidate, folder: PathBuf) -> Result<BuiltProgram, Error> {
 /// command with the compiler's path, and the compiler's version.
 fn hash(chosen: &Candidate) -> u64 {
     let mut hash = Xxh3::new();
-    // The length of each part keeps adjacent parts apart.
+    // The length of each part distinguishes adjacent parts from each other.
     let mut take = |part: &[u8]| {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
@@ -153,7 +153,7 @@ fn utf8(path: &Path) -> Result<String, Error> {
     text.ok_or_else(|| Error::Failed(format!("{}: is not a UTF-8 path", path.display())))
 }
 
-/// The time limit of a build, enough for a program of a hundred lines on the slowest machine.
+/// The time limit of a build, sufficient for a program of a hundred lines on the slowest machine.
 const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const WORDS_CHARS: usize = 200;
 

@@ -51,7 +51,7 @@ pub(super) struct Candidate {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], of one line, if a folder of `add` contains no language, or its ID is taken.
+/// [`Error::Usage`], one line long, if a folder of `add` contains no language, or its ID is taken.
 pub fn catalogue(add: &[PathBuf]) -> Result<Catalogue, Error> {
     let mut catalogue = Catalogue { entries: embedded()? };
     for folder in add {
@@ -112,8 +112,8 @@ impl Entry {
         iter::once(self.id.clone()).chain(programs).unique().collect()
     }
 
-    /// Returns whether `only` selects this program or its whole language. An empty `only` selects
-    /// every program.
+    /// Returns whether `only` names this program or its language. An empty `only` selects every
+    /// program.
     fn is_called_for(&self, program: &Variant, only: &[String]) -> bool {
         only.is_empty() || only.iter().any(|name| *name == program.id || *name == self.id)
     }
@@ -169,7 +169,7 @@ impl Catalogue {
         for entry in &self.entries {
             let mut programs = entry.programs();
             programs.retain(|program| entry.is_called_for(program, only));
-            // `wrote` is reported as missing only if the user named it.
+            // `wrote` is reported as missing only if the user requested it by name.
             let is_out = only.is_empty() && wrote.is_none() && toolchain::is_wrote(&entry.manifest);
             if !programs.is_empty() && !is_out {
                 asked.push((entry, programs));
@@ -248,7 +248,7 @@ impl Candidate {
         is_named || (tasks.is_empty() && task != Task::Log)
     }
 
-    /// Returns the words for the language's method of doing a task.
+    /// Returns the words for the method by which the language does a task.
     pub(super) fn way_of(&self, task: Task) -> &str {
         let own = match task {
             Task::BytesRead => &self.variant.reads,
@@ -259,14 +259,14 @@ impl Candidate {
     }
 }
 
-/// The maximum size of a language's folder. A larger folder was probably named by mistake.
+/// The maximum size of a language's folder. A larger folder was probably specified by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
 
 /// Reads the language in `folder`. The folder's name is the language's ID.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], of one line, if `folder` contains no language or an unsuitable file;
+/// [`Error::Usage`], one line long, if `folder` contains no language or an unsuitable file;
 /// [`Error::Failed`] if it can't be read.
 fn read_added(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unexamined(folder, &error))?;
@@ -311,7 +311,7 @@ fn collect_added(
             continue;
         }
         if !kind.is_file() {
-            // A symbolic link may lead anywhere outside the folder that is copied.
+            // A symbolic link may lead outside the folder that is copied.
             let because = "is not a regular file, and a language's folder may hold no others";
             return Err(refused(&shown, because));
         }

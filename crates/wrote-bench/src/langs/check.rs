@@ -24,7 +24,7 @@ enum Fault {
 }
 
 /// Compares every byte of the file at `path` with `expected`. `Ok(Err(..))` is the first error, in
-/// one line. `said_whole` means that the program reported that it wrote the whole file.
+/// one line. `said_whole` states whether the program reported that it wrote the complete file.
 ///
 /// # Errors
 ///
@@ -47,6 +47,7 @@ pub(super) fn check(
 }
 
 /// Compares a file of this length with its expected content, piece by piece, in constant memory.
+/// Returns the first error.
 fn compare(
     file: &mut dyn Read,
     length: u64,

@@ -15,13 +15,13 @@ pub(super) struct Subject {
     number: u32,
     /// Whether the file is complete and ready for the next program.
     is_ready: bool,
-    /// The reason why the page cache did not hold the whole file for a cached read.
+    /// The reason why the page cache did not hold all of the file for a cached read.
     spilled: Option<String>,
 }
 
 impl Subject {
-    /// Creates a subject whose file has this number in its name, or a higher number if a folder has
-    /// that name.
+    /// Returns a subject whose file has this number in its name, or a higher number once a program
+    /// has left a folder under that name.
     pub(super) fn new(number: u32) -> Subject {
         Subject { number, ..Subject::default() }
     }
@@ -30,8 +30,8 @@ impl Subject {
         site.file("data", self.number)
     }
 
-    /// Prepares the file for a program. `Ok(Err(..))` explains why it can't be dropped from the
-    /// page cache.
+    /// Prepares the file for a program. `Ok(Err(..))` explains why the file can't be dropped from
+    /// the page cache.
     pub(super) fn make_ready(
         &mut self,
         table: &Table,
@@ -61,7 +61,8 @@ impl Subject {
         })
     }
 
-    /// Returns the reason why a program had to read part of a cached file from the drive.
+    /// Returns the reason why a program had to read part of a cached file from the drive, if it had
+    /// to.
     pub(super) fn spilled(&self) -> Option<&str> {
         self.spilled.as_deref()
     }
@@ -76,7 +77,8 @@ impl Subject {
         check::check(&self.path(site), &table.content(), said_whole, site.stop)
     }
 
-    /// Ends a run. Keeps an undamaged file of a read for the next run, and removes any other file.
+    /// Cleans up after a run. Keeps the file of a read for the next run if it is undamaged, and
+    /// removes any other file.
     pub(super) fn is_done(
         &mut self,
         table: &Table,
@@ -86,8 +88,8 @@ impl Subject {
         if table.task == Task::BytesRead && is_whole { Ok(()) } else { self.clear(site) }
     }
 
-    /// Removes the file, or a link that has replaced it, but never the link's target. A folder is
-    /// kept, and the next file gets another name.
+    /// Removes the file, or a link that has replaced it, but never the link's target. If a folder
+    /// has replaced the file, the folder is kept, and the next file gets another name.
     pub(super) fn clear(&mut self, site: &Site) -> Result<(), Error> {
         self.is_ready = false;
         let path = self.path(site);
@@ -189,7 +191,7 @@ mod tests {
             subject.is_done(table, false, site).unwrap();
             subject.make_ready(table, site).unwrap().unwrap();
             assert_eq!(subject.check(table, true, site).unwrap(), Ok(()));
-            // While the first file is open, no other file can have its inode number.
+            // As long as the first file is open, no other file can have its inode number.
             assert_ne!(inode(subject), also.metadata().unwrap().ino());
         });
     }

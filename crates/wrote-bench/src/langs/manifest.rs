@@ -48,7 +48,7 @@ pub(crate) struct Toolchain {
     /// The command that prints the version. It exits with 0 if the toolchain is installed.
     #[serde(deserialize_with = "checked::some")]
     pub version: Vec<String>,
-    /// Other programs that the language needs, such as `java` in addition to `javac`.
+    /// Other programs that the language requires, such as `java` in addition to `javac`.
     #[serde(default)]
     pub needs: Vec<String>,
     /// The command that builds the program; empty if there is no build.
@@ -81,17 +81,18 @@ pub(crate) struct Variant {
     /// The arguments that select this variant. They follow the workload's arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The tasks that the program supports, by their first argument; if empty, all tasks but `log`.
+    /// The tasks that the program supports, named as in a program's first argument; if empty, all
+    /// tasks but `log`.
     #[serde(default, deserialize_with = "checked::tasks")]
     pub tasks: Vec<String>,
 }
 
 impl Manifest {
-    /// Parses a manifest. Errors name `origin`.
+    /// Parses a manifest. Errors refer to it as `origin`.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`], of one line, with the error and its line in the file.
+    /// [`Error::Usage`], one line long, with what is wrong and the line in the file.
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
             // Some messages of the parser span several lines.

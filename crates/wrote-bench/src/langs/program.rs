@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop, units};
 
-/// The number of bytes of standard error to keep, from its end.
+/// The maximum number of bytes of standard error to keep, from its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// The maximum excess of a file over its size, in bytes. Runtimes write small files, too.
+/// The maximum excess of a program's files over the expected size, in bytes. Runtimes write small
+/// files, too.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
 /// The output of a program that exited successfully, and the measurements that the program can't
@@ -22,7 +23,7 @@ const EXCESS_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProgramOutput {
     pub stdout: String,
-    /// The time from the program's start to its end.
+    /// The time from the program's start to its termination.
     pub process_s: f64,
     pub max_rss_bytes: Option<u64>,
 }
@@ -71,17 +72,18 @@ pub(super) fn run(
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // The program has just started, so the usage read may still be our process's.
+            // The program has just started, so a reading of its usage may still be that of our
+            // process.
             limit_files(process, file_bytes_max);
         } else {
-            // The peak never falls, so the last reading decides.
+            // The peak never falls, so the last reading is the highest.
             let bytes = usage::peak_memory_bytes_of(process);
             peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
         }
         looks += 1;
     };
     let outcome = match supervise(&mut command, limits, stop, &mut look) {
-        // This program can't be started. Others may be.
+        // This program can't be started, but others may be.
         Err(Error::Failed(because)) => return Ok(Err(because)),
         other => other?,
     };
@@ -104,8 +106,8 @@ fn limit_files(process: u32, bytes_max: u64) {
     let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
 }
 
-/// Returns the memory peak if it was read in the second half of the program's life. An earlier
-/// reading could miss the peak of a short-lived program.
+/// Returns the memory peak if it was read in the second half of the program's lifetime; otherwise
+/// `None`, because an earlier reading could miss the peak of a short-lived program.
 fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
     (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
 }
@@ -144,7 +146,8 @@ mod tests {
     use super::*;
     use crate::langs::workload::Task;
 
-    /// Longer than any of the terminating programs of these tests runs on the busiest machine.
+    /// A time limit that no terminating program of these tests reaches, even on the busiest
+    /// machine.
     const LONG: Duration = Duration::from_secs(100);
 
     fn shell(script: &str) -> BuiltProgram {

@@ -39,22 +39,24 @@ const QUESTION: &str = "What does each language's own file I/O cost?";
 const DRIVE_BS_BYTES: u64 = 512 << 10;
 const DRIVE_IODEPTH: u32 = 64;
 /// The minimum and the maximum length of the drive's file, which is otherwise as long as the
-/// languages' file. The minimum keeps the drive busy at this depth. The maximum is as long as a
-/// rate requires, because the file is written once before the first run.
+/// languages' file. The minimum keeps the drive busy at this depth. The maximum is enough to
+/// measure a rate; a longer file would take more time, because it is written once before the first
+/// run.
 const DRIVE_BYTES: [u64; 2] = [64 << 20, 128 << 20];
-/// The time to start a program, to prepare its file and check it, and to take the sample after its
+/// The time to start a program, to prepare and check its file, and to take the sample after its
 /// run.
 const BESIDE: Duration = Duration::from_millis(100).saturating_add(SAMPLE);
 const SLICE_MIN: Duration = Duration::from_millis(50);
-/// A trial shorter than this part of a slice is not representative, so a longer trial follows.
+/// The minimum length of a trial, as a part of a slice. A shorter trial is not representative, so a
+/// longer one follows.
 const TRIAL_PART: f64 = 0.25;
-/// Each further trial processes at least this many times the amount of the previous trial.
+/// The minimum factor between the amounts of consecutive trials.
 const TRIAL_GROWTH_MIN: u64 = 4;
-/// All trials of a row together process less than this many times the row's maximum amount.
+/// An upper bound of the total amount of a row's trials, as a multiple of the row's maximum amount.
 const TRIALS: u64 = 2;
-/// A slice may be exceeded by this part, so that the amount is a round number.
+/// The part by which a slice may be exceeded, so that the amount is a round number.
 const EXCESS: f64 = 0.1;
-/// An upper bound of the total length of the files to read, in lengths of the longest file. Each
+/// An upper bound of the total length of the files to read, as a multiple of the longest file. Each
 /// length is 1, 2 or 5 times a power of ten.
 const READ_FILES: u64 = 3;
 /// The number of alternative names for a file, in case a program leaves folders in its place.
@@ -96,8 +98,8 @@ const ANSWERED: [(&str, &str); 5] = [
     ("langs/log", "Durable lines"),
 ];
 
-/// Answers with the fastest language, its share of the drive's rate, and its lead over the slowest
-/// language.
+/// Returns the answer for a workload: the fastest language, with its share of the drive's rate and
+/// its lead over the slowest language.
 fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<document::Answer> {
     let rows = evidence.rows.iter().filter(|row| row.workload == workload);
     let (drive, mut rows): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.short_name() == DRIVE);
@@ -123,8 +125,7 @@ struct Programs {
     /// The open shelf, which keeps the programs' folders from being removed.
     shelf: Option<Shelf>,
     rows: Vec<LanguageRow>,
-    /// The time of a run with everything that belongs to it, and with its share of the row's
-    /// trials.
+    /// The time of a run, including everything around it and its share of the row's trials.
     each: Duration,
     /// The length of the drive's file; 0 if there are no rows of the drive.
     drive_bytes: u64,
@@ -189,7 +190,7 @@ impl Programs {
     fn plan(self, target: &Target) -> Plan<'static> {
         let is_fixed = self.rows.iter().any(|row| !row.table.in_time);
         let [read, written] = self.file_bytes();
-        // The held memory is given back before a file is written.
+        // The held memory is released before a file is written.
         let others = written.max(held_memory::most_bytes(written));
         let of_programs = self.rows.iter().filter(|row| row.program.is_some());
         let trials = of_programs.map(|row| row.table.written_bytes_max().saturating_mul(TRIALS));
@@ -362,8 +363,8 @@ impl Programs {
             }),
         };
         self.rows[number].amount = match found {
-            // The disk may be full. The row's first turn reports this, and the other rows are
-            // measured.
+            // The disk may be full. The first turn of the row reports this, and the other rows are
+            // still measured.
             Err(Error::Failed(because) | Error::Usage(because)) => Err(because),
             found => found?,
         };
@@ -455,8 +456,8 @@ impl Work for Programs {
         Ok(Prepared { written_bytes: self.trial_bytes, left_out })
     }
 
-    /// Makes a run. The run of a program that fails has no row. A failure of ours (the disk may be
-    /// full) ends the row, which keeps its earlier runs.
+    /// Performs a run. If the program or our part fails (the disk may be full), the result has no
+    /// row, and the row gets no further runs. It keeps its earlier runs unless the program failed.
     fn run(
         &mut self,
         row: &Row,
@@ -520,8 +521,8 @@ fn drive_bytes(tables: &[Table], target: &Target) -> u64 {
     if is_measured { bytes / DRIVE_BS_BYTES * DRIVE_BS_BYTES } else { 0 }
 }
 
-/// Returns the time that an average language needs for a fixed amount. Nothing more is known of a
-/// language before it runs.
+/// Returns the time that an average language takes for a fixed amount. Nothing more specific is
+/// known before a language runs.
 fn usual(table: &Table) -> Duration {
     let each_ns: u64 = match table.task {
         Task::BytesWrite | Task::BytesRead => 15,

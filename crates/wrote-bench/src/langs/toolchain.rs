@@ -12,7 +12,7 @@ use wrote_result::{Error, Stop};
 /// The time limit for printing a version. A JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION_CHARS: usize = 80;
-/// The maximum number of bytes kept of each output. A compiler's first error may be far from the
+/// The maximum number of bytes of each output to keep. A compiler's first error may be far from the
 /// end of its output.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
@@ -64,8 +64,8 @@ fn find_within(
     Ok(Err(because.iter().unique().join("; ")))
 }
 
-/// Returns the toolchain with the paths of its programs, if all of them exist and it prints its
-/// version.
+/// Returns the toolchain with the paths of its programs, if all of them exist and the toolchain
+/// prints its version.
 fn look_for(
     toolchain: &Toolchain,
     wrote: Option<&Path>,
@@ -83,7 +83,7 @@ fn look_for(
         words.collect::<Vec<String>>()
     });
     let mut missing = Vec::new();
-    // A program that is built or embedded exists only at run time.
+    // A program in the folder of the source or of the build exists only when the toolchain is used.
     let programs = commands.iter_mut().filter_map(|words| words.first_mut());
     for program in programs.filter(|program| !program.starts_with('{')) {
         match search.find(program) {
@@ -130,8 +130,8 @@ fn ask_version(
     Ok(version.ok_or_else(|| format!("{asked}: printed nothing")))
 }
 
-/// Runs a command of a toolchain to its end, in English. `Ok(Err(..))` explains why it can't be
-/// started.
+/// Runs a command of a toolchain until it terminates, with messages in English. `Ok(Err(..))`
+/// explains why it can't be started.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ pub(super) fn run_tool(
     }
 }
 
-/// Returns the first line of the version, without the prefix that Kotlin prints.
+/// Returns the first line that states a version, without the prefix that Kotlin prints.
 fn version_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let lines = text.lines().filter(|line| !is_aside(line));

@@ -37,8 +37,8 @@ words! {
         /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes (0 to 255, repeated) one at a time into
         /// a new file, COUNT times.
         BytesWrite = "bytes-write",
-        /// `bytes-read PATH SIZE COUNT`: reads such a file one byte at a time, and returns the sum
-        /// of its bytes.
+        /// `bytes-read PATH SIZE COUNT`: reads such a file one byte at a time, COUNT times, and
+        /// reports the sum of its bytes.
         BytesRead = "bytes-read",
         /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
         Save = "save",
@@ -118,7 +118,7 @@ pub(super) const PIECE_BYTES: usize = 256 << 10;
 /// The minimum space that a file occupies on most file systems.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Returns the space that a file with this content occupies.
+/// Returns the space that a file with this content occupies, in bytes.
 pub(super) fn in_blocks(content: &Content) -> u64 {
     content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Returns the amount that depends on the slice of the time: bytes, saves or lines.
+    /// Returns the amount that is adapted to the slice of the time: bytes, saves or lines.
     pub(super) fn amount(&self) -> u64 {
         if self.is_of_bytes() { self.size } else { self.count }
     }
@@ -245,12 +245,12 @@ impl Table {
         (self.task == Task::BytesRead).then_some(of_all)
     }
 
-    /// Returns whether a run writes so much through the page cache that it needs memory.
+    /// Returns whether a run writes so much through the page cache that memory is reserved for it.
     pub(super) fn fills_page_cache(&self) -> bool {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Returns whether the drive's rate is a yardstick, as it is for a stream.
+    /// Returns whether the drive's rate is a yardstick for the workload, as it is for a stream.
     pub(super) fn is_of_drive(&self) -> bool {
         self.is_of_bytes() || self.task == Task::Lines
     }
@@ -265,7 +265,7 @@ impl Table {
         if self.task == Task::BytesRead { Direction::Read } else { Direction::Write }
     }
 
-    /// Returns whether the file to read is in the page cache when the clock starts.
+    /// Returns whether the page cache holds the file to read when the clock starts.
     pub(super) fn source_cache(&self) -> SourceCache {
         if self.cold { SourceCache::Dropped } else { SourceCache::Warm }
     }
@@ -345,7 +345,7 @@ mod tests {
             let by_hand = (0..size).map(|k| k % 256).sum();
             assert_eq!(table(Task::BytesRead, size, 1).sum(), Some(by_hand));
         }
-        // This is the example of the protocol.
+        // The example in the protocol's documentation.
         assert_eq!(table(Task::BytesRead, 256_000_000, 1).sum(), Some(32_640_000_000));
         assert_eq!(table(Task::BytesWrite, 1000, 1).sum(), None);
     }

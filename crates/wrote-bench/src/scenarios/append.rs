@@ -43,12 +43,12 @@ pub(crate) enum Kind {
     Log(Promise),
 }
 
-/// How several writers have opened the file.
+/// How several writers opened the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Opened {
     /// The writers use clones of one handle, which share a file position.
     Once,
-    /// Each thread has opened the file, and has a separate position, which starts at 0.
+    /// Each thread opened the file, and has a separate position, which starts at 0.
     Each,
 }
 
@@ -183,7 +183,7 @@ impl Way {
         }
     }
 
-    /// Returns the row, for this disk.
+    /// Returns the row on this disk.
     fn composed(&self, target: &Target) -> Row {
         let producers = self.producers.map(|producers| format!(", {producers}"));
         Row {

@@ -21,7 +21,7 @@ use wrote_result::{Error, units};
 
 /// The maximum size of the file that the cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// The file takes at most one part in this many of all bytes that may be written.
+/// The divisor of all bytes that may be written: the file takes at most the quotient.
 const FILE_PART: u64 = 4;
 
 /// A scenario whose rows are the cells of a grid.
@@ -142,7 +142,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Shortens the runs that write, if together they would write more than `bytes`. The file is
+    /// Shortens the runs that write if together they would write more than `bytes`. The file is
     /// written once, and keeps its size.
     fn keep_to_wear(&mut self, bytes: u64) {
         let left = bytes.saturating_sub(self.space_bytes());
@@ -157,7 +157,7 @@ impl Grid {
         }
     }
 
-    /// Adds a cell, unless its block is longer than the file.
+    /// Adds a cell, unless its block is larger than the file.
     pub(super) fn add(
         &mut self,
         workload: &'static str,
@@ -440,7 +440,7 @@ mod tests {
                 _ => (0, 1000),
             };
             assert_eq!((reads, writes), expected, "{}", cell.name);
-            // Only its time limit ends the job.
+            // The job stops only at its time limit.
             assert!(jobs.iter().all(|job| job.pace.time_based && job.pace.io_bytes.is_none()));
         }
     }

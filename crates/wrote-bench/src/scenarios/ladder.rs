@@ -163,7 +163,7 @@ impl Way {
         self.is_of_flushes() || self.workload == Small && self.direct && self.ioengine == Psync
     }
 
-    /// Returns the job of each thread of a run. The job ends after `time`.
+    /// Returns the job of each thread of a run. The job stops after `time`.
     pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
         let each = self.flush == FdatasyncEach;
         sizes.job(self.name).with(|job| {
@@ -181,8 +181,8 @@ impl Way {
         })
     }
 
-    /// Returns the settings as the row states them. The time is only a limit, and no row requests
-    /// polling.
+    /// Returns the settings as the row states them: without the time, which is only a limit, and
+    /// without polling, which no row requests.
     pub(crate) fn stated(&self, settings: SettingsPair) -> SettingsPair {
         settings.each(|of| Settings {
             runtime_s: None,
@@ -199,8 +199,8 @@ impl Way {
     }
 }
 
-/// Removes the files of a run. If they `stay`, flushes them instead, because unwritten pages would
-/// slow down later runs.
+/// Removes the files of a run. If the files `stay`, flushes them instead, because unwritten pages
+/// would slow down later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
         return site.clear(files);

@@ -111,7 +111,7 @@ impl Scenario for Latency {
         State::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// Returns whether `name` refers to a row. Texts may have any size, so a name with any size is
+    /// Returns whether `name` refers to a row. Texts may have any size, so names with any size are
     /// known.
     fn knows(&self, name: &str) -> bool {
         let sizes_bytes = [named_size(name).unwrap_or(1)];
@@ -163,7 +163,7 @@ impl Kind {
     }
 
     /// Returns whether the method flushes the folder so that the file's name survives. For an
-    /// existing file, only a rename requires such a flush.
+    /// existing file, such a flush is required only after a rename.
     fn syncs_folder(self, state: State) -> bool {
         match self {
             FsWrite | FsWriteFsync | Rename | Append => false,
@@ -245,7 +245,7 @@ impl SaveRow {
         }
     }
 
-    /// Returns the row, for this disk.
+    /// Returns the row on this disk.
     fn composed(&self, target: &Target) -> Row {
         Row {
             name: self.name(),

@@ -43,7 +43,7 @@ pub struct Pages {}
 /// A method of writing a page.
 #[derive(Deserialize)]
 struct Way {
-    /// The beginning of the method's names of rows: `pages/doublewrite`.
+    /// The beginning of the names of the method's rows: `pages/doublewrite`.
     name: String,
     /// The word for the method in tables.
     head: String,
@@ -112,7 +112,8 @@ impl Scenario for Pages {
 }
 
 impl Page {
-    /// Returns the name of the row: `pages/doublewrite-16k-16` for a page of 16 KiB and 16 clients.
+    /// Returns the name of the row, such as `pages/doublewrite-16k-16` for a page of 16 KiB and 16
+    /// clients.
     fn name(&self) -> String {
         format!("{}-{}k-{}", self.way.name, self.bytes >> 10, self.clients)
     }
@@ -136,7 +137,7 @@ impl Page {
         job
     }
 
-    /// Returns the row, for this disk.
+    /// Returns the row on this disk.
     fn composed(&self, target: &Target) -> Row {
         let (size, head) = (units::block_size(self.bytes), self.way.head.clone());
         let side = format!("{size} x {}", self.clients);
@@ -149,8 +150,8 @@ impl Page {
     }
 }
 
-/// Returns the plan of these rows. Each row has separate files, which are written once, before all
-/// runs.
+/// Returns the plan of these rows. Each row has separate files, which are written once, before any
+/// run.
 fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     let jobs: Vec<Steps> = pages.iter().map(Page::job).collect();
     let sum = |bytes: fn(&Steps) -> u64| jobs.iter().map(bytes).sum::<u64>();
@@ -161,7 +162,7 @@ fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     let share = |within: Duration| within.mul_f64(TIME_PART) / (runs * pages.len() as u32);
     let time = call.common.time.or(call.within.map(share)).unwrap_or(TIME);
     let bytes_max = call.common.written_bytes_max(call.target);
-    // Each row gets the same number of transactions.
+    // Each row gets the same maximum number of transactions.
     let most = match bytes_max.saturating_sub(space_bytes) / u64::from(runs) {
         _ if bytes_max == u64::MAX => u64::MAX,
         round_bytes => round_bytes / sum(Steps::transaction_bytes),
@@ -181,7 +182,7 @@ fn plan(pages: &[Page], call: &Call) -> Result<Plan<'static>, Error> {
     Ok(Plan { runs, within, space_bytes, prepared_bytes: space_bytes, ..plan })
 }
 
-/// Returns the number of the first set of files of a row.
+/// Returns the number of a row's first set of files.
 fn first(row: usize) -> u32 {
     row as u32 * CLIENTS[1]
 }
@@ -224,7 +225,8 @@ impl Work for Runs {
     }
 }
 
-/// Returns the fastest method that is never torn, compared with a plain write.
+/// Returns the answer: the fastest method that is never torn, compared with a plain write. `None`
+/// if no such method was measured.
 fn answer(evidence: &Evidence, bytes: u64, clients: u32) -> Option<Answer> {
     let measured = |way: &'static Way| {
         let name = Page { way, bytes, clients }.name();

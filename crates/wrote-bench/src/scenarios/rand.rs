@@ -1,4 +1,4 @@
-//! The scenario `rand`: small random reads, writes and a mix, by queue depth. Each scenario is a
+//! The scenario `rand`: small random reads, writes and a mix, by queue depth. Each scenario has a
 //! separate file; the grid is shared with other scenarios.
 
 use super::grid::{Grid, GridWorkload, called};

@@ -25,7 +25,7 @@ use wrote_jobs::spec::{JobSpec, WRITE};
 use wrote_result::document::{Answer, Finding, Row, View};
 use wrote_result::{Error, units};
 
-/// One part in this many of the usable space is left for the file's metadata.
+/// The divisor of the usable space that gives the space left for the file's metadata.
 const SPARE_PART: u64 = 100;
 pub(crate) const NAME: &str = "sustained";
 const ROW: &str = "sustained/direct-io_uring";
@@ -45,13 +45,13 @@ const IODEPTH: u32 = 16;
 const IDLE: Duration = Duration::from_secs(10);
 /// The maximum time of the second measurement.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// One part in this many of the bytes that a measurement may write is left for the second
+/// The divisor of the bytes that a measurement may write that gives the bytes left for the second
 /// measurement.
 const RECOVERED_PART: u64 = 5;
 /// The assumed speed if no limit and no calibration is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
-/// The minimum number of bytes of a run that a calibration precedes. Before a shorter run, a
-/// calibration would use up a considerable part of the burst that the run is to find.
+/// The minimum number of bytes of a run that is preceded by a calibration. Before a shorter run, a
+/// calibration would use up a considerable part of the burst that the run is meant to find.
 const CALIBRATED_BYTES_MIN: u64 = 8 << 30;
 
 /// The settings of the scenario `sustained`.
@@ -102,7 +102,7 @@ pub(crate) struct Run {
     size_bytes: u64,
     /// The size of the file. A full file is overwritten from its start.
     file_bytes: u64,
-    /// The time after which the run ends, unless its bytes are written sooner.
+    /// The time after which the run stops, unless its bytes are written sooner.
     time: Option<Duration>,
     rate: Option<Rate>,
     idle: Duration,

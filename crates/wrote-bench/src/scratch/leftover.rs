@@ -42,11 +42,11 @@ pub fn leftovers(parent: &Path) -> Vec<Leftover> {
 }
 
 /// Removes the folders in `parent` that the current user's runs left behind, and the files and
-/// folders that killed copies and saves left behind. Finds the files of killed runs of jobs.
+/// folders that killed copies and saves left behind. Also finds the files of killed runs of jobs.
 ///
 /// A folder is kept if its run is alive, or if it contains anything that a run does not create.
-/// With `dry_run`, every folder is kept, and the folders that would be removed are reported as
-/// removed. [`Error::Usage`] if `parent` is not a folder.
+/// With `dry_run`, everything is kept, and whatever would be removed is reported as removed.
+/// [`Error::Usage`] if `parent` is not a folder.
 pub fn clean(parent: &Path, dry_run: bool) -> Result<Cleaned, Error> {
     super::check_folder(parent)?;
     let mut cleaned = Cleaned::default();

@@ -16,7 +16,7 @@ const MAGIC: &str = "wrote scratch folder 1";
 /// The maximum length of a lock file. A longer file is not ours.
 const LENGTH_BYTES_MAX: u64 = 4096;
 
-/// The state of the run that a lock file belongs to.
+/// The state of the run to which a lock file belongs.
 #[derive(Debug)]
 pub(super) enum State {
     Alive,
@@ -111,8 +111,8 @@ mod tests {
         let lock = make(folder.path()).unwrap();
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
         drop(lock);
-        // The lock is released, but the recorded process lives, which decides if there are no
-        // locks.
+        // The lock is released, but the recorded process is alive, which decides if the file system
+        // has no locks.
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
     }
 

@@ -86,8 +86,8 @@ impl Open {
                 listed(&contents.foreign)
             )));
         }
-        // NFS keeps a name for an open file that is removed. Without its lock file, other processes
-        // don't take the folder for a run's folder.
+        // The lock is released first: NFS keeps a name for a removed file that is still open.
+        // Without its lock file, other processes don't take the folder for a run's folder.
         drop(lock);
         let name = self.path.file_name().unwrap_or_default();
         match unlinkat(&self.parent, name, AtFlags::REMOVEDIR) {
@@ -210,8 +210,9 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     unlink_as(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Returns whether a name has the form of a run's file: hyphenated lower-case words, a number,
-/// `.data`. A temporary copy of such a file is named `.NAME.wrote-PROCESS-NUMBER`.
+/// Returns whether `name` is one that a run gives its files: lower-case words and a number, joined
+/// by hyphens, with the extension `.data`. The name of such a file's temporary copy,
+/// `.NAME.wrote-PROCESS-NUMBER`, also qualifies.
 fn is_a_runs(name: &OsString) -> bool {
     match on_its_way(name) {
         Some((place, _)) => words_of(&place).is_some(),
@@ -236,7 +237,7 @@ fn words_of(name: &str) -> Option<&str> {
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
-/// Lists names on one line. Of many names, it lists only the first few.
+/// Lists names on one line: the first five, and the number of the others.
 pub(super) fn listed(names: &[OsString]) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|name| format!("{name:?}")).collect();
     match names.len().saturating_sub(shown.len()) {

@@ -5,7 +5,7 @@ use wrote_bench::{Bench, Common, Observer, Request};
 use wrote_result::Stop;
 use wrote_result::document::{Answer, Row};
 
-/// The question of the first answer and the number of runs of its row, after each round.
+/// For each round, the question of the first answer and the number of runs of its row.
 #[derive(Default)]
 struct Told(Vec<(String, usize)>);
 

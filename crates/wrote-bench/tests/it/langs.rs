@@ -1,4 +1,4 @@
-//! Comparisons of languages, the embedded languages, and their programs.
+//! Tests of comparisons of languages, of the embedded languages, and of their programs.
 
 mod comparison;
 mod languages;

@@ -1,5 +1,5 @@
-//! Measurements from the request to the document, comparisons of languages, and the schemas of
-//! documents.
+//! Tests of measurements from the request to the document, of comparisons of languages, and of the
+//! schemas of documents.
 
 mod answers;
 mod langs;

@@ -1,5 +1,5 @@
-//! The schema that `wrote bench --schema` prints. It accepts the documents of `wrote`, and no
-//! others.
+//! Tests of the schema that `wrote bench --schema` prints, which accepts the documents of `wrote`,
+//! and no others.
 
 use crate::sample::{are_refused, are_taken, come_back, remove, replaced};
 use fixtures::folder;

@@ -1,4 +1,4 @@
-//! The scenario `sustained` on a real folder: its counts and leftovers.
+//! Tests of the scenario `sustained` on a real folder: its counts and leftovers.
 
 use fixtures::folder;
 use std::time::Duration;

@@ -249,8 +249,8 @@ fn long(group: &Group) -> Vec<Figure> {
 
 /// The minimum number of samples for a moving median.
 const MEDIAN_SAMPLES_MIN: usize = 20;
-/// The divisor of the number of samples that gives the number of samples on each side of a moving
-/// median, and the minimum and the maximum of the latter number.
+/// The number of samples on each side of a moving median: the divisor of the number of all samples,
+/// and the minimum and the maximum of the result.
 const MEDIAN_PART: usize = 40;
 const MEDIAN_HALF: (usize, usize) = (2, 15);
 

@@ -175,7 +175,8 @@ fn rows_of_other_names_are_paired_by_their_places_where_something_may_differ() {
     assert!(comparison.not_compared.is_empty());
 }
 
-/// Returns a result whose runs all have the same throughput, at a rate, and these 99th percentiles.
+/// Returns a result with rows at a rate, whose runs all have the same throughput and these 99th
+/// percentiles.
 fn at_a_rate(p99_us: [u64; 5]) -> Document {
     let mut document = document(&[100.0; 5]);
     for row in &mut document.scenarios[0].rows {

@@ -1,10 +1,10 @@
-//! The cache of built programs. Each program has a folder, which is complete when it appears, and
-//! is removed when another build of its language is wanted.
+//! The cache of built programs. Each program has a folder, which is complete from the moment it
+//! appears, and is removed when another build of its language is wanted.
 //!
-//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` next to it, and renames
-//! this folder at the end. Each process that uses the cache holds a shared lock on it (flock(2)). A
-//! process removes builds only while no other process holds the lock. On a file system without
-//! locks, nothing is removed.
+//! `CACHE/langs/ID-HASH` contains one program. A build fills `.draft-XXXXXX` next to it, and
+//! finally renames this folder. Each process that uses the cache holds a shared lock on it
+//! (flock(2)). A process removes builds only while no other process holds the lock. On a file
+//! system without locks, nothing is removed.
 
 use crate::scratch::not_made;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, syncfs};
@@ -40,7 +40,8 @@ impl Shelf {
         let path = cache.join(NAME);
         let failed = |error| unusable(&path, &error);
         DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
-        // The owner of the parent folder can replace the cache folder.
+        // A folder's owner is able to replace the folders in it, so the parent folder is checked,
+        // too.
         for folder in [&cache, &path] {
             let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
             refuse_others(folder, &metadata, geteuid().as_raw())?;
@@ -49,8 +50,8 @@ impl Shelf {
         if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             remove_old(&path, wanted);
         }
-        // Until the lock is shared, another process may remove builds, but none has been used yet.
-        // Without locks, no process removes anything.
+        // Until this process holds the shared lock, another process may remove builds, but this
+        // process has not used any yet. Without locks, no process removes anything.
         let _ = retry_on_intr(|| flock(&folder, FlockOperation::LockShared));
         Ok(Shelf { path, _folder: folder })
     }
@@ -66,8 +67,8 @@ impl Shelf {
         new_folder(&self.path).map_err(|error| unusable(&self.path, &error))
     }
 
-    /// Moves a draft to its final path, durably. If another process has put the same build there,
-    /// keeps that build.
+    /// Moves a draft to its final path, durably, and returns this path. If another process has put
+    /// the same build there, keeps that build.
     pub(super) fn put(&self, draft: TempDir, id: &str, hash: u64) -> Result<PathBuf, Error> {
         let place = self.path.join(name(id, hash));
         let failed =
@@ -88,7 +89,7 @@ impl Shelf {
     }
 }
 
-/// Removes drafts, and builds of the wanted languages with another hash. Ignores failures.
+/// Removes drafts, and builds of the wanted languages with a different hash. Ignores failures.
 fn remove_old(shelf: &Path, wanted: &[(&str, u64)]) {
     let Ok(entries) = fs::read_dir(shelf) else { return };
     for entry in entries.flatten() {
@@ -102,7 +103,7 @@ fn remove_old(shelf: &Path, wanted: &[(&str, u64)]) {
             && let Ok(away) = new_folder(shelf)
         {
             // The folder is moved away first, so that a partly removed folder is never taken for a
-            // build. The drop of `away` removes it with its contents.
+            // build. When `away` is dropped, it is removed with its contents.
             let _ = fs::rename(entry.path(), away.path().join("old"));
         }
     }
@@ -118,7 +119,7 @@ fn name(id: &str, hash: u64) -> String {
     format!("{id}-{hash:016x}")
 }
 
-/// Returns whether a folder is named as a build of `id` is: `go-0123456789abcdef`.
+/// Returns whether a folder has the name of a build of `id`: `go-0123456789abcdef`.
 fn is_build_of(id: &str, name: &str) -> bool {
     let hash = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

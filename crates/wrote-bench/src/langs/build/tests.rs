@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longer than any build of these tests takes on the busiest machine.
+/// A time limit that no build of these tests reaches, even on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
 const MANIFEST: &str = "name = 'Shell'\nway = 'printf'\ninstall = 'apt install dash'\n\
@@ -57,7 +57,7 @@ fn calls(cache: &TempDir) -> usize {
     fs::read_to_string(cache.path().join("calls")).unwrap_or_default().len()
 }
 
-/// Returns the names in the cache of programs, sorted.
+/// Returns the names in the cache of built programs, sorted.
 fn shelf(cache: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(cache.path().join("langs")).unwrap();
     let mut names: Vec<_> =
@@ -262,7 +262,7 @@ fn a_program_in_use_stays_until_it_is_no_more() {
     assert!(old.join("build/program").is_file() && draft.path().exists());
     let left = draft.keep();
     drop(in_use);
-    // A child that another test has started may hold all our files until its `execve`.
+    // A child that another test has started may hold all our open files until its `execve`.
     let started = Instant::now();
     while old.exists() || left.exists() {
         assert!(started.elapsed() < LONG);

@@ -101,7 +101,7 @@ fn links_and_pipes_are_refused_and_not_followed() {
     rustix::fs::mknodat(rustix::fs::CWD, piped.join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
         .unwrap();
     assert!(refused(&piped).contains("pipe: is not a regular file"));
-    // A symbolic link may stand for the folder.
+    // The folder may be named by a symbolic link.
     let link = parent.path().join("link");
     symlink(folder(&parent, "shell", SHELL), &link).unwrap();
     assert_eq!(catalogue(&[link]).unwrap().ids().last().unwrap(), "shell");
@@ -130,7 +130,7 @@ fn an_id_can_be_taken_once() {
         let told = format!("language {id:?} exists already: give it another id");
         assert!(error.ends_with(&told), "{error}");
     }
-    // This is the name of the drive's rows.
+    // `drive` is the name of the drive's rows.
     let error = catalogue(&[folder(&other, "drive", SHELL)]).unwrap_err().to_string();
     assert!(error.ends_with("row \"drive\" exists already: give it another id"), "{error}");
     let variant = folder(&other, "third", NOWHERE);

@@ -1,6 +1,6 @@
-//! Validates a manifest's values while it is parsed, so that errors refer to their lines. The
-//! functions are in a separate file because serde calls them by name; without them, the manifest is
-//! plain data.
+//! Validates a manifest's values while it is parsed, so that errors state the lines. The functions
+//! are in a separate file because serde calls them by name; without them, the manifest is plain
+//! data.
 
 use super::{Variant, is_id};
 use crate::langs::workload::Task;

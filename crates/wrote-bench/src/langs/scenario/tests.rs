@@ -84,7 +84,8 @@ fn the_announced_bytes_are_at_least_those_that_all_programs_write() {
     memory.in_memory = true;
     let rows = planned(&asked, 2, &memory).unwrap();
     assert_eq!(rows.runs_total(), 2 * 3 * 2);
-    // Each program writes in three runs and in its trials, and the file that both read is created.
+    // Each program writes in three runs and in its trials, and the file that both programs read is
+    // created once.
     let most = rows.written_bytes_max();
     let bounds = (2 * (3 + 1) + 1) << 20..=(2 * (3 + 2) + 3) << 20;
     assert!(bounds.contains(&most), "{most}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Longer than any script of these tests runs on the busiest machine.
+/// A time limit that no script of these tests reaches, even on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
 /// Creates a folder with these shell scripts, given by name.
@@ -111,7 +111,7 @@ fn the_first_folder_that_has_it_is_taken_and_relative_ones_are_left_out() {
     let (first, second) = (bin(&[("ac", "echo first")]), bin(&[("ac", "echo second")]));
     assert_eq!(look(&compiler(), &[&first, &second]).unwrap().version, "first");
     assert_eq!(look(&compiler(), &[&second, &first]).unwrap().version, "second");
-    // This is the same folder, relative to any working folder.
+    // The same folder, relative to any working folder.
     let up = "../".repeat(50) + first.path().strip_prefix("/").unwrap().to_str().unwrap();
     assert!(Path::new(&up).join("ac").is_file());
     assert_eq!(Search::of(vec![PathBuf::from(up)]).find("ac"), None);

@@ -14,8 +14,8 @@ use wrote_result::units::nanoseconds;
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
 /// The rows that may be recommended: the first part of the name, the advice, and the function whose
-/// body is shown. The other methods are slower variants of these, and a loop serves only one
-/// producer.
+/// body is shown. The other methods are slower variants of these methods, and a loop serves only
+/// one producer.
 const WAYS: [(&str, &str, &str); 6] = [
     ("append/log-no", "Append to a wrote::Log, and sync as often as durability requires", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
@@ -29,8 +29,9 @@ const WAYS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Recommends the fastest of the methods that kept every message and survive the worst event, with
-/// its lead over the usual methods, and states how much faster messages are that may be lost.
+/// Recommends a method of the safest level that kept every message, and states its lead over the
+/// usual methods and the speed of messages that may be lost. `None` if fewer than two methods can
+/// be recommended.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable =
         |row: &&Row| row.view() == View::Messages && row.has_all_records() && way(row).is_some();
@@ -102,7 +103,8 @@ fn total(rows: &[&Row]) -> Records {
     runs.fold(Records::default(), Add::add)
 }
 
-/// Finds the rows that lost messages: those expected to if `as_expected`, otherwise all others.
+/// Finds the rows that lost messages: the rows that are expected to if `as_expected`, otherwise all
+/// other rows.
 fn records_lost(evidence: &Evidence, as_expected: bool) -> Option<Finding> {
     let is_one = |row: &Row| !row.has_all_records() && is_below(&row.name, LOSES) == as_expected;
     let rows = evidence.rows_where(is_one)?;

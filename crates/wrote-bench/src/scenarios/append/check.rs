@@ -12,7 +12,7 @@ pub(super) struct Check {
     records: Records,
 }
 
-/// The messages of one producer that were found.
+/// The messages of one producer that have been found.
 #[derive(Clone, Debug)]
 struct Producer {
     count: u64,
@@ -169,7 +169,7 @@ mod tests {
         let (sent, records) = all(3, 200);
         let right = Records { sent: 200, whole: 200, ..Records::default() };
         assert_eq!(checked(&sent, &records), right);
-        // Messages of other producers may come in between.
+        // The messages of other producers may be in between.
         let turned = [&records[100..], &records[..100]].concat();
         let of_one = checked(&sent, &turned);
         assert_eq!((of_one.whole, of_one.lost, of_one.torn), (200, 0, 0));

@@ -30,8 +30,8 @@ pub(super) struct Sent {
     pub bytes: u64,
 }
 
-/// Appends the messages of all producers concurrently, until the kernel has them, as in the usual
-/// methods. The clock starts when all producers are ready.
+/// Appends the messages of all producers concurrently, and returns once the kernel has received
+/// them, as the usual methods do. The clock starts when all producers are ready.
 pub(super) fn append(
     task: &Task,
     timer: Timer,
@@ -51,7 +51,7 @@ pub(super) fn append(
         clocked(&timer, Usage::now, || {
             start.wait();
             let ended = producers.into_iter().map(|producer| producer.join());
-            // All producers end before the first error is returned.
+            // All producers finish before the first error is returned.
             let ended: Vec<_> =
                 ended.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).collect();
             finish(task, ended)
@@ -84,8 +84,8 @@ fn produce(
     Ok(Sent { latencies, messages: sent, bytes: messages.bytes_of(sent) })
 }
 
-/// Combines what all producers sent. If they did not wait for their messages, waits until all are
-/// written.
+/// Combines what all producers sent. If they did not wait for their messages, waits until all
+/// messages are written.
 fn finish(task: &Task, ended: Vec<Result<Sent, Error>>) -> Result<Sent, Error> {
     let mut all = Sent { latencies: histogram(), messages: 0, bytes: 0 };
     for of_one in ended {

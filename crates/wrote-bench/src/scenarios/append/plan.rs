@@ -20,22 +20,22 @@ const QUESTION: &str = "How fast does one file take short messages from many pro
 /// The row of a default run: durable records of many writers.
 const WRITERS_STRATEGY: &str = "append/log-always";
 pub(super) const WRITERS: u32 = 64;
-/// The slice of a run. When it ends, the producers of a log stop.
+/// The slice of a run. When it has passed, the producers of a log stop.
 const RUN: Duration = Duration::from_millis(300);
 /// The expected time of a run with a usual method, and the time to check the file of any method.
 const USUAL_RUN: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(50);
-/// The number of flushes that take as long as creating a log does.
+/// The time to open a new log, as a multiple of the time of a flush.
 const OPENING_FLUSHES: u32 = 8;
-/// The number of messages of a run with a usual method, which writes all messages in its queue
-/// before it ends.
+/// The number of messages of a run with a usual method. Such a run does not stop before all
+/// messages in its queue are written.
 const USUAL_MESSAGES: u64 = 10_000;
 /// The maximum number of messages of a run with a log: if producers wait for each message, and if
 /// they don't.
 const LOG_MESSAGES_MAX: [u64; 2] = [100_000, 400_000];
 /// The minimum number of messages for meaningful percentiles.
 const MESSAGES_MIN: u64 = 1000;
-/// An upper bound of the memory that a task needs in addition to its message.
+/// An upper bound of the memory that a task requires in addition to its message.
 const TASK_BYTES: u64 = 1024;
 /// The maximum overhead of a record, including its share of the batch's overhead.
 const FRAME_BYTES: u64 = 64;
@@ -44,7 +44,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// The number of bytes that a log preallocates: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// A log that flushes each batch writes zeros ahead of its records: first a chunk of this size,
-/// then this multiple of the bytes it has written.
+/// then this multiple of the bytes that it has written.
 const ZEROS_FIRST_BYTES: u64 = 2 << 20;
 const ZEROS_TIMES: u64 = 2;
 
@@ -110,7 +110,7 @@ impl Amounts {
         Ok(Some(amounts))
     }
 
-    /// Leaves out methods whose messages might need more than half of the machine's memory (W8).
+    /// Leaves out methods whose messages might take more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
         let fits = |way: &Way| {
@@ -124,7 +124,7 @@ impl Amounts {
     }
 
     /// Divides the bytes among the runs, after reserving the bytes that use up a burst before runs
-    /// with a log. If too many would have to be reserved, the burst remains in the figures.
+    /// with a log. If too many bytes would have to be reserved, the burst remains in the figures.
     fn share(&mut self, wear_bytes: u64) {
         let runs = u64::from(self.runs);
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
@@ -183,8 +183,8 @@ impl Amounts {
         speed.flush * OPENING_FLUSHES + speed.time_of(bytes)
     }
 
-    /// Returns the time after which the producers of a log stop, unless the number of messages is
-    /// fixed.
+    /// Returns the time after which the producers of a log stop; `None` if the request sets a
+    /// number of messages or a rate.
     pub(super) fn slice(&self) -> Option<Duration> {
         (self.messages.is_none() && self.rate.is_none()).then_some(RUN)
     }
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_log_ends_after_its_slice_and_a_number_that_was_asked_for_is_the_number() {
-        // A requested number of runs is an amount, which lifts the default limit of bytes.
+        // A requested number of runs is an amount, which removes the default limit on bytes.
         let usual = amounts(&Asked { runs: Some(5), ..asked(&["append"]) });
         let of = |name: &str| {
             let way = usual.ways.iter().find(|way| way.name() == name).unwrap();

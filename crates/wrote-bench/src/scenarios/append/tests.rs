@@ -1,4 +1,4 @@
-//! Every method either writes what was sent, or is reported not to, and leaves no files.
+//! Tests that every method either writes what was sent, or is reported not to, and leaves no files.
 
 use super::*;
 use crate::sample::{Asked, entries};

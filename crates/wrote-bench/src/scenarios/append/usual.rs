@@ -18,7 +18,7 @@ use wrote_result::{Error, Stop};
 
 /// The number of writer threads, for methods with several.
 const WRITERS: usize = 10;
-/// The capacity of tokio's channel. Tokio has no unbounded channel whose sender can wait.
+/// The capacity of tokio's channel. Tokio has no unbounded channel on which a sender can wait.
 const CHANNEL_MESSAGES: usize = 1024;
 
 /// The input of a method, which is prepared before the clock starts.
@@ -45,8 +45,8 @@ struct Delivery {
     written: oneshot::Sender<()>,
 }
 
-/// Sends every message, and returns the latencies until messages were acknowledged: until the write
-/// had returned and, if the method notifies the task, until the task was notified.
+/// Sends every message, and returns the latencies until the messages were acknowledged: until the
+/// write had returned and, if the method notifies the task, until the task was notified.
 pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     match kind {
         Kind::Loop => task.runtime.block_on(in_a_loop(task)),
@@ -199,8 +199,8 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// Starts a task for each message when the message is due, and passes the due time to it, until the
-/// run ends.
+/// Starts a task for each message when the message is due, and passes the due time to the task,
+/// until the run stops.
 fn each<F: Future<Output: Send> + Send + 'static>(
     mut messages: Messages,
     mut arrivals: Arrivals,
@@ -215,7 +215,7 @@ fn each<F: Future<Output: Send> + Send + 'static>(
     tasks
 }
 
-/// Waits for tasks that each wait until their message is written.
+/// Waits for tasks that each wait until their message is written, and returns the latencies.
 async fn latencies_of(
     tasks: Vec<JoinHandle<io::Result<Option<Duration>>>>,
     path: &Path,

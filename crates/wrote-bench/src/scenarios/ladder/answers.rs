@@ -39,7 +39,8 @@ fn long(evidence: &Evidence, stream: &Answer) -> Option<Answer> {
     })
 }
 
-/// Answers with the simplest of the rows. Names a faster row only if their intervals don't overlap.
+/// Answers with the simplest of the rows; `None` if there are none. Names a faster row only if
+/// their intervals don't overlap.
 fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer> {
     let simplest = rows.iter().copied().min_by_key(|row| effort(row))?;
     let is_faster = |row: &&Row| {
@@ -76,8 +77,8 @@ fn yardstick(evidence: &Evidence, row: &Row) -> Option<Standing> {
     }
 }
 
-/// Compares a figure with the figures of other disks; `None` for a disk in memory or limited by a
-/// control group, which is comparable with no other.
+/// Compares a figure with the figures of other disks; `None` without a block device, and for a disk
+/// in memory or limited by a control group, which is not comparable with other disks.
 fn standing(evidence: &Evidence, figure: Figure, value: f64) -> Option<Standing> {
     let target = evidence.target;
     let is_comparable = !evidence.in_memory && target.limits.is_empty();

@@ -23,15 +23,16 @@ use wrote_result::document::{Blocks, Flush, Row, View};
 const SMALL_BS_BYTES: u64 = 4 << 10;
 /// The number of writes in flight on a fast device.
 const IODEPTH: u32 = 64;
-/// The minimum number of writes in flight that keeps a device busy while the thread prepares
-/// another write.
+/// The minimum number of writes in flight that keep a device busy while the thread prepares another
+/// write.
 const IODEPTH_MIN: u32 = 4;
-/// The time within which the device must complete the writes in flight, so that a run ends on time.
+/// The time within which the device must complete the writes in flight, so that a run stops on
+/// time.
 const IN_FLIGHT_S: f64 = 0.1;
-/// A stream has at most the bytes that the disk writes in this time.
+/// The time in which the disk writes the maximum number of bytes of a stream.
 const STREAM_TIME_MAX: Duration = Duration::from_secs(1);
-/// Streams on a disk with a burst are longer by this factor. A control group lets writes through in
-/// slices of 0.1 s, so a run's rate may be off by half a slice.
+/// The factor by which streams are longer on a disk with a burst. A control group lets writes
+/// through in slices of 0.1 s, so a run's rate may be off by half a slice.
 const BURST_TIMES: u32 = 5;
 /// The slice of a run, not counting a final flush: enough for many small writes on most disks. With
 /// `--within`, it is as long as the time allows.
@@ -75,7 +76,7 @@ pub(crate) struct Amounts {
     pub(super) held_bytes: u64,
 }
 
-/// The amounts, and the state of the runs, which the module `rounds` makes.
+/// The amounts, and the state of the runs, which the module `rounds` performs.
 pub(super) struct Runs {
     pub amounts: Amounts,
     /// The streams that the disk limited, and the number of bytes written to the disk so far.
@@ -156,8 +157,8 @@ impl Amounts {
         let drained_bytes = self.drained_bytes(way);
         let time = self.time(way.workload);
         let time = if time < WHOLE { time } else { self.slice };
-        // A run may write all its bytes before its time ends, unless each small write waits for the
-        // device.
+        // A run may write all its bytes before its time has passed, unless each small write waits
+        // for the device.
         let is_stream = self.common.rate.is_none() && !way.waits_each();
         let time = match speed.filter(|speed| is_stream && speed.bytes_per_s.is_finite()) {
             Some(speed) => time.min(speed.time_of(size_bytes)),
@@ -231,8 +232,8 @@ impl Amounts {
     }
 
     /// Limits the runs to their shares of the free space and of the bytes that may be written.
-    /// Reserves the bytes that use up a burst before runs. If too many would have to be reserved,
-    /// the burst remains in the figures.
+    /// Reserves the bytes that use up a burst before runs. If too many bytes would have to be
+    /// reserved, the burst remains in the figures.
     fn share(&mut self, call: &Call) {
         let drained: u64 = self.ways.iter().map(|way| self.drained_bytes(way)).sum();
         let mut wear_bytes = call.written_bytes_max();
@@ -248,7 +249,7 @@ impl Amounts {
             0 => bytes,
             _ => (bytes / 4).min(small * SMALL_SIZE_BYTES_MAX),
         };
-        // These are the file being written and the overwritten files.
+        // The number of files: the file being written, and the files that are overwritten.
         let files = 1 + self.overwritten().count() as u64;
         let least = self.least_bytes(Workload::Stream).max(1 << 20);
         let room = (target::room_bytes(call.target) / files).max(least);
@@ -287,7 +288,7 @@ impl Amounts {
         self.overwritten().map(|workload| self.sizes_of(workload).size_bytes).sum()
     }
 
-    /// Returns the maximum total size of the files that exist at the same time.
+    /// Returns the maximum total size of the files that exist at the same time, in bytes.
     fn files_bytes(&self) -> u64 {
         let sizes = self.ways.iter().map(|way| self.sizes_of(way.workload).size_bytes);
         self.overwritten_bytes() + sizes.max().unwrap_or(0)
@@ -300,7 +301,7 @@ impl Amounts {
         }
     }
 
-    /// Returns the number of bytes that all jobs together write with one write each.
+    /// Returns the number of bytes that all jobs together write if each performs one write.
     fn least_bytes(&self, workload: Workload) -> u64 {
         self.bs_bytes(workload) * u64::from(self.numjobs)
     }
@@ -310,7 +311,8 @@ impl Amounts {
             Workload::Stream => STREAM_SIZE_BYTES_MAX,
             Workload::Small => SMALL_SIZE_BYTES_MAX,
         };
-        // At a rate, a file is at most as long as the bytes that are due. A longer run repeats it.
+        // At a rate, a file is at most as long as the bytes that are due. A longer run repeats the
+        // file.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
         let wanted =
             self.common.size_bytes.unwrap_or(usual.min(self.share_bytes[workload as usize]));
@@ -358,7 +360,7 @@ impl Amounts {
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let least = self.least_bytes(workload);
         // Small writes are seldom faster than a stream, so the bytes that a stream writes in a
-        // slice fill the slice.
+        // slice are enough for the slice.
         let time = match workload {
             Workload::Stream => self.time(workload).min(STREAM_TIME_MAX * self.slices(workload)),
             Workload::Small => self.time(workload),
@@ -458,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
-        // A requested time is an amount, which lifts the default limit of bytes.
+        // A requested time is an amount, which removes the default limit on bytes.
         let plan = amounts(&Asked { time: Some(Duration::from_millis(300)), ..request() }).unwrap();
         let fast = plan.sizes(Workload::Stream, 5e9);
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
@@ -530,7 +532,7 @@ mod tests {
             assert!(low <= 1.0, "{only:?}: {low} GB");
         }
         assert!(most(&[], None, 1 << 40) > 8.7);
-        // A loop device has no flash of its own.
+        // A loop device does not consist of flash.
         let mut looped = drive(4 << 30);
         if let Ok(device) = &mut looped.device {
             device.name = "loop0".into();

@@ -77,8 +77,8 @@ impl Work for Runs {
     }
 }
 
-/// Writes and flushes the file that rows overwrite, before the first of these rows runs. Returns
-/// the number of bytes written.
+/// Writes and flushes the file that rows overwrite, unless this has already been done. Returns the
+/// number of bytes written.
 fn fill(runs: &mut Runs, workload: Workload, site: &Site) -> Result<u64, Error> {
     if std::mem::replace(&mut runs.filled[workload as usize], true) {
         return Ok(0);

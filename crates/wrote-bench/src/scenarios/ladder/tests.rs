@@ -1,4 +1,4 @@
-//! The table of methods, and their runs on the disk that holds the sources.
+//! Tests of the table of methods, and runs of the methods on the disk that contains the sources.
 
 use super::*;
 use fixtures::folder;

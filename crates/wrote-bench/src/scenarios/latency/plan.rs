@@ -21,7 +21,7 @@ const QUESTION: &str = "How long does it take to save a small text, with and wit
 /// a run.
 const SLICE: Duration = Duration::from_millis(250);
 pub(super) const SAVES_MIN: u32 = 10;
-/// The maximum number of bytes of the texts that are generated before a run (W8).
+/// The maximum total size of the texts that are generated before a run (W8).
 const READY_BYTES_MAX: u64 = 16 << 20;
 /// The minimum space that a file occupies on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
@@ -33,7 +33,7 @@ pub(crate) struct Amounts {
     pub rate: Option<Rate>,
     /// The number of saves per row, over all runs.
     pub(super) iterations: u32,
-    /// The time after which a run ends, unless the request sets a number of saves.
+    /// The time after which a run stops, unless the request sets a number of saves.
     pub(super) slice: Option<Duration>,
 }
 
@@ -102,7 +102,7 @@ impl Amounts {
         (READY_BYTES_MAX / row.size_bytes).clamp(1, u64::from(self.saves_max()) + 1)
     }
 
-    /// Returns the time of a row's run: its slice, or less if its saves take less.
+    /// Returns the time of a row's run: its slice, or less if its saves take less time.
     fn time_of(&self, row: &SaveRow, speed: Option<&Calibration>) -> Duration {
         let kind = row.way.kind;
         let flushes = [kind.sync() != Flush::None, kind.syncs_folder(row.state)];

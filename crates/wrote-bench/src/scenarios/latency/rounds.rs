@@ -21,7 +21,8 @@ use wrote_result::Error;
 use wrote_result::document::Row;
 
 impl Work for Amounts {
-    /// Saves texts by a row's method, one after another, or each when it is due. Keeps the files.
+    /// Saves texts by a row's method: one after another, or at a rate, each when it is due. Keeps
+    /// the files.
     fn run(&mut self, row: &Row, at: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (of, most) = (self.rows[at.row], self.saves(at.round));
         let SaveRow { way: Way { kind, .. }, state, size_bytes } = of;
@@ -61,8 +62,8 @@ impl Work for Amounts {
         Ok(run.row(row, of.asked(self.saves_max().into(), self.rate)))
     }
 
-    /// Removes the files, and waits until the file system has released them. The latency of other
-    /// rows then does not suffer from the writeback of unflushed pages.
+    /// Removes the files, and waits until the file system has released them, so that the writeback
+    /// of unflushed pages does not affect the latency of other rows.
     fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
         site::clear(&files(self, &self.rows[row], site), site.scratch.path())
     }

@@ -1,4 +1,5 @@
-//! Every method leaves the right bytes and no other files, and states what the bytes survive.
+//! Tests that every method leaves the right bytes and no other files, and states what the bytes
+//! survive.
 
 mod cut;
 
@@ -132,7 +133,7 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
     let slow = row(20, 4);
     assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
     assert_eq!(slow.settings.effective.rate_iops, Some(20.0));
-    // All saves are due at once, so each waits for the earlier ones.
+    // All saves are due at once, so the latency of each includes the earlier saves.
     let late = row(u32::MAX, 200);
     let (latency, elapsed_s) = (late.latency_ns.unwrap(), late.runs[0].elapsed_s);
     assert!(latency.mean * 200.0 > 2.0 * elapsed_s * 1e9, "{latency:?} in {elapsed_s} s");
@@ -228,7 +229,7 @@ fn a_slow_rate_takes_long_and_the_progress_says_so() {
     let request = Asked { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
     let mut told = Told::default();
     request.observed(&mut told, &scratch, &stop, false).unwrap();
-    // By the rate, there are nine rows of 700 seconds each.
+    // At this rate, nine rows take 700 seconds each.
     assert_eq!(told.left.len(), 9);
     for (left, runs) in told.left.iter().zip((1..=9).rev()) {
         assert!((600 * runs..800 * runs).contains(&left.as_secs()), "{:?}", told.left);

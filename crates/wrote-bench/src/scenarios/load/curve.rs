@@ -21,19 +21,19 @@ use wrote_jobs::spec::JobSpec;
 use wrote_result::document::{Blocks, Knee, Process, Row, Settings, View};
 use wrote_result::{Error, stats};
 
-/// The rates, in percent of the closed-loop speed. They are denser where latency rises, and one is
-/// beyond that speed.
+/// The rates, in percent of the closed-loop speed. They are denser where the latency rises, and the
+/// last one exceeds that speed.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
 const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
-/// The pause after each run, so that a run beyond the device's speed does not slow down the next
+/// The pause after each run. Without it, a run beyond the device's speed would slow down the next
 /// one.
 const REST: Duration = Duration::from_millis(50);
 /// The maximum number of bytes that a run writes at closed-loop speed. Longer runs are shortened.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 /// The number of operations in flight while the files are filled.
 const IODEPTH_FILL: u32 = 8;
-/// The maximum size of a row's files. A run repeats them until its time has passed.
+/// The maximum size of a row's files. A run repeats the files until its time has passed.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// A curve of latency over load.
@@ -106,13 +106,13 @@ impl Curve {
         let (runs, file_bytes) = (self.runs, self.file_bytes());
         Plan {
             runs,
-            // These are the runs of the closed loop.
+            // The runs of the closed loop.
             runs_before: runs,
             prepare: (self.time + REST) * runs,
             wants: Wanted::Stream,
             space_bytes: file_bytes,
-            // These bytes are the files, and the writes of each closed-loop run, which writes the
-            // files at most once.
+            // The files, and the writes of each closed-loop run, which writes the files at most
+            // once.
             prepared_bytes: file_bytes * (1 + u64::from(runs)),
             shares_files: true,
             ..Plan::new(NAME, &question, rows, self)
@@ -145,7 +145,7 @@ impl Curve {
     }
 
     /// Runs the workload once, at a rate or as fast as possible. Then removes the files that the
-    /// run created, and gives the device a rest.
+    /// run created, and lets the device rest.
     fn run_once(
         &self,
         rate: Option<Rate>,

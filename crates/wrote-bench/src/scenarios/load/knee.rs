@@ -1,4 +1,4 @@
-//! The knee of a curve: the load at which latency rises. It is a separate file because it works on
+//! The knee of a curve: the load at which latency rises. The module is separate because it works on
 //! points alone.
 
 use wrote_result::document::{Knee, Reached, Row};
@@ -9,7 +9,7 @@ const OPERATIONS_MIN: u64 = 100;
 
 /// Returns the knee of P99 over the load that was reached. Rows that missed their rate are
 /// excluded, because their latency grows with the length of the run. If the curve has no knee but a
-/// rate was missed, the highest rate that was reached is the knee.
+/// rate was missed, the highest rate that was reached is the knee; otherwise `None`.
 pub(super) fn knee_of(rows: &[Row]) -> Option<Knee> {
     let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
     let is_known = |row: &&Row| row.latency().is_some_and(|of| of.count >= OPERATIONS_MIN);
@@ -31,7 +31,8 @@ fn p99_ns(row: &Row) -> u64 {
 }
 
 const POINTS_MIN: usize = 5;
-/// The sensitivity of Kneedle: a knee stands out by this multiple of the points' mean distance.
+/// The sensitivity of Kneedle: the multiple of the points' mean distance by which a knee stands
+/// out.
 const SENSITIVITY: f64 = 1.0;
 /// The minimum rise of a curve. A smaller rise is treated as noise.
 const RISE_MIN: f64 = 1.5;

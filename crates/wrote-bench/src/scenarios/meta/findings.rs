@@ -4,13 +4,13 @@ use super::{Create, Kind, NAME};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Finding, Row};
 
-/// The minimum number of runs that shows a trend. A row of pure noise falls in three consecutive
-/// runs once in six times.
+/// The minimum number of runs that shows a trend. If runs differ only by noise, three consecutive
+/// runs are each slower than the previous one in one case out of six.
 const RUNS_MIN: usize = 3;
 const PASSES_OVER: &str = "When ext4 without a journal creates a file, it skips every inode freed \
                            in the last minutes. Wait six minutes without removals before the next \
                            run";
-/// The minimum fall of the rate that is reported.
+/// The minimum ratio of the first rate to the last one for a fall that is reported.
 const FALL_MIN: f64 = 1.5;
 
 fn is_of_meta(row: &Row, kind: Kind) -> bool {
@@ -44,7 +44,8 @@ pub(super) fn slower_each_round(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the first rate of a row divided by its last, if the rate fell in each round.
+/// Returns the first rate of a row divided by its last, if the rate fell in each round and by at
+/// least [`FALL_MIN`].
 fn fall(row: &Row) -> Option<f64> {
     let (first, last) = (row.runs.first()?.iops, row.runs.last()?.iops);
     let falls = row.runs.windows(2).all(|pair| pair[1].iops < pair[0].iops);

@@ -9,8 +9,8 @@ use std::time::Duration;
 const QUESTION: &str = "How many files can be created, found, read, renamed and removed here per \
                         second, with a folder for each rank and with one that all share?";
 
-/// The time after which a run ends, once it has had the minimum number of files. A run has as many
-/// files as the disk creates, writes out and removes in this time.
+/// The time after which a run stops, once it has used the minimum number of files. A run has as
+/// many files as the disk creates, writes out and removes in this time.
 pub(super) const RUN: Duration = Duration::from_millis(300);
 /// The default maximum number of files of a run. On ext4 without a journal, each removed file slows
 /// down the creation of files for some minutes, even in the next benchmark.
@@ -30,7 +30,7 @@ pub(super) struct Files {
     pub count: u32,
     /// The folders that the plan created or found.
     pub folders: Vec<PathBuf>,
-    /// The folders whose files have their content.
+    /// The folders whose files have been written with their content.
     pub filled: Vec<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ impl Files {
         let [made, written, removed] = file.map(|time| time * self.count);
         let spec = |way: &Way| {
             let (time, beside) = match way.kind {
-                // The files are read from the device.
+                // The files are read from the device, which takes about as long as writing them.
                 Read => (written, Duration::ZERO),
                 Unlink => (removed, made + written),
                 _ => (made, Duration::ZERO),
@@ -83,7 +83,7 @@ impl Files {
         [true, false].into_iter().filter(|is_shared| has(*is_shared)).count() as u64
     }
 
-    /// Returns the maximum number of bytes in the folder at any time. A run of `unlink` that ends
+    /// Returns the maximum number of bytes in the folder at any time. A run of `unlink` that stops
     /// early leaves its remaining files until the end.
     pub fn space_bytes(&self) -> u64 {
         let last = self.removed();

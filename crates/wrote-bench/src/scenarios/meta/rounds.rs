@@ -104,8 +104,8 @@ struct Folder {
 }
 
 impl Folder {
-    /// Prepares the files of a run: for `create` an empty folder, for `unlink` the files that
-    /// `create` made. Returns the folder and the number of bytes written.
+    /// Prepares the files of a run: none for `create`, and otherwise files with content, unless the
+    /// folder already has them. Returns the folder and the number of bytes written.
     fn ready(way: &Way, round: u32, plan: &mut Files, site: &Site) -> Result<(Folder, u64), Error> {
         let number = if is_of_round(way.kind) { 1 + round } else { STAYING };
         let folder = Folder::make(way, number, plan, site)?;
@@ -157,7 +157,7 @@ impl Folder {
         self.path.join(format!("{NAME}-renamed{}-{number}.data", self.whose))
     }
 
-    /// Creates the files that are missing, and writes the data to each file.
+    /// Creates the files that are missing, and writes `data` to each file.
     fn write(&self, mut files: Range<u32>, data: &[u8]) -> Result<(), Error> {
         files.try_for_each(|number| {
             let path = self.file(number);

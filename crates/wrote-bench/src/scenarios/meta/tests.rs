@@ -1,4 +1,4 @@
-//! The whole scenario, on this machine's disk.
+//! Tests of the complete scenario, on this machine's disk.
 
 use super::plan::{FILES_MAX, Files};
 use super::{Kind, NAME, WAYS};
@@ -200,7 +200,7 @@ fn files_have_their_first_names_again_and_are_kept_where_that_is_asked() {
 fn a_measurement_that_is_stopped_leaves_no_folder() {
     // W7
     let folder = fixtures::folder();
-    // A fixed amount is measured however long it takes.
+    // A fixed amount is measured, however long that takes.
     let meta_files = Some(50);
     let request =
         Asked { only: vec![NAME.into()], meta_files, ..Asked::new(folder.path().to_owned()) };

@@ -1,4 +1,4 @@
-//! The plan, the answers, and a few rows on this machine's disk.
+//! Tests of the plan and the answers, and a few rows on this machine's disk.
 
 use super::{NAME, answer, pages};
 use crate::calibration::Calibration;
@@ -24,7 +24,7 @@ fn all_ways_sizes_and_clients_are_rows_which_end_within_a_minute_and_the_bytes_a
     assert!(names.contains("pages/doublewrite-16k-16"));
     assert!(plan.time(Some(&Calibration::UNKNOWN)) < Duration::from_secs(60));
     assert!(plan.written_bytes_max() <= 10_000_000_000 && plan.space_bytes < 400 << 20);
-    // Of all page sizes, the most common one is the last to be left out.
+    // The most common page size is the last to be left out.
     let first = plan.rows.iter().min_by_key(|spec| spec.importance).unwrap();
     assert!(first.row.name.contains("-16k-"));
     assert!(planned(&asked(&[])).is_empty());
@@ -130,7 +130,7 @@ fn the_answer_names_the_fastest_that_is_never_torn_and_what_it_costs() {
 fn no_winner_is_named_where_intervals_touch_and_no_page_is_safe_where_all_may_be_torn() {
     let rows = [("plain", 1000.0), ("doublewrite", 1001.0), ("new-place", 1003.0)];
     let level = told(&rows, &[]);
-    // This is the simplest of the methods between which no difference was found.
+    // The simplest of the methods between which no difference was found.
     assert_eq!(level[1], "double write");
     assert_eq!(
         level[2],

@@ -43,7 +43,7 @@ pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     places.iter().enumerate().map(change).collect()
 }
 
-/// The samples, prepared for fitting.
+/// The samples, prepared for fitting levels.
 struct Series<'a> {
     samples: &'a [Sample],
     /// The logarithms of the throughputs, first unchanged and then with spikes clipped.
@@ -199,9 +199,9 @@ pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     variance.max(DEVIATION_MIN.powi(2)) * (1.0 + correlation) / (1.0 - correlation)
 }
 
-/// The critical value, which the statistic exceeds in one of a thousand series without a change
-/// (Shao and Zhang 2010, table 1, for one parameter). A test compares the table's value for 5 %
-/// with white noise.
+/// The critical value at the 0.1 % level: the statistic exceeds it in one in a thousand series
+/// without a change (Shao and Zhang 2010, table 1, for one parameter). A test checks the table's
+/// value for the 5 % level against white noise.
 pub(super) const CRITICAL: f64 = 121.9;
 
 /// Returns the statistic for a change of the mean between `values[..at]` and `values[at..]`;
@@ -236,7 +236,7 @@ fn wandering<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     partial.sum()
 }
 
-/// The number of batches. Each is long enough to depend little on the previous one.
+/// The maximum number of batches. Each is long enough to depend little on the previous one.
 const BATCHES: usize = 10;
 const BATCH_SAMPLES_MIN: usize = 3;
 

@@ -4,9 +4,11 @@ use wrote_jobs::findings::{Evidence, Longer, longer};
 use wrote_result::document::{Change, Finding, Row, Sustained};
 use wrote_result::units::{bytes, rate, seconds};
 
-/// The throughput after a cliff looks limited if its variation is below this fraction of the mean..
+/// The maximum variation after a cliff, as a fraction of the mean, at which the throughput may look
+/// limited.
 const LIMITED_VARIATION_MAX: f64 = 0.02;
-/// ..and if the variation before the cliff was larger by more than this factor.
+/// The factor by which the variation before the cliff must also have exceeded the variation after
+/// it.
 const EVENER_FACTOR: f64 = 3.0;
 /// The minimum number of samples after a cliff for a known variation.
 const LIMITED_SAMPLES_MIN: usize = 20;
@@ -232,8 +234,8 @@ mod tests {
                        50.0 s. Row: sustained/direct-io_uring";
         assert!(text.starts_with("Too short to show a slowdown: none within 2.00 GB"));
         assert!(text.ends_with(command), "{text}");
-        // The size is smaller if the file system has less free space, and is not named if it has
-        // hardly more.
+        // The suggested size is smaller if the file system has less free space. No size is
+        // suggested if it has hardly more than was written.
         (target.capacity_bytes, target.free_bytes) = (40_000_000_000, 20_000_000_000);
         assert!(told(&target).text.contains("--size 15G` writes more, in about 7.50 s"));
         target.free_bytes = 6_000_000_000;

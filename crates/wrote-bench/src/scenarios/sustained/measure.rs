@@ -76,7 +76,7 @@ fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Er
     site.run_jobs(std::slice::from_ref(spec), permissions, part)
 }
 
-/// Pauses for the time `idle`, and reports the progress.
+/// Pauses for the time `idle`, and reports the progress. Fails if a stop is requested.
 fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     let (begin, mut told) = (Instant::now(), Duration::ZERO);
     loop {
@@ -93,7 +93,7 @@ fn rest(idle: Duration, stop: &Stop, part: &mut Part) -> Result<(), Error> {
     }
 }
 
-/// Reports the progress of a part as progress of the whole.
+/// A watcher that reports the progress of a part as progress of the run.
 struct Part<'a, 'b> {
     ticker: &'a mut Ticker<'b>,
     of_whole: Range<f64>,
@@ -157,8 +157,8 @@ fn burst(sustained: &Sustained) -> Range<usize> {
     until(samples, before.map_or(0, |change| change.at_bytes))..until(samples, end_bytes)
 }
 
-/// Returns the number of bytes in the burst; `None` without a cliff, because nothing can then
-/// recover.
+/// Returns the number of bytes in the burst; `None` without a cliff, because there is then nothing
+/// to recover from.
 fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     sustained.cliffs().next()?;
     let burst = burst(sustained);
@@ -176,7 +176,7 @@ const WINDOW: usize = 5;
 const RANGE_SHARE_MAX: f64 = 0.20;
 /// The maximum change of the least-squares line over the rounds, as a fraction of the mean.
 const SLOPE_SHARE_MAX: f64 = 0.10;
-/// The tolerance for sums of doubles that are equal but for their last digits.
+/// The tolerance for sums of floating-point numbers that are equal except for their last digits.
 const ROUNDING: f64 = 1e-9;
 
 /// Returns the verdict on whether a run reached a steady state; `None` if it has too few samples.

@@ -1,11 +1,11 @@
-//! Changes in synthetic series: whether they are detected, and how often falsely.
+//! Tests of changes in synthetic series: whether they are detected, and how often falsely.
 
 use super::change::changes;
 use super::made_up::{Noise, samples, step};
 use wrote_result::document::Change;
 
 const GB_PER_S: f64 = 1e9;
-/// The number of series for each kind.
+/// The number of series for each kind of noise.
 const SEEDS: u64 = 20;
 
 fn found(seed: u64, noise: Noise, throughputs: &[(usize, f64)]) -> Vec<Change> {

@@ -70,7 +70,7 @@ const COPY: &str = "Copy by wrote::copy";
 const COPY_HOW: &str = "wrote::copy";
 
 /// Recommends how to write a file and how to copy one, among the methods that survive a power loss.
-/// Without at least two measured methods, there is no recommendation.
+/// If fewer than two such methods were measured, there is no recommendation.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let [written, copied] = durable(evidence);
     [(WRITING, written), ("copying a file", copied)].map(|(purpose, rows)| {
@@ -115,8 +115,8 @@ fn durable<'a>(evidence: &Evidence<'a>) -> [Vec<&'a Row>; 2] {
         };
         evidence.rows.iter().filter(is_of).collect()
     };
-    // Copies of uncached files are preferred, because they occur in practice, and copies of cached
-    // files take no time.
+    // Copies of uncached files are preferred, because they are what occurs in practice, and copies
+    // of cached files take hardly any time.
     let copies = match of(Some(SourceCache::Dropped)) {
         dropped if dropped.len() >= 2 => dropped,
         _ => of(Some(SourceCache::Warm)),

@@ -1,5 +1,5 @@
-//! Runs `dd`, if it is installed: it copies zeros from `/dev/zero` into a file. This is a separate
-//! file because no other method uses another program.
+//! Runs `dd`, if it is installed: it copies zeros from `/dev/zero` into a file. The module is
+//! separate because no other method uses another program.
 
 use super::DD_BS_BYTES;
 use crate::child::{Limits, supervise};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use wrote_jobs::machine::usage;
 use wrote_result::{Error, Stop};
 
-/// The number of bytes of dd's messages to keep.
+/// The maximum number of bytes of dd's messages to keep.
 const MESSAGES_BYTES: usize = 16 << 10;
 
-/// Writes `size_bytes` with dd, and returns dd's peak memory if it was read in time. If the run
-/// ends early, dd is killed.
+/// Writes `size_bytes` with dd, and returns dd's peak memory if it was read in time. If a stop is
+/// requested, dd is killed.
 pub(super) fn write(
     output: &Path,
     size_bytes: u64,

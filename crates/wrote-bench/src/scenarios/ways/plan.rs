@@ -14,14 +14,14 @@ const MIB: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The minimum file size on any disk. A smaller file would disappear in the disk's caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
-/// The maximum number of bytes of a row of chunks, enough to show differences between sizes.
+/// The maximum size of a file of chunks, enough to show differences between chunk sizes.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
 /// The time that all runs together write, at the measured speed.
 const ALL_RUNS_S: f64 = 60.0;
 /// The assumed speed of a disk before it is measured.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 
-/// The file sizes.
+/// The sizes of the files, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// The size of the source, and of each whole file.
@@ -30,7 +30,7 @@ pub(super) struct Sizes {
     pub chunk_bytes: u64,
 }
 
-/// The methods and the sizes of the rows. The module `rounds` makes the runs.
+/// The methods and file sizes of the rows. The runs are in the module `rounds`.
 pub(super) struct Runs {
     pub ways: Vec<&'static Way>,
     pub sizes: Sizes,
@@ -110,7 +110,7 @@ fn sizes(ways: &[&Way], runs: u32, largest_bytes: u64, bytes_per_s: f64) -> Size
     Sizes::of_file(wanted / unit * unit)
 }
 
-/// Returns the size of each file that makes all runs and the source together write `bytes`.
+/// Returns the file size at which all runs and the source together write `bytes`.
 fn file_bytes_of(bytes: u64, ways: &[&Way], runs: u32) -> u64 {
     let count = |workload: &str| ways.iter().filter(|way| way.workload == workload).count() as u64;
     // Below its maximum size, a file of chunks is as long as any other file.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_fast_disk_gets_a_gibibyte_and_a_slow_one_what_it_takes_in_a_minute() {
-        // A requested number of runs is an amount, which lifts the default limit of bytes.
+        // A requested number of runs is an amount, which removes the default limit on bytes.
         let request = Asked { runs: Some(5), ..asked(&["ways"]) };
         let fast = plan_at(&request, 10e9);
         assert_eq!((fast.rows[0].bytes_max, fast.rows[23].bytes_max), (GIB, GIB / 4));

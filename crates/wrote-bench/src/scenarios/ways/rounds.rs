@@ -95,7 +95,8 @@ impl Files<'_> {
         let task = self.task(&[], size_bytes);
         let (peak, run) = clocked(&self.site.timer()?, Usage::of_children, || {
             let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
-            // dd flushes no folder. A program that wants its file to last also flushes the folder.
+            // dd does not flush the folder. A program that wants its file to survive flushes the
+            // folder, too.
             if !direct {
                 task.sync_name()?;
             }

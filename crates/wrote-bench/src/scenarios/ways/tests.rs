@@ -1,4 +1,5 @@
-//! Every method leaves the right bytes and no other files, and describes itself correctly.
+//! Tests that every method leaves the right bytes and no other files, and describes itself
+//! correctly.
 
 use super::*;
 use crate::sample::{Asked, entries};
@@ -10,7 +11,7 @@ use std::path::Path;
 use wrote_result::Stop;
 use wrote_result::document::Row;
 
-/// The size is not a multiple of the largest chunk.
+/// The size of the file, which is not a multiple of the largest chunk.
 const SIZE_BYTES: u64 = 11 * MIB;
 
 fn request(folder: &Path, only: &str, runs: u32) -> Asked {

@@ -51,7 +51,8 @@ impl Task<'_> {
     }
 }
 
-/// Writes the file by one of the standard library's methods. Ends early if a stop is requested.
+/// Writes the file by one of the standard library's methods, and flushes it unless the method is
+/// `fs::write`. Fails if a stop is requested between two pieces.
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {

@@ -1,4 +1,4 @@
-//! The comparison of languages as a whole, from a request to a valid document, with good and bad
+//! Tests of the comparison of languages, from a request to a valid document, with good and bad
 //! programs side by side. A bad program fails alone.
 
 use crate::sample::are_taken;
@@ -12,11 +12,11 @@ use wrote_bench::{Announcement, Observer, Progress};
 use wrote_result::document::{Document, Row, Source, State, Survives, View};
 use wrote_result::{Error, Stop, schema};
 
-/// Longer than any of the terminating programs of these tests runs on the busiest machine.
+/// A time limit that no terminating program of these tests reaches, even on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
-/// A well-behaved program, which writes `SIZE` of the task's bytes. A misbehaving program does
-/// something before or after this script, or sets one of its variables.
+/// A well-behaved program, which processes `SIZE` bytes for each byte-by-byte task. A misbehaving
+/// program does something before or after this script, or sets one of its variables.
 const HONEST: &str = r#"
 letters() { yes abcdefghijklmnopqrstuvwxyz | tr -d '\n' | head -c "$1"; }
 lines() { yes "$(letters $(($1 - 1)))" | head -n "$2"; }
@@ -71,8 +71,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Returns a lab that writes to memory if possible. Faults are the same as on a disk, and no
-    /// drive is measured.
+    /// Returns a lab that writes to memory if possible. Faults are the same as on a disk, and the
+    /// drive is not measured.
     fn new(kind: Kind) -> Lab {
         Lab::writing_in(memory().unwrap_or_else(folder), kind)
     }
@@ -166,8 +166,8 @@ fn failures(document: &Document) -> Vec<String> {
     all.map(told).map(|told| told.trim_start_matches("langs/").to_owned()).collect()
 }
 
-/// Returns the failures of a program that runs `first` before and `last` after the well-behaved
-/// script. Well-behaved programs that run along with it must have a row in every workload.
+/// Returns the failures of a program that runs `first` before the well-behaved script and `last`
+/// after it. Well-behaved programs that run along with it must have a row in every workload.
 fn rogue(kind: Kind, first: &str, last: &str) -> Vec<String> {
     of_rogue(&Lab::new(kind).honest("before").with("rogue", first, last).honest("after"))
 }
@@ -358,7 +358,7 @@ fn one_that_fails_later_is_not_run_again_in_that_workload_and_has_no_row() {
     assert_eq!(of_rogue(&lab).len(), 1);
     let told = fs::read_to_string(path).unwrap();
     let count = |task: &str| told.lines().filter(|line| *line == task).count();
-    // The failing workload has a trial and one run; the other has a trial and three runs.
+    // The failing workload has a trial and one run; the other workload has a trial and three runs.
     assert_eq!((count("bytes-write"), count("bytes-read")), (2, 4), "{told}");
 }
 

@@ -1,4 +1,4 @@
-//! The embedded languages, and requests that are refused or stopped.
+//! Tests of the embedded languages, and of requests that are refused or stopped.
 
 use fixtures::{HONEST_LANGUAGE, folder};
 use std::path::PathBuf;

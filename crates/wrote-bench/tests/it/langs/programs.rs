@@ -1,5 +1,5 @@
-//! The programs of `langs/`, each built as its manifest says and run directly, to test failures
-//! that do not occur in a good run of `wrote langs`.
+//! Tests of the programs in `langs/`, each built as its manifest says and run directly, to provoke
+//! failures that do not occur in a good run of `wrote langs`.
 
 use fixtures::{folder, skip};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-/// The program of every installed language, or the message of its compiler; without `wrote`.
+/// For every installed language except `wrote`, the program, or the message of its compiler.
 static BUILT: LazyLock<Vec<Result<Program, String>>> = LazyLock::new(|| {
     let languages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../langs");
     let mut folders: Vec<PathBuf> =
@@ -155,8 +155,8 @@ fn a_full_disk_ends_a_program_with_an_error() {
         // Writes to this device fail as on a full disk (`full(4)`).
         let full = Path::new("/dev/full");
         for task in ["save", "save-sync", "lines"] {
-            // These bytes are fewer than any buffer holds, so only the last flush writes them.
-            // Later calls write more.
+            // Fewer bytes than any buffer holds, so only the last flush writes them. Later calls
+            // write more bytes.
             program.fails(task, full, &["100", "1"]);
         }
         program.fails("bytes-write", full, &["100", "1"]);

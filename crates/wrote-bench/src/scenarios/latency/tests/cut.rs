@@ -1,4 +1,5 @@
-//! Files after a power loss: copies the image of a file system at some moment, and mounts the copy.
+//! Tests of files after a power loss, each of which copies the image of a file system at some
+//! moment, and mounts the copy.
 
 use super::*;
 use crate::scenarios::latency::rounds::sync_folder;
@@ -90,7 +91,7 @@ fn a_text_saved_for_a_power_loss_is_there_after_one() {
 #[test]
 fn fs_write_can_leave_an_empty_file_where_there_was_a_text_and_a_rename_can_not() {
     let is_empty = |found: Option<&[u8]>| found == Some(b"");
-    // `std::fs::write` truncates the file first. Before it writes the text, another flush occurs.
+    // `std::fs::write` truncates the file first. Another flush occurs before the text is written.
     let cut_first = |disk: &Disk| {
         let _file = File::create(disk.path()).unwrap();
         disk.commit();
