@@ -26,8 +26,8 @@ pub fn bytes(size_bytes: u64) -> String {
     }
 }
 
-/// Formats a number of bytes and the total of which it is a part: `2.70 of 3.00 GB`, `512 B of 3.00
-/// GB`, or `all 3.00 GB`.
+/// Formats a number of bytes as a part of a total: `2.70 of 3.00 GB`, `512 B of 3.00 GB`, or `all
+/// 3.00 GB`.
 pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
     let unit = whole.trim_start_matches(|letter: char| letter != ' ');

@@ -7,10 +7,10 @@ use wrote_result::units;
 
 /// The maximum number of characters of an invalid line that are shown.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
-/// The maximum fraction by which a program's clock may run faster than ours: clocks are adjusted by
-/// at most 0.05 % (adjtimex(2)), and a program may read one that is not adjusted.
+/// The maximum lead of a program's clock over ours, as a fraction: clocks are adjusted by at most
+/// 0.05 % (adjtimex(2)), and a program may read one that is not adjusted.
 const CLOCK_SHARE_MAX: f64 = 0.01;
-/// The time by which a program's clock may also be ahead, because its resolution may be coarse.
+/// An additional lead that a program's clock may have because its resolution is coarse.
 const CLOCK_S_MAX: f64 = 0.001;
 /// The maximum rate that a program may report. No core copies memory so fast.
 const BYTES_PER_S_MAX: f64 = 1e12;

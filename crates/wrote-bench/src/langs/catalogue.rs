@@ -248,7 +248,7 @@ impl Candidate {
         is_named || (tasks.is_empty() && task != Task::Log)
     }
 
-    /// Returns the words for the method by which the language does a task.
+    /// Returns the words for the language's method of doing a task.
     pub(super) fn way_of(&self, task: Task) -> &str {
         let own = match task {
             Task::BytesRead => &self.variant.reads,

@@ -72,8 +72,7 @@ pub(super) fn run(
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // The program has just started, so a reading of its usage may still be that of our
-            // process.
+            // The program has just started, so a reading of its usage may still show our process.
             limit_files(process, file_bytes_max);
         } else {
             // The peak never falls, so the last reading is the highest.

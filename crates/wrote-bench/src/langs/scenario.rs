@@ -54,7 +54,7 @@ const TRIAL_PART: f64 = 0.25;
 const TRIAL_GROWTH_MIN: u64 = 4;
 /// An upper bound of the total amount of a row's trials, as a multiple of the row's maximum amount.
 const TRIALS: u64 = 2;
-/// The part by which a slice may be exceeded, so that the amount is a round number.
+/// The maximum excess over a slice, as a part of it, so that the amount is a round number.
 const EXCESS: f64 = 0.1;
 /// An upper bound of the total length of the files to read, as a multiple of the longest file. Each
 /// length is 1, 2 or 5 times a power of ten.

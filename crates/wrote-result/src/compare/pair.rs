@@ -173,7 +173,7 @@ fn of_row(row: &Row) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Removes the differences of which one side is unknown, if a result is imported.
+/// Removes the differences for which one side is unknown, if a result is imported.
 fn known_on_both(differences: Vec<Difference>, imported: bool) -> Vec<Difference> {
     let known = |value: &Option<Value>| value.as_ref().is_some_and(|value| value != "unknown");
     let both = |difference: &Difference| known(&difference.old) && known(&difference.new);

@@ -92,10 +92,10 @@ impl Draws {
         RatioInterval { low: low.exp(), high: high.exp(), p_value }
     }
 
-    /// Returns the factor by which the interval is widened if there are few runs. Resamples of n
-    /// runs have a smaller variance than n runs, by the factor (n - 1) / n. Because the variance
-    /// itself is estimated from only n runs, Student's t replaces the normal distribution, with the
-    /// degrees of freedom of Welch and Satterthwaite (1947).
+    /// Returns the factor that widens the interval if there are few runs. Resamples of n runs have
+    /// a smaller variance than n runs, by the factor (n - 1) / n. Because the variance itself is
+    /// estimated from only n runs, Student's t replaces the normal distribution, with the degrees
+    /// of freedom of Welch and Satterthwaite (1947).
     fn widening(&self) -> f64 {
         let [old_runs, new_runs] = self.runs.map(|runs| runs as f64);
         if self.runs.iter().all(|runs| *runs >= RUNS_ENOUGH) {

@@ -120,7 +120,7 @@ fn latency_of(of: &str, latency: Option<Latency>, flush: Option<Latency>) -> Opt
     if of.starts_with("flush_") { flush } else { latency }
 }
 
-/// The maximum factor by which advice recommends lengthening a measurement.
+/// The maximum factor between the recommended length of a measurement and its present length.
 const LONGER_MAX: f64 = 1000.0;
 
 impl FitRule {
@@ -249,9 +249,9 @@ impl FitRule {
         })
     }
 
-    /// Returns the factor by which a measurement must be longer for the interval to exclude the
-    /// limit; `None` if no factor up to [`LONGER_MAX`] is enough, or if none is needed. The half
-    /// width of the interval falls with the square root of the time.
+    /// Returns the factor between the length of this measurement and the length at which the
+    /// interval excludes the limit; `None` if no factor up to [`LONGER_MAX`] is enough, or if none
+    /// is needed. The half width of the interval falls with the square root of the time.
     fn longer(&self) -> Option<f64> {
         let limit = self.most.or(self.least).filter(|limit| *limit > 0.0)?;
         let Interval { median, ci95_low, ci95_high } = self.here;

@@ -31,8 +31,9 @@ const IODEPTH_MIN: u32 = 4;
 const IN_FLIGHT_S: f64 = 0.1;
 /// The time in which the disk writes the maximum number of bytes of a stream.
 const STREAM_TIME_MAX: Duration = Duration::from_secs(1);
-/// The factor by which streams are longer on a disk with a burst. A control group lets writes
-/// through in slices of 0.1 s, so a run's rate may be off by half a slice.
+/// The factor between the lengths of streams on a disk with a burst and on any other disk. A
+/// control group lets writes through in slices of 0.1 s, so a run's rate may be off by half a
+/// slice.
 const BURST_TIMES: u32 = 5;
 /// The slice of a run, not counting a final flush: enough for many small writes on most disks. With
 /// `--within`, it is as long as the time allows.

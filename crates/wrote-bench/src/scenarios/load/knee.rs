@@ -31,8 +31,8 @@ fn p99_ns(row: &Row) -> u64 {
 }
 
 const POINTS_MIN: usize = 5;
-/// The sensitivity of Kneedle: the multiple of the points' mean distance by which a knee stands
-/// out.
+/// The sensitivity of Kneedle: the minimum prominence of a knee, as a multiple of the points' mean
+/// distance.
 const SENSITIVITY: f64 = 1.0;
 /// The minimum rise of a curve. A smaller rise is treated as noise.
 const RISE_MIN: f64 = 1.5;

@@ -7,8 +7,8 @@ use wrote_result::units::{bytes, rate, seconds};
 /// The maximum variation after a cliff, as a fraction of the mean, at which the throughput may look
 /// limited.
 const LIMITED_VARIATION_MAX: f64 = 0.02;
-/// The factor by which the variation before the cliff must also have exceeded the variation after
-/// it.
+/// The minimum ratio of the variation before the cliff to the variation after it, which is also
+/// required.
 const EVENER_FACTOR: f64 = 3.0;
 /// The minimum number of samples after a cliff for a known variation.
 const LIMITED_SAMPLES_MIN: usize = 20;
