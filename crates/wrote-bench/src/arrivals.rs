@@ -45,7 +45,8 @@ impl Arrivals {
         Some(due)
     }
 
-    /// Returns when the next message is due. The clock starts at the first call.
+    /// Returns when the next message is due; `None` without a rate. The clock starts at the first
+    /// call.
     fn due(&mut self, bytes: usize) -> Option<Instant> {
         if !self.pace.holds() {
             return None;

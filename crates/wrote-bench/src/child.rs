@@ -399,7 +399,8 @@ pub(crate) fn shown(line: &str, chars_max: usize) -> String {
 }
 
 /// Returns the most informative line of an error message: the last line that reports an error, or
-/// else the last line. Many languages print the origin of an error first.
+/// else the last line; `None` if there is no line. Many languages print the origin of an error
+/// first.
 pub(crate) fn complaint(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().filter(|line| !line.trim().is_empty());

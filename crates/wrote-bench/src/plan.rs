@@ -297,7 +297,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the time limit of a plan that was announced to begin at `begin`: the requested time,
-    /// or else the announced time.
+    /// or else the announced time; `None` if the request fixes an amount.
     pub(crate) fn limit(&self, speed: Option<&Calibration>, begin: Duration) -> Option<Within> {
         let announced = || {
             let time = self.time(speed);

@@ -64,8 +64,8 @@ struct RowTime {
     /// The maximum number of bytes of a run, and the announced bytes that have not been written.
     bytes_max: u64,
     bytes_left: u64,
-    /// Whether the row gets no further runs because it failed, or may get none because the time is
-    /// too short for its minimum of runs.
+    /// Whether the row gets no further runs because it failed, or is left out as long as the time
+    /// seems too short for its minimum of runs.
     is_out: bool,
 }
 

@@ -91,7 +91,8 @@ impl Sizes {
     }
 }
 
-/// Finds a burst within a stream that is fast at first and steady in its second half.
+/// Finds a burst within a stream that is fast at first and steady in its second half; `None` if
+/// there is no burst or the stream is too short.
 ///
 /// If the disk's speed fluctuates, the second half is not steady. A slow start is not a burst.
 pub(crate) fn find(marks: &[Mark]) -> Option<Burst> {
@@ -132,8 +133,9 @@ pub(crate) struct Past {
 }
 
 /// Finds a burst that was used up between two runs, or within the first run: every earlier run was
-/// faster than every later run, either among all runs, or among the runs of each row if there are
-/// at least two rows. The later runs make up at least a round.
+/// clearly faster than every later run, either among all runs, or among the runs of each row if
+/// there are at least two rows. The later runs make up at least a round. `None` if there is no such
+/// drop.
 pub(crate) fn dropped(runs: &[Past]) -> Option<Burst> {
     let rows: BTreeSet<usize> = runs.iter().map(|run| run.row).collect();
     let times = |before: &[Past], after: &[Past], is_of: &dyn Fn(&&Past) -> bool| {

@@ -22,8 +22,8 @@ use wrote_result::{stats, units, yardstick};
 /// attached to a VM" (cloud.google.com/compute/docs/disks/disk-symlinks).
 const CLOUD_VOLUMES: [&str; 2] = ["Amazon Elastic Block Store", "PersistentDisk"];
 
-/// Returns the classes of disks that flush as often as this disk, judged by its row with the
-/// fastest flushes.
+/// Returns the classes of disks that flush as often as this disk, in words, judged by the row with
+/// the fastest flushes. `None` without a durable flush or without comparable classes.
 fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let rows = fit.rules.iter().filter_map(|rule| document.row(&rule.row));
     let rows = rows.filter(|row| row.survives == Some(Survives::PowerLoss));
@@ -375,9 +375,9 @@ const REMEDIES: [&str; 3] = ["copy-idle", "copy-paced", "dontcache"];
 /// The minimum slowdown of an operation by the copy that makes remedies worth a measurement.
 const WORTH_A_REMEDY: f64 = 2.0;
 
-/// Names the remedies that helped against the copy: those whose intervals are entirely below the
-/// interval of the copy. If none was tried although the copy slowed down operations, names the
-/// option that tries them.
+/// Names the remedies that helped against the copy, because their intervals are entirely below the
+/// interval of the copy, and those with no detectable difference. If none was tried although the
+/// copy slowed down operations, names the option that tries them; otherwise `None`.
 fn remedies(rule: &FitRule) -> Option<String> {
     let is_latency = rule.of == "latency_p99_ns" || rule.most.is_some();
     let measured = |name| beside(rule, name).filter(|of| is_latency && of.ratio.median > 0.0);

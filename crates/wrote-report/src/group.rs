@@ -50,7 +50,8 @@ impl<'a> Group<'a> {
         level.into_iter().chain(self.fell_back()).collect()
     }
 
-    /// Explains the mark of rows that were not measured as requested.
+    /// Explains the mark of rows that were not measured as requested; `None` if there are no such
+    /// rows.
     pub fn fell_back(&self) -> Option<Note> {
         let any = self.rows.iter().any(|row| fell_back(row));
         any.then(|| Note::of_mark(Mark::FellBack, "not as asked: see the findings"))
@@ -135,8 +136,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the rate that was requested for all rows:
-    /// `open loop: 5.00 k/s, poisson; latency from when each was due`.
+    /// Returns the rate that was requested for all rows; `None` unless all are open loops: `open
+    /// loop: 5.00 k/s, poisson; latency from when each was due`.
     fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;

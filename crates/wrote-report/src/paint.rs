@@ -60,7 +60,7 @@ pub enum Mark {
     None,
     /// The best row, or the knee of a curve.
     Best,
-    /// A row without a measurable difference from the best.
+    /// A row without a measurable difference from the best row.
     Level,
     /// A rate that was missed.
     Missed,

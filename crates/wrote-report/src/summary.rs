@@ -117,7 +117,8 @@ fn clause(answer: &Answer, row: &Row) -> String {
     }
 }
 
-/// Returns the section with the answer in one sentence, which comes first.
+/// Returns the section with the answer in one sentence, which comes first; `None` without an
+/// answer.
 pub fn head(document: &Document) -> Option<Section<'_>> {
     let lead =
         headline(document).or_else(|| fit::headline(document)).or_else(|| fastest_of(document));
@@ -129,7 +130,7 @@ pub fn head(document: &Document) -> Option<Section<'_>> {
 const JOBS_MAX: usize = 3;
 
 /// Returns the answer for a result that contains no answers: its jobs, the knee of its curve, or
-/// its fastest row, which survives a power loss if any row does.
+/// its fastest row, which survives a power loss if any row does. `None` without rows.
 pub fn fastest_of(document: &Document) -> Option<String> {
     let groups: Vec<Group> = document.scenarios.iter().flat_map(Group::all_of).collect();
     let group = groups.first()?;

@@ -15,8 +15,8 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let width = width.saturating_sub(indent).max(1);
     let options = Options::new(width)
         .word_splitter(WordSplitter::NoHyphenation)
-        // A path or an option stays on one line for a reader to copy, even if it is longer than a
-        // line.
+        // A path or an option is not broken, even if it is longer than a line, so that a reader can
+        // copy it.
         .break_words(false)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     let text = bound(&plain(text));

@@ -369,7 +369,7 @@ impl Document {
         self.scenarios.iter().flat_map(|scenario| &scenario.rows)
     }
 
-    /// Returns the row with this name.
+    /// Returns the row with this name; `None` if there is none.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows().find(|row| row.name == name)
     }

@@ -222,7 +222,7 @@ impl Trace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// The program's exit code.
+    /// The program's exit code; absent if a signal killed it.
     pub code: Option<i32>,
     /// The signal that killed the program.
     pub signal: Option<i32>,

@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Returns the error in the file that `make` creates.
+    /// Returns the first error in the file that `make` creates; `None` if the file is right.
     fn left(content: &Content, make: impl FnOnce(&Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -99,7 +99,7 @@ const ANSWERED: [(&str, &str); 5] = [
 ];
 
 /// Returns the answer for a workload: the fastest language, with its share of the drive's rate and
-/// its lead over the slowest language.
+/// its lead over the slowest language; `None` if no language has a row.
 fn best(evidence: &Evidence, (workload, question): (&str, &str)) -> Option<document::Answer> {
     let rows = evidence.rows.iter().filter(|row| row.workload == workload);
     let (drive, mut rows): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.short_name() == DRIVE);

@@ -147,7 +147,7 @@ fn rows(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
     sizes_bytes.iter().flat_map(files).flat_map(rows)
 }
 
-/// Returns the size in a row's name: 500 in `latency/new-500/fs-write`.
+/// Returns the size in a row's name: 500 in `latency/new-500/fs-write`; `None` if it has none.
 fn named_size(name: &str) -> Option<u64> {
     name.split('/').nth(1)?.split_once('-')?.1.parse().ok()
 }
@@ -179,8 +179,8 @@ impl Kind {
         Survives::of_write(self.sync() != Flush::None && name_is_there, false)
     }
 
-    /// Returns the worst state that a crash during a save may leave, of all states that no manual
-    /// page or standard rules out. Some file systems are safer (`docs/methodology.md`).
+    /// Returns the worst of the states that a crash during a save may leave and that no manual page
+    /// or standard rules out. Some file systems are safer (`docs/methodology.md`).
     pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
             // The content is flushed before it gets its name.
@@ -264,7 +264,8 @@ impl SaveRow {
     }
 }
 
-/// Returns the method of a row of this scenario, and the state of the file that it saves to.
+/// Returns the method of a row of this scenario, and the state of the file to which it saves;
+/// `None` for a row of another scenario.
 pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
     let (state, _) = row.workload.strip_prefix(NAME)?.strip_prefix('/')?.split_once('-')?;
     let state = state.parse().ok()?;

@@ -27,7 +27,7 @@ const STREAM_IODEPTH: u32 = 8;
 const RANDOM_BS_BYTES: u64 = 4 << 10;
 const RANDOM_IODEPTH: u32 = 32;
 const TIME: Duration = Duration::from_millis(100);
-/// The time that writing the file takes, before it is read.
+/// The time to write the file, before it is read.
 const FILE_TIME_S: f64 = 0.2;
 const FILE_BYTES: [u64; 2] = [16 << 20, 256 << 20];
 

@@ -48,7 +48,7 @@ const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
 /// The divisor of the bytes that a measurement may write that gives the bytes left for the second
 /// measurement.
 const RECOVERED_PART: u64 = 5;
-/// The assumed speed if no limit and no calibration is known.
+/// The assumed speed if neither a limit nor a calibrated speed is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 /// The minimum number of bytes of a run that is preceded by a calibration. Before a shorter run, a
 /// calibration would use up a considerable part of the burst that the run is meant to find.

@@ -207,7 +207,8 @@ impl Way {
         }
     }
 
-    /// Returns the cell of a row in the grid of chunks: the size of a piece, and the method.
+    /// Returns the cell of a row in the grid of chunks, which consists of the size of a piece and
+    /// the method; `None` for a row that is not in the grid.
     pub(crate) fn cell(&self) -> Option<Cell> {
         let (bytes, head) = match self.kind {
             Chunks(bytes) => (bytes, "write_all"),

@@ -229,7 +229,8 @@ fn table(results: &[One], workload: &str, rows: &[&Across], is_counted: bool) ->
     Table::of(&format!("Figures of {workload} in each result"), columns)
 }
 
-/// Returns the lines over time, and the changes according to `wrote compare`.
+/// Returns the section with the lines over time, and the changes according to `wrote compare`;
+/// `None` if there is nothing to draw.
 fn over<'a>(results: &[One], across: &[Across]) -> Option<Section<'a>> {
     let verdicts: Vec<HashMap<String, Verdict>> = results
         .windows(2)
@@ -317,7 +318,7 @@ fn over_time(
     lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
-/// Returns an RFC 3339 time in seconds since 1970.
+/// Returns an RFC 3339 time in seconds since 1970; `None` if the text is no such time.
 fn seconds(started_at: &str) -> Option<f64> {
     let at: jiff::Timestamp = started_at.parse().ok()?;
     Some(at.as_second() as f64)

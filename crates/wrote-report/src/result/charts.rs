@@ -312,7 +312,7 @@ fn course(label: &str, of: &Sustained) -> Picture {
     lines(label, axes, &drawn)
 }
 
-/// Returns the heat map of a group whose rows are the cells of a grid.
+/// Returns the heat map of a group whose rows are the cells of a grid; `None` for other groups.
 fn grid(group: &Group) -> Option<Figure> {
     let grid = Grid::of(group)?;
     let Grid { title: of_sides, sides, heads, cells, best, is_of_pages, .. } = &grid;

@@ -49,7 +49,7 @@ impl<'a> Grid<'a> {
     }
 
     /// Returns the best row of the grid; for pages, the best row of this line, because each line is
-    /// different work.
+    /// different work, or `None` if every row of the line may be torn.
     pub fn best_of(&self, side: &str) -> Option<&'a Row> {
         if !self.is_of_pages {
             return Some(self.best);

@@ -97,7 +97,7 @@ fn write_row(
     Ok(())
 }
 
-/// Removes and returns the column that may be shown below the rows.
+/// Removes and returns the column that may be shown below the rows, if there is one.
 fn split_off_below<'a>(columns: &mut Vec<Fitted<'a>>) -> Option<Fitted<'a>> {
     let place = columns.iter().position(|column| column.of.keep == Keep::Below)?;
     Some(columns.remove(place))

@@ -76,7 +76,7 @@ fn add(name: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Returns the keys whose values differ, or which one side lacks.
+/// Returns the differences: the keys whose values differ, and the keys that one side lacks.
 pub(super) fn maps(
     old: &BTreeMap<String, Value>,
     new: &BTreeMap<String, Value>,

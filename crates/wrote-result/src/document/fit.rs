@@ -109,7 +109,8 @@ impl FitVerdict {
         }
     }
 
-    /// Returns the verdict on several rules together, which is the worst one.
+    /// Returns the verdict on several rules together, which is the worst one; `None` if there are
+    /// none.
     pub fn of_all(verdicts: impl Iterator<Item = FitVerdict>) -> Option<FitVerdict> {
         verdicts.max()
     }

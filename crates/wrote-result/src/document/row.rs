@@ -331,7 +331,8 @@ impl Run {
     }
 }
 
-/// Returns the row with the highest throughput; of equal rows, the first.
+/// Returns the row with the highest throughput; of equal rows, the first. `None` if there are no
+/// rows.
 pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if row.throughput() > best.throughput() { row } else { best })
 }
@@ -353,7 +354,7 @@ pub enum View {
     Curve,
     /// One long stream.
     Long,
-    /// The number of operations on names and small files.
+    /// Operations on names and small files.
     Metadata,
 }
 
@@ -392,7 +393,8 @@ impl Reached {
         Reached::within(row, Duration::ZERO)
     }
 
-    /// Like [`Reached::of`], but only over the runs that took at least `elapsed_min`.
+    /// Like [`Reached::of`], but only over the runs that took at least `elapsed_min`. `None` also
+    /// if there are no such runs.
     pub fn within(row: &Row, elapsed_min: Duration) -> Option<Reached> {
         let asked = &row.settings.asked;
         let jobs = f64::from(asked.numjobs.max(1));

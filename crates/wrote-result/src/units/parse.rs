@@ -157,7 +157,8 @@ pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Parses a point in time or an age, as of `now`. Dates and days are in the time zone of `now`.
+/// Parses a point in time or an age, as of `now`; `None` if the text is neither. Dates and days are
+/// in the time zone of `now`.
 fn moment_at(text: &str, now: &Zoned) -> Option<Timestamp> {
     // The text contains the name of a time zone in brackets. Without this check, the time would be
     // treated as local.

@@ -24,7 +24,7 @@ pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }
 
-/// Recommends the best stream that is durable at its end.
+/// Recommends the best stream that is durable at its end; `None` if none was measured.
 fn streaming(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "stream" && row.is_durable();
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
@@ -32,7 +32,8 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
     Some(advice("streaming", choice.row, because))
 }
 
-/// Recommends the best method that makes each record durable before the next one.
+/// Recommends the best method that makes each record durable before the next one; `None` if none
+/// was measured.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "small" && row.is_durable();
     let each = |row: &&Row| durable(row) && settings(row).sync.is_each();

@@ -64,7 +64,8 @@ fn answer(evidence: &Evidence, question: &str, rows: Vec<&Row>) -> Option<Answer
     })
 }
 
-/// Compares the figure of a durable row with the figures of other disks.
+/// Compares the figure of a durable row with the figures of other disks; `None` if the row is not
+/// durable, or its work differs from theirs.
 fn yardstick(evidence: &Evidence, row: &Row) -> Option<Standing> {
     let settings = settings(row);
     match row.workload.as_str() {

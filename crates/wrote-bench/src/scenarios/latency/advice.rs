@@ -33,7 +33,7 @@ const WAYS: [Advised; 2] = [
 
 /// Recommends the cheapest method that survives a power loss and leaves either the old or the new
 /// text, and names what cheaper methods may leave. Uses the first workload that has such a method;
-/// existing files come before new ones.
+/// existing files come before new ones. `None` if no workload has one.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
@@ -110,8 +110,9 @@ fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     workloads.into_iter().map(|(_, rows)| rows).collect()
 }
 
-/// Returns the row of the cheapest safe method. If `wrote::write` shows no measurable difference
-/// from it, `wrote::write` is preferred: a single call that also keeps permissions and owner.
+/// Returns the row of the cheapest safe method; `None` if there is none. `wrote::write` is
+/// preferred if it shows no measurable difference from that method: it is a single call that also
+/// keeps permissions and owner.
 fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let safe = || rows.iter().copied().filter(|row| is_safe(row));
     let fastest = fastest(safe())?;

@@ -104,7 +104,8 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// Returns the change that fails the tests and has the smallest difference between its levels.
+    /// Returns the change that fails the tests and has the smallest difference between its levels;
+    /// `None` if all changes pass.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())

@@ -90,8 +90,8 @@ fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u6
     Some((rows, source, copies.iter().map(|(.., read)| read).sum()))
 }
 
-/// Returns the median memory peak of a whole-file row. Other rows have only the peak of the whole
-/// process.
+/// Returns the median memory peak of a whole-file row; `None` for other rows, which have only the
+/// peak of the process, and for a row without peaks.
 fn peak_bytes(row: &Row) -> Option<u64> {
     let peaks = row.runs.iter().filter_map(|run| run.max_rss_bytes);
     let peaks: Vec<f64> = peaks.map(|bytes| bytes as f64).collect();
