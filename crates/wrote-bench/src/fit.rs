@@ -113,7 +113,7 @@ fn judged(program: &Program, neighbours: &[Neighbour], rows: &[&Row], is_lost: b
             let name = row_name(program, pattern, neighbour);
             rows.iter().find(|row| row.name == name).copied()
         };
-        // If there was no time for a row, its rules stay undecided.
+        // If there was no time for a row, its rules remain undecided.
         let missing = Row { name: row_name(program, pattern, None), ..Row::default() };
         let alone = row_of(None).unwrap_or(&missing);
         for mut rule in asked {

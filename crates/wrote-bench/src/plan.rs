@@ -286,7 +286,7 @@ impl<'a> Plan<'a> {
         let round: Duration = self.rows.iter().map(|row| row.share(speed)).sum();
         let shared = speed.map_or(Duration::ZERO, |speed| speed.time_of(self.prepared_bytes));
         let runs = round * self.runs;
-        // Plans for a requested time already leave room for the samples.
+        // Plans for a requested time already leave time for the samples.
         let samples = if self.within.is_none() { runs / SAMPLES_PART } else { Duration::ZERO };
         (runs + samples + self.prepare).saturating_add(shared)
     }

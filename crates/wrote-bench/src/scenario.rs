@@ -33,7 +33,7 @@ pub trait Scenario {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] for an invalid setting, [`Error::Failed`] if the disk has no room.
+    /// [`Error::Usage`] for an invalid setting, [`Error::Failed`] if the disk has too little space.
     fn plan(&self, call: &Call) -> Result<Vec<Plan<'static>>, Error>;
     /// Returns the findings on the scenario's rows.
     fn findings(&self, _: &Evidence) -> Vec<Finding> {

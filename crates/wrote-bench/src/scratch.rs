@@ -53,8 +53,8 @@ pub struct Scratch {
 impl Scratch {
     /// Creates a new folder in `parent` that only its owner may enter, and locks it.
     ///
-    /// Each error is one line. [`Error::Usage`]: there is no such folder, or it is a file or a
-    /// device. [`Error::Failed`]: the folder is not writable.
+    /// Each error is one line. [`Error::Usage`]: `parent` does not exist, or is a file or a device.
+    /// [`Error::Failed`]: `parent` is not writable.
     pub fn make(parent: &Path) -> Result<Scratch, Error> {
         check_writable(parent)?;
         let folder = tempfile::Builder::new()

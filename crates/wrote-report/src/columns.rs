@@ -27,8 +27,8 @@ pub fn table(group: &Group) -> Table {
     Table { best, bars: bars(group), ..table }
 }
 
-/// Returns the bars of the rows; `None` for saves, which are compared by latency, because a longer
-/// bar for a worse row would mislead.
+/// Returns the bars of the rows; `None` for saves, which are compared by latency: a longer bar for
+/// a worse row would mislead.
 fn bars(group: &Group) -> Option<Bars> {
     // Each row is compared with the rows of its level. Compared with the speed of memory, every
     // durable row would be a sliver.

@@ -1,4 +1,4 @@
-//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON and HTML.
+//! All texts that are created from documents: tables for a screen, Markdown, CSV, JSON and HTML.
 //!
 //! [`Content::write`] lays out a document of any kind. [`write_html`] lays out several documents as
 //! one page for a browser. This file only names the modules.
@@ -49,8 +49,8 @@ pub enum Format {
     Table,
     /// The whole document, as JSON.
     Json,
-    /// A line for each run or row, for a spreadsheet. Examinations and traces have no such lines,
-    /// and are written as tables.
+    /// A line for each run or row, for a spreadsheet. Examinations and traces are written as tables
+    /// instead.
     Csv,
     /// Markdown with the tables of GitHub Flavored Markdown, to be pasted into an issue.
     Markdown,

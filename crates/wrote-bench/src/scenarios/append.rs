@@ -35,8 +35,8 @@ pub(crate) enum Kind {
     /// A task for each message, and an unbounded channel to one thread that writes through a
     /// `BufWriter`.
     FlumeBufWriter,
-    /// A task for each message, and an unbounded channel to ten threads that write, through one
-    /// shared file or each through a file that it opened.
+    /// A task for each message, and an unbounded channel to ten threads that write, either through
+    /// one shared file, or each through a file that it opened.
     FlumeWriters(Opened),
     /// A task for each message, and a rendezvous channel to one thread that writes and answers.
     Rendezvous,

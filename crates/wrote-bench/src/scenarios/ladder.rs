@@ -153,7 +153,7 @@ pub(crate) const WAYS: &[Way] = &[
 
 impl Way {
     /// Returns whether each small write is flushed before the next one. Such a method is far slower
-    /// than a stream, and limits of bytes don't affect it.
+    /// than a stream, and limits on bytes don't affect it.
     fn is_of_flushes(&self) -> bool {
         self.workload == Small && matches!(self.flush, FdatasyncEach | ODsyncEach)
     }

@@ -210,7 +210,8 @@ impl Plot {
         }
     }
 
-    /// Draws the axis to the left of the plot in the same manner.
+    /// Draws the axis to the left of the plot with its labels, and lines across the plot if
+    /// `has_lines`.
     fn draw_up(&mut self, has_lines: bool) {
         let (left, top, right, bottom) = self.frame;
         let ticks = self.y.ticks.clone();

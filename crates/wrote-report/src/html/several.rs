@@ -318,7 +318,7 @@ fn over_time(
     lines(label, |_| (x.clone(), y.clone()), &drawn)
 }
 
-/// Returns an RFC 3339 time in seconds since 1970; `None` if the text is no such time.
+/// Returns an RFC 3339 time in seconds since 1970; `None` if the text is not such a time.
 fn seconds(started_at: &str) -> Option<f64> {
     let at: jiff::Timestamp = started_at.parse().ok()?;
     Some(at.as_second() as f64)

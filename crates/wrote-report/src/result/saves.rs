@@ -14,7 +14,7 @@ const WORKLOADS_MIN: usize = 3;
 /// usual case.
 const USUAL: &str = "/existing-";
 
-/// Returns the row of a group with this name.
+/// Returns the row of a group with this name; `None` if there is none.
 fn row<'a>(group: &Group<'a>, name: &str) -> Option<&'a Row> {
     group.rows.iter().copied().find(|row| group.name(row) == name)
 }

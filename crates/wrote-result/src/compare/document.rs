@@ -138,7 +138,7 @@ pub struct Change {
     pub old_runs: u32,
     /// The number of runs of the new side.
     pub new_runs: u32,
-    /// The conclusion, which takes the number of compared rows into account.
+    /// The conclusion, which depends on the number of compared rows, too.
     pub verdict: Verdict,
 }
 

@@ -97,7 +97,7 @@ impl Amounts {
             share_bytes: u64::MAX,
             burst: call.speed.and_then(|speed| speed.burst),
         };
-        // Logs prepare segments, however few messages they get.
+        // Logs prepare segments, however few messages they receive.
         let least = amounts.messages.unwrap_or(MESSAGES_MIN);
         let files = amounts.ways.iter().map(|way| amounts.file_bytes(way, least));
         target::check_room(files.max().unwrap_or(0), 0, call.target)?;

@@ -28,7 +28,7 @@ pub(super) fn write(
         // The start of the keeper's shell would be part of the measured time.
         is_kept: false,
     };
-    // The peak never falls, so the last reading decides.
+    // The peak never falls, so the last reading is the highest.
     let mut peak_bytes = None;
     let ended = supervise(&mut command(output, size_bytes, direct), limits, stop, &mut |pid| {
         peak_bytes = usage::peak_memory_bytes_of(pid).or(peak_bytes);
