@@ -317,6 +317,11 @@ pub fn one_line(error: &clap::Error) -> String {
     let told = told.strip_prefix("error: ").unwrap_or(&told).replace(" tip: ", "; tip: ");
     let is_unknown =
         matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && Path::new(word).exists()
+    {
+        return format!("{word} is not a command; to measure it: wrote bench {word}");
+    }
     match is_unknown && !told.contains("; tip: ") {
         true => format!("{told}; {} --help lists what there is", command_of(error).join(" ")),
         false => told,

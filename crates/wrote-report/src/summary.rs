@@ -60,11 +60,15 @@ pub fn headline(document: &Document) -> Option<String> {
     let figures = figures.dedup().join(" and ");
     let stands = found.last().and_then(|(answer, _)| answer.yardstick.as_ref());
     let stands = stands.and_then(|of| of.text.split(';').next());
-    let stands = stands.map_or(String::new(), |text| format!(": {text}"));
+    let stands = stands.map_or(String::new(), |text| format!(", which is {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
     let rows: Vec<&Row> = found.iter().map(|(_, row)| *row).collect();
-    let beside = disturbed(document, &rows);
+    let is_unsafe = document.findings.iter().any(|of| of.id == "no-journal");
+    let is_unsafe = is_unsafe && found.iter().any(|(_, row)| row.is_durable());
+    let loses =
+        if is_unsafe { " Without a journal, a power loss may lose flushed files." } else { "" };
+    let beside = format!("{loses}{}", disturbed(document, &rows));
     Some(match found.iter().all(|(_, row)| row.is_open_loop()) {
         // The rate was requested, so the result does not show whether the disk could do more.
         true => {
@@ -388,8 +392,10 @@ mod tests {
         assert_eq!(
             headline(&document).unwrap(),
             "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
-             writes of 4 KiB per second: consistent with enterprise SSDs (7 k to 40 k)."
+             writes of 4 KiB per second, which is consistent with enterprise SSDs (7 k to 40 k)."
         );
+        document.findings.push(Finding::warning("no-journal", "A power loss may lose"));
+        assert!(headline(&document).unwrap().ends_with("a power loss may lose flushed files."));
         let busy = Finding::warning("busy-neighbour", "Other programs used the disk");
         document.findings.push(busy.with("disturbed_runs", 1));
         for (disturbed, told) in [(1, "during some of the runs."), (2, "do not rely on")] {

@@ -68,6 +68,9 @@ impl Advice {
         let of = |code: Option<&str>| code.map(|code| code.trim_end().to_owned());
         self.with_wrote = of(recipe.and_then(|recipe| recipe.with_wrote(language)));
         self.code = of(recipe.and_then(|recipe| recipe.code(language))).unwrap_or_default();
+        if let Some(recipe) = recipe.filter(|_| self.with_wrote.is_none()) {
+            self.action = recipe.action.replace('\n', " ");
+        }
         self.language = Some(language.into());
     }
 }

@@ -192,7 +192,7 @@ impl Judge {
         for (file, (told_at, _)) in saved.collect::<Vec<_>>() {
             let later = units::nanoseconds(call.at_ns.saturating_sub(told_at.at_ns));
             let calls = [("answer", told_at), (saver, call.point())];
-            let more = format!("durable {later} later");
+            let more = format!("durable only {later} after the answer");
             self.add(&kinds::ACKNOWLEDGED_EARLY, disk.path(file), more, &calls);
         }
     }

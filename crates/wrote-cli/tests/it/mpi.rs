@@ -301,7 +301,10 @@ fn a_rank_that_hangs_while_the_ranks_start_ends_all_and_is_named() {
     assert!(has_failed(&output), "{:?}", output.status);
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(complaints[0].contains("rank 2 was more than 10 s behind the others"), "{complaints:?}");
+    assert!(
+        complaints[0].contains("rank 2 was more than 10 s behind the others"),
+        "{complaints:?}"
+    );
     assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
 }
 

@@ -17,7 +17,7 @@ pub(super) fn shortened(evidence: &Evidence) -> Option<Finding> {
     let within_s = within.as_secs_f64();
     let text = format!(
         "Time was short: to end within {}, some rows have only {runs_min} of {runs_asked} runs, so \
-         their intervals are wider. --runs {runs_asked} makes all of them (langs: --within)",
+         their intervals are wider. Give it more time (--time or --within), or --runs {runs_asked}",
         units::seconds(within_s)
     );
     Some(

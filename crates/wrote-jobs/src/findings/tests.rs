@@ -113,7 +113,7 @@ fn fewer_rounds_are_reported_with_the_time_that_was_short() {
     assert_eq!(
         text(fewer),
         "Time was short: to end within 20.0 s, some rows have only 3 of 5 runs, so their intervals \
-         are wider. --runs 5 makes all of them (langs: --within)"
+         are wider. Give it more time (--time or --within), or --runs 5"
     );
 }
 

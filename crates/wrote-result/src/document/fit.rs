@@ -96,8 +96,8 @@ pub enum FitVerdict {
 impl FitVerdict {
     /// The reason for [`FitVerdict::Busy`], and a remedy.
     pub const BUSY: &str = "other programs used the disk or the CPUs during most runs. Stop them \
-                            (iotop -o and top show them) and repeat, or judge the disk under such \
-                            a load with --beside copy";
+                            (iotop -o and top show them) and repeat. To judge the disk under load, \
+                            --beside copy adds one";
 
     /// Returns the words for the verdict.
     pub fn words(self) -> &'static str {

@@ -518,7 +518,10 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     let acts = [found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, flush(OLD)];
     let findings = Script::of(acts).findings();
     assert_eq!(findings[0].id, "acknowledged-early");
-    assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
+    assert!(
+        findings[0].text.starts_with("a (durable only 1.00 ms after the answer): "),
+        "{findings:?}"
+    );
     let how = How { is_direct: false, is_durable: true, is_atomic: false };
     let durable = Act::Write {
         file: OLD,
@@ -530,7 +533,10 @@ fn an_answer_before_the_flush_is_told_with_how_long_it_was_early() {
     };
     let findings = Script::of([found(OLD, "/data/a"), write(OLD, 0..10), Act::Tell, durable]);
     let findings = findings.findings();
-    assert!(findings[0].text.starts_with("a (durable 1.00 ms later): "), "{findings:?}");
+    assert!(
+        findings[0].text.starts_with("a (durable only 1.00 ms after the answer): "),
+        "{findings:?}"
+    );
     let acts = [found(OLD, "/data/a"), write(OLD, 0..10), flush(OLD), Act::Tell];
     assert_eq!(ids(acts), [""; 0]);
 }

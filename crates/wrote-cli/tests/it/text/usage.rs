@@ -140,6 +140,7 @@ fn what_is_missing_is_named_with_an_example() {
         ("fit", "; for example: wrote fit etcd /var/lib/etcd"),
         ("serve events", "; for example: wrote serve events --listen tcp://127.0.0.1:5140"),
         ("bench --force", "missing: <--output <FILE>|--html <FILE>>"),
+        ("/tmp", "/tmp is not a command; to measure it: wrote bench /tmp"),
     ] {
         let said = refusal(&line.split(' ').collect::<Vec<_>>());
         assert!(
