@@ -1,5 +1,5 @@
-//! Acknowledgements: wakes the connections that one worker serves for one listener, together, when
-//! their records are safe.
+//! Acknowledgements: when records become safe, wakes together the connections that wait for them
+//! and that one worker serves for one listener.
 //!
 //! One flush makes the records of many connections safe. A single task waits for it and wakes them
 //! all. If each connection waited for the flush itself, it would be woken twice.
@@ -28,7 +28,7 @@ struct Waiting {
     /// The log that they wait for, and its generation.
     log: Option<(u64, Target)>,
     /// For each connection: the sequence before which all records must be safe, a unique number,
-    /// and its waker. Sorted by these.
+    /// and its waker. Sorted in this order.
     wakers: VecDeque<(u64, u64, Waker)>,
     number: u64,
     error: Option<Error>,
@@ -99,7 +99,7 @@ impl Acks {
         Err(lock(&self.waiting).error.clone().unwrap_or(Error::Interrupted))
     }
 
-    /// Wakes connections for as long as the server lives.
+    /// Wakes connections for as long as the server runs.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let (generation, log, ticket) = poll_fn(|context| self.next(context)).await;

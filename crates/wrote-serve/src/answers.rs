@@ -76,7 +76,7 @@ impl Answers {
         self.held.back().map(|held| held.end)
     }
 
-    /// Returns the bytes that may be sent now.
+    /// Returns bytes that may be sent now, though not always all of them.
     pub(crate) fn sendable(&self) -> &[u8] {
         let (front, _) = self.bytes.as_slices();
         &front[..front.len().min(self.released)]

@@ -29,11 +29,11 @@ pub(crate) struct Channel {
     pub config: LogConfig,
     opener: Opener,
     target: Mutex<Option<Target>>,
-    /// Held while the log is reopened. That reads from the disk, and `target` must not be locked
-    /// for so long.
+    /// Held while the log is reopened, because reopening reads from the disk, and `target` must not
+    /// be locked for so long.
     opening: Mutex<()>,
-    /// The number of times that the log was opened. Connections switch to the new log when it
-    /// changes.
+    /// The number of times that the log was opened. When it changes, connections switch to the new
+    /// log.
     generation: AtomicU64,
     /// Whether the log has not failed and its disk has enough free space.
     takes_messages: AtomicBool,
@@ -74,13 +74,14 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Returns the log or file that receives the messages; `None` from a failure until it is
+    /// Returns the log or file that receives the messages; `None` after a failure, until it is
     /// reopened.
     pub(crate) fn target(&self) -> Option<Target> {
         lock(&self.target).clone()
     }
 
-    /// Returns the log to read from. A file has none.
+    /// Returns the log to read from; `None` for a file, or while a failed log has not been
+    /// reopened.
     pub(crate) fn log(&self) -> Option<Log> {
         self.target().and_then(Target::log)
     }
@@ -105,7 +106,7 @@ impl Channel {
     pub(crate) fn next_good_look(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut looks = self.good_looks.subscribe();
         async move {
-            // The sender ends only with the server.
+            // The sender is dropped only when the server shuts down.
             let _ = looks.changed().await;
         }
     }
@@ -145,8 +146,8 @@ impl Channel {
                 // A full disk is not a failed flush (W2).
                 Health::Waits(error) => Some(error.to_string()),
                 Health::Failed(error) => {
-                    // Closing the log releases its lock, so that it can be opened again. The error
-                    // is already known.
+                    // Closing the log releases its lock, so that the log can be opened again. The
+                    // error is already known.
                     let _ = target.close();
                     *lock(&self.target) = None;
                     Some(error.to_string())
@@ -247,7 +248,7 @@ fn is_same_but_for_figures(one: Option<&str>, other: Option<&str>) -> bool {
 #[derive(Debug)]
 pub(crate) struct Turns(Arc<Semaphore>);
 
-/// The right to append before all other senders. Dropping it passes it on.
+/// The right to append before all other senders. Dropping it passes the right on.
 pub(crate) type Turn = OwnedSemaphorePermit;
 
 impl Turns {

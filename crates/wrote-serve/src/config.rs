@@ -88,11 +88,13 @@ impl Config {
         Config { logs, workers, limits, grace: GRACE, metrics: None, tls: None, access, log_level }
     }
 
-    /// Reads a configuration file and the files that it names. Relative paths start at its folder.
+    /// Reads a configuration file and the files that it names. Relative paths start at the folder
+    /// of the configuration file.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Config`], with one line per fault that begins with its line number.
+    /// Returns [`Error::Config`], with one line per fault. A line begins with the fault's line
+    /// number, unless the fault concerns the configuration as a whole.
     pub fn from_file(path: &Path) -> Result<Config, Error> {
         file::read(path)
     }

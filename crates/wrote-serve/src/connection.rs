@@ -28,7 +28,8 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Serves one client until it ends, is refused, or the server drains. Refusals are counted.
+/// Serves one client until it disconnects or is refused, or the server drains. Refusals are
+/// counted.
 pub(crate) struct Connection<S, P> {
     stream: S,
     protocol: P,
@@ -39,15 +40,15 @@ pub(crate) struct Connection<S, P> {
     outbox: Outbox,
     stamper: Option<Box<Stamper>>,
     drain: Option<Wait<()>>,
-    /// Why the door accepts no more input, and the number of bytes it had when it stopped. Answers
-    /// to earlier messages are still sent, so that the client knows what not to resend.
+    /// Why the door accepts no more input, and the length of the input when it stopped. Answers to
+    /// earlier messages are still sent, so that the client knows what not to resend.
     refusal: Option<(Refusal, usize)>,
     patience: Patience,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Actions with a deadline for the client.
+/// What the client is expected to do within a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     FirstByte,
@@ -235,8 +236,8 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
     /// Passes `input` to the protocol. Returns the number of bytes consumed.
     fn take(&mut self, input: &[u8]) -> usize {
         if self.outbox.answers.awaited().is_none() {
-            // If the log has failed, answers that wait for it are never sent: its error ends the
-            // connection.
+            // If the log has failed, answers that wait for it are never sent: the log's error
+            // closes the connection.
             self.room.renew(&self.port);
         }
         let message_bytes_max = self.port.limits.message_bytes;
@@ -333,7 +334,7 @@ impl<S: Stream, P: Protocol> Connection<S, P> {
         account.check()
     }
 
-    /// Returns the refusal that ends the connection, if the client misses a deadline.
+    /// Returns the refusal that closes the connection, if the client misses a deadline.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let is_awaited = self.room.is_awaited();
         let due = if self.outbox.is_unread() {

@@ -201,7 +201,7 @@ impl Datagrams {
         }
     }
 
-    /// Returns the kernel's drop count for this socket; `None` if it has none.
+    /// Returns the kernel's drop count for this socket; `None` if there is none.
     fn dropped(&self) -> Option<u32> {
         if !self.is_udp {
             return None;

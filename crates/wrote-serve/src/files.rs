@@ -63,17 +63,19 @@ pub(crate) fn check_folder(path: &Path) -> Result<Option<String>, String> {
     Ok(access.err().map(|error| format!("{shown}: {error}")))
 }
 
-/// The descriptors reserved per log beyond those open at the start: for the next segment while
-/// another is removed, shipped or prepared, and for files that are being reopened.
+/// The number of descriptors reserved per log beyond those open at the start: for the next segment
+/// while another is removed, shipped or prepared, and for files that are being reopened.
 const PER_LOG: u64 = 16;
-/// The descriptors reserved per reader: for a segment, and for its engine's ring and event.
+/// The number of descriptors reserved per reader: for a segment, and for its engine's ring and
+/// event.
 const PER_READER: u64 = 3;
-/// The descriptors reserved for operators' connections, a connection being accepted per listener,
-/// and the files of a reload.
+/// The number of descriptors reserved for operators' connections, a connection being accepted per
+/// listener, and the files of a reload.
 const OTHERS: u64 = 32;
 
-/// Returns the maximum number of connections, given the descriptors that are open now. The rest is
-/// reserved for logs and readers, because a log that cannot open its next segment fails.
+/// Returns the maximum number of connections, given the number of descriptors that are open now.
+/// The remaining descriptors are reserved for logs and readers, because a log that cannot open its
+/// next segment fails.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// The idle time after which the kernel probes whether the client is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// The time that a handshake in progress gets when the server drains.
+/// The time limit for a handshake that is in progress when the server drains.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(1);
 /// The pause after a failed accept. Without free descriptors, the next accept would fail, too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -272,8 +272,8 @@ fn serve<S: Stream>(stream: S, admission: Admission, port: Port) {
     }
 }
 
-/// Serves a stream without answers once the log is open again. If the stream were closed instead,
-/// the sender would not know that its data was never read.
+/// Serves a stream without answers once the log is open again. If the server closed the stream
+/// instead, the sender would not know that its data was never read.
 async fn serve_later<S: Stream>(stream: S, admission: Admission, port: Port) {
     tokio::select! {
         () = port.channel.next_good_look() => serve(stream, admission, port),

@@ -17,9 +17,10 @@ use wrote_result::words;
 /// A /64 usually belongs to one host or site (RFC 6177), which can use all its addresses.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// The fraction of [`Limits::in_flight_bytes`] that unauthenticated clients may use in addition.
+/// The divisor of [`Limits::in_flight_bytes`]: unauthenticated clients may use the quotient in
+/// addition.
 const STRANGERS_SHARE: usize = 16;
-/// The maximum fraction of free memory for one read.
+/// The divisor of the free memory: one read may use at most the quotient.
 const READ_SHARE: u64 = 512;
 /// The minimum size of a read.
 const READ_BYTES_MIN: u64 = 4 << 10;
@@ -49,7 +50,7 @@ pub(crate) struct Memory {
 struct Client {
     address: Option<IpAddr>,
     held: [Held; Pool::ALL.len()],
-    /// Whether the client waits for its log, and not the log for the client.
+    /// Whether the client waits for its log, as opposed to the log waiting for the client.
     is_paused: AtomicBool,
     is_evicted: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -88,8 +89,9 @@ impl Memory {
         self.held[pool as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes a client may read at once, at most `most`. The less memory is free,
-    /// the fewer: while a log has no room, each of many clients keeps what it has read.
+    /// Returns how many bytes a client may read at once, at most `most`. The number decreases with
+    /// the free memory, because while a log has no room, each of many clients keeps what it has
+    /// read.
     pub(crate) fn read_bytes(&self, most: usize, limits: &Limits) -> usize {
         let pool = Pool::Messages;
         let left = pool.bytes_max(limits).saturating_sub(self.held(pool));

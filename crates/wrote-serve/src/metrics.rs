@@ -59,7 +59,7 @@ pub(crate) type Reasons = [AtomicU64; Reason::ALL.len()];
 /// server is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// Gauge: open connections.
+    /// Gauge: the number of open connections.
     pub connections: AtomicU64,
     pub connections_total: AtomicU64,
     /// The number of messages in the log by promised level; the first element is for messages
@@ -69,9 +69,9 @@ pub(crate) struct Metrics {
     /// The number of oversized messages accepted in part.
     pub cut_messages_total: AtomicU64,
     pub acks_total: [AtomicU64; Level::ALL.len()],
-    /// Gauge: messages in the log that are still to be answered.
+    /// Gauge: the number of messages in the log that are still to be answered.
     pub unacked_messages: AtomicU64,
-    /// The number of messages in the log whose connection ended before they were answered.
+    /// The number of messages in the log whose connection was closed before they were answered.
     pub unanswered_messages_total: AtomicU64,
     /// The durations from append to answer. Each connection times one batch at a time.
     pub ack_durations: Durations,
@@ -79,7 +79,7 @@ pub(crate) struct Metrics {
     pub udp_dropped_total: AtomicU64,
     /// The number of datagrams (UDP or Unix) truncated to the maximum length.
     pub udp_truncated_total: AtomicU64,
-    /// Gauge: connections that are waiting for room in the log.
+    /// Gauge: the number of connections that are waiting for room in the log.
     pub paused_connections: AtomicU64,
     pub refused: Reasons,
     pub rejected: Reasons,
@@ -101,14 +101,13 @@ impl Metrics {
         add(&self.acks_total[level as usize], messages);
     }
 
-    /// Counts messages whose connection ended before they were answered.
+    /// Counts messages whose connection was closed before they were answered.
     pub(crate) fn forget(&self, messages: u64) {
         sub(&self.unacked_messages, messages);
         add(&self.unanswered_messages_total, messages);
     }
 
-    /// Returns the number of messages with a promised level; `None` stands for messages without
-    /// answers.
+    /// Returns the number of messages with a promised level; `None` means messages without answers.
     pub(crate) fn messages(&self, answer: Option<Level>) -> u64 {
         read(&self.messages_total[answer.map_or(0, |level| 1 + level as usize)])
     }
@@ -149,7 +148,7 @@ pub struct Figures {
     pub acks: u64,
     /// The number of appended messages that are still to be acknowledged.
     pub unacked: u64,
-    /// The number of appended messages whose connection ended before they were answered.
+    /// The number of appended messages whose connection was closed before they were answered.
     pub unanswered: u64,
     /// The number of bytes of unfinished messages and unsent answers.
     pub in_flight_bytes: u64,

@@ -59,7 +59,7 @@ impl Port {
         has_changed
     }
 
-    /// Waits until the server drains or ends.
+    /// Waits until the server drains or shuts down.
     pub(crate) fn drains(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut draining = self.draining.clone();
         async move { _ = draining.wait_for(|&draining| draining).await }

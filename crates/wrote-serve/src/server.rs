@@ -66,8 +66,8 @@ impl Server {
     }
 
     /// Starts a server that uses the sockets bound by a service manager (sd_listen_fds(3)), and
-    /// binds only the others. Clears the environment variables that name the sockets, so no other
-    /// thread may use the environment during the call.
+    /// binds only the remaining ones. Clears the environment variables that name the sockets, so no
+    /// other thread may use the environment during the call.
     pub fn start_activated(config: Config) -> Result<Server, Error> {
         let inherited =
             Inherited::from_env().map_err(|error| Error::Config(format!("LISTEN_FDS: {error}")))?;
@@ -202,7 +202,7 @@ impl Server {
             // The sender is part of the handle, so it still exists.
             let _ = stopped.wait_for(|&stopped| stopped).await;
             let drained = async {
-                // Once the listeners have ended, every connection made before the stop has been
+                // Once the listeners have stopped, every connection made before the stop has been
                 // counted.
                 while listeners.join_next().await.is_some() {}
                 while handle.totals.connections.load(Ordering::Relaxed) > 0 {
@@ -265,7 +265,7 @@ impl Handle {
         Ok(warnings)
     }
 
-    /// Makes the server drain and then end.
+    /// Makes the server drain and then shut down.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -279,7 +279,7 @@ impl Handle {
         self.listeners.iter().map(|listener| &*listener.port.metrics)
     }
 
-    /// Returns how often connections and messages were refused for each reason, without zeros.
+    /// Returns the number of refused connections and messages for each reason, leaving out zeros.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         let count = |reason: Reason| {
             let all = self.metrics().flat_map(|of| [&of.refused, &of.rejected]);
@@ -328,7 +328,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-    /// Sends a request, and waits until `waiters` senders are waiting for a turn.
+    /// Sends a request, waits until `waiters` connections are paused, and returns the client.
     fn waiting(handle: &Handle, listener: usize, request: &[u8], waiters: u64) -> TcpStream {
         let url = handle.listeners[listener].port.listen.to_string();
         let mut client = TcpStream::connect(url.split("//").nth(1).unwrap()).unwrap();

@@ -57,7 +57,7 @@ pub(crate) enum Target {
 /// Whether a target accepts messages.
 pub(crate) enum Health {
     Well,
-    /// The target accepts none now, but continues on its own once the disk has room.
+    /// The target currently accepts no messages, but continues on its own once the disk has room.
     Waits(Error),
     /// The target has failed, and must be opened again (W2).
     Failed(Error),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// How long the shutdown of a worker waits for blocking calls.
+/// The maximum time for which the shutdown of a worker waits for blocking calls.
 const END: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<Worker>);
 
-/// All workers. Dropping this value ends them.
+/// All workers. Dropping this value stops them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     pub all: Arc<[Arc<Worker>]>,
@@ -70,7 +70,7 @@ impl Drop for Workers {
 }
 
 impl Seat {
-    /// Assigns a connection to the worker that has the fewest.
+    /// Assigns a connection to the worker that has the fewest connections.
     pub(crate) fn of(workers: &[Arc<Worker>]) -> Seat {
         let load = |worker: &&Arc<Worker>| worker.connections.load(Ordering::Relaxed);
         let worker = workers.iter().min_by_key(load).expect("there is one");

@@ -8,8 +8,8 @@ use wrote_result::trace::How;
 /// The maximum number of distinct sizes counted per file. Beyond it, similar sizes are counted
 /// together.
 const SIZES_MAX: usize = 128;
-/// The number of leading bits of a size that are kept while a file has few sizes: those below 4096
-/// are exact.
+/// The number of leading bits of a size that are kept while a file has few sizes; sizes below 4096
+/// remain exact.
 const KEPT_BITS: u32 = 12;
 
 #[derive(Debug, Default)]

@@ -35,7 +35,7 @@ pub struct Name {
 pub struct Call {
     /// When the call began, in nanoseconds since the program started.
     pub at_ns: u64,
-    /// The duration from the first stop's end to the second stop, in nanoseconds.
+    /// The duration in nanoseconds, from the end of the stop before the call to the stop after it.
     #[serde(default)]
     pub took_ns: u64,
     /// The location in the program's source, if known.
@@ -295,7 +295,7 @@ pub struct How {
     pub is_atomic: bool,
 }
 
-/// The storage that a device number stands for.
+/// The storage that a device number identifies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// Whether the storage is memory, so that flushes do nothing (tmpfs).

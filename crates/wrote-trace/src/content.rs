@@ -31,16 +31,16 @@ pub struct Content {
     zeros: Range<u64>,
     /// Whether the size has a change that is not durable.
     is_resized: bool,
-    /// Whether such a change has cut off durable bytes.
+    /// Whether a size change that is not durable has cut off durable bytes.
     is_cut: bool,
-    /// The latest changes, each with the time at which it ended. A flush that began earlier may
-    /// miss it.
+    /// The latest changes, each with its end time. A flush that began before that time may miss the
+    /// change.
     recent: Vec<(u64, Range<u64>)>,
 }
 
 /// The range of all bytes and the size.
 const ALL: Range<u64> = 0..u64::MAX;
-/// The range that stands for the size in [`Content::note`].
+/// The range that represents the size in [`Content::note`].
 pub const SIZE: Range<u64> = SIZE_START..u64::MAX;
 const SIZE_START: u64 = u64::MAX - 1;
 /// The maximum number of latest changes kept per file; earlier ones are merged.
@@ -95,7 +95,7 @@ impl Content {
         dirty + zeros.end - zeros.start
     }
 
-    /// Returns whether the file contains only zeros, which may allocate space for data.
+    /// Returns whether the file contains only zeros, which may merely allocate space for data.
     pub fn has_only_zeros(&self) -> bool {
         !self.zeros.is_empty() && self.settled.is_empty() && self.dirty.is_empty()
     }
@@ -122,7 +122,7 @@ impl Content {
         self.recent.push((ended_ns, bytes));
     }
 
-    /// Handles the changes that ended at these times: the next flush of all bytes covers them.
+    /// Marks the changes that ended at these times as covered by the next flush of all bytes.
     pub fn precede(&mut self, ended: &[u64]) {
         self.recent.retain(|(ended_ns, _)| !ended.contains(ended_ns));
     }
@@ -164,8 +164,8 @@ impl Content {
         self.dirty.insert(bytes);
     }
 
-    /// Adds zeros to the earlier zeros and returns `true`, if they follow these and replace no
-    /// other bytes. A hole between them reads as zeros, too.
+    /// Adds `bytes`, which are zeros, to the earlier zeros if they follow these and replace no
+    /// other bytes. Returns whether it did. A hole in between reads as zeros, too.
     fn prepare(&mut self, bytes: &Range<u64>) -> bool {
         let zeros = if self.zeros.is_empty() { bytes.clone() } else { self.zeros.clone() };
         let all = zeros.start..zeros.end.max(bytes.end);
@@ -198,7 +198,7 @@ impl Content {
         self.ranges().into_iter().for_each(|ranges| ranges.remove(bytes.clone()));
     }
 
-    /// Cuts a range out of the file or inserts one, so that the bytes after it move.
+    /// Cuts a range out of the file or inserts one, so that the following bytes move.
     pub fn shift(&mut self, at_byte: u64, from_bytes: u64, to_bytes: u64) {
         self.mix();
         self.is_resized = true;
@@ -230,8 +230,8 @@ impl Content {
         [&mut self.dirty, &mut self.lost, &mut self.in_place, &mut self.settled]
     }
 
-    /// Handles a flush that began at `began_ns`: makes everything durable except bytes that an
-    /// earlier flush has lost and later changes.
+    /// Handles a flush that began at `began_ns`: makes everything durable, except bytes whose
+    /// earlier flush failed, and changes that ended after this flush had begun.
     pub fn flush(&mut self, began_ns: u64) {
         self.flush_range(&ALL, began_ns);
         for range in self.lost.iter() {
@@ -250,7 +250,7 @@ impl Content {
         }
     }
 
-    /// Makes a range durable like [`Content::flush`], but not the size.
+    /// Makes a range durable as [`Content::flush`] does, but not the size.
     pub fn flush_range(&mut self, bytes: &Range<u64>, began_ns: u64) {
         let mut kept = self.late(began_ns);
         if self.zeros.is_empty() || !kept.overlaps(&self.zeros) {

@@ -36,7 +36,8 @@ const DISK: Storage = Storage {
     because: None,
     doubt: None,
 };
-/// The minimum number of removed files that are remembered: they may be open, or get a name again.
+/// The minimum number of removed files that are remembered, because they may still be open or be
+/// given a name again.
 const REMOVED_MIN: usize = 1 << 12;
 /// The maximum number of folders above a file: a path has at most 4 KiB. The limit ends loops,
 /// which can appear if threads rename folders concurrently and the calls are seen in the wrong
@@ -57,7 +58,7 @@ pub struct Disk {
     made: BTreeSet<(Id, u64, bool)>,
     /// Files with a name whose content a crash may undo.
     dirty: HashSet<Id>,
-    /// Files that lost their last name, in order of removal. Some may have got a name again.
+    /// Files that lost their last name, in order of removal. Some may have been given a name since.
     removed: Vec<Id>,
     folded: Folded,
     /// The number of calls processed.
@@ -130,7 +131,8 @@ impl Node {
 }
 
 impl Disk {
-    /// Returns a device's storage. If it is unknown, returns a disk without special guarantees.
+    /// Returns a device's storage. If the device is unknown, returns a disk without special
+    /// guarantees.
     pub fn storage(&self, device: u64) -> &Storage {
         self.storages.get(&device).unwrap_or(&DISK)
     }
@@ -210,7 +212,7 @@ impl Disk {
         names.min().unwrap_or(Survives::ProcessCrash)
     }
 
-    /// Returns whether a power loss leaves a file whole under at least one of its names.
+    /// Returns whether a power loss leaves a file intact under at least one of its names.
     pub fn has_durable(&self, file: FileId) -> bool {
         let Some(node) = self.file(file) else { return true };
         let most = self.most(file.device);
@@ -555,7 +557,7 @@ impl Disk {
     }
 
     /// Changes a file's content. An unknown file must have been removed and forgotten, because all
-    /// others were reported or created before.
+    /// other files have been reported or created before.
     fn alter(&mut self, file: FileId, how: impl FnOnce(&mut Content)) {
         let id = match self.ids.get(&file) {
             Some(id) => *id,
@@ -640,8 +642,9 @@ impl Disk {
         }
     }
 
-    /// Handles the flush of a file: makes the names durable that created or linked it, and the new
-    /// folders above them. On ext4, `fdatasync` does nothing if only a link is unflushed.
+    /// Handles the flush of a file: makes durable the names under which the file was created or
+    /// linked, and the new folders above them. On ext4, `fdatasync` does nothing if only a link is
+    /// unflushed.
     fn keep_names(&mut self, file: Id, is_data: bool) {
         let mut kept = vec![file];
         while let Some(id) = kept.pop() {
@@ -679,7 +682,7 @@ impl Disk {
     }
 
     /// If much data has accumulated, forgets what a report no longer needs: changes of names, and
-    /// the files that were removed first. Returns these files.
+    /// the files that were removed first. Returns the forgotten files.
     pub fn forget(&mut self) -> Vec<FileId> {
         if self.names.forget() {
             self.made.retain(|(_, at, _)| self.names.is_open(*at));

@@ -1,10 +1,10 @@
 //! The user's process, which represents the traced program; the tracer is its child.
 //!
-//! A program's filter stops its calls until its last process ends, and the kernel makes them fail
-//! (`ENOSYS`) once the tracer is gone (`seccomp(2)`). So the tracer has to outlive daemons that the
-//! program leaves behind, and the user's process has to end with the program. The user's process
-//! also stands in for the program: it forwards signals that only it receives, and stops and
-//! continues with the program, as job control requires.
+//! The filter of a program stops the calls of all its processes until the last one exits. Once the
+//! tracer is gone, the kernel makes these calls fail (`ENOSYS`, see `seccomp(2)`). The tracer
+//! therefore has to outlive daemons that the program leaves behind, whereas the user's process has
+//! to exit with the program. The user's process also stands in for the program: it forwards signals
+//! that only it receives, and stops and continues with the program, as job control requires.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -60,7 +60,7 @@ enum Message {
     Started(i32, i32),
     /// The signal that killed the program.
     Killed(i32),
-    /// The exit code of the complete report; remaining processes are still traced.
+    /// The report is complete, with this exit code; remaining processes are still traced.
     Ended(u8),
 }
 
@@ -88,8 +88,8 @@ impl Message {
 
 /// Calls `work` in a child process, which traces a program, while this process acts as the front.
 /// Returns the exit code that `work` returned, even while the child still traces remaining
-/// processes of the program. If a signal killed the program, the same signal ends this process.
-/// After the program's end, signals to the front raise `stop` in the child.
+/// processes of the program. If a signal killed the program, this process kills itself with the
+/// same signal. Once the program has exited, signals to the front raise `stop` in the child.
 ///
 /// The process must have a single thread.
 ///
@@ -169,8 +169,8 @@ impl Front {
         let _ = kill(self.process, signal);
     }
 
-    /// Leaves the remaining processes to a thread that traces them to their end. Their calls depend
-    /// on this process, not on the front.
+    /// Leaves the remaining processes to a thread that traces them until they exit. From now on,
+    /// their calls depend on this process, not on the front.
     pub(crate) fn keep(&self, keeper: JoinHandle<()>) {
         self.die_with(None);
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
@@ -182,11 +182,13 @@ impl Front {
     }
 
     fn send(&self, message: Message) {
-        // A send fails only if the front has been killed; then this process is being killed, too.
+        // A send fails only if the front has been killed; in that case, this process is being
+        // killed, too.
         let _ = (&*self.link).write_all(message.bytes().as_flattened());
     }
 
-    /// Ends with this exit code: the whole process, or only the front if processes remain.
+    /// Exits with this code. If processes of the program remain, lets only the front exit with it,
+    /// and this process exits after them.
     fn end(self, code: u8) -> ! {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(keeper) = keeper else { process::exit(code.into()) };
@@ -205,11 +207,12 @@ fn withdraw() {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = (dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
     }
-    // SAFETY: no code uses a file after this. The process ends without dropping one.
+    // SAFETY: no code uses a file after this. The process exits without dropping any file.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 
-/// Forwards signals to the program until `tracer` ends or reports the exit code.
+/// Forwards signals to the program until `tracer` exits or reports the exit code, and returns that
+/// code.
 fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u8> {
     let (mut program, mut killed_by) = (None, None);
     loop {
@@ -240,15 +243,17 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
             match signal.ssi_signo as c_int {
                 libc::SIGCONT => {}
                 libc::SIGTSTP => kill(getpid(), Signal::SIGSTOP)?,
-                // The write fails only if the tracer has ended, and then there is nothing to stop.
+                // The write fails only if the tracer has exited; in that case, there is nothing to
+                // stop.
                 _ => drop(link.write_all(&[0])),
             }
         }
     }
 }
 
-/// Ends this process in the way the program ended, if a signal killed the program and `code` says
-/// so. A shell's loop continues after a program that exited, but ends after one that SIGINT killed.
+/// Returns `code`, unless a signal killed the program and `code` says so: then kills this process
+/// with the same signal. A shell's loop continues after a program that exited, but stops after one
+/// that SIGINT killed.
 fn as_program(code: u8, killed_by: Option<c_int>) -> u8 {
     if let Some(signal) = killed_by.filter(|signal| EXIT_SIGNAL_BASE + signal == i32::from(code)) {
         // Only the program's core dump is useful. A core dump that is piped to a program ignores
@@ -278,8 +283,8 @@ fn code_of(status: WaitStatus) -> u8 {
 
 /// The front's view of the traced program.
 struct Started {
-    /// The process's descriptor, because another process may reuse its number; `None` if it had
-    /// already ended.
+    /// The descriptor of the process, whose number another process may reuse; `None` if the process
+    /// had already exited.
     process: Option<OwnedFd>,
     thread: i32,
     tracer: Pid,

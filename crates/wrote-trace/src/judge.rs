@@ -18,7 +18,7 @@ use wrote_result::units;
 
 /// The minimum number of writes to a file for a finding about their size.
 const MANY_WRITES: u64 = 1000;
-/// Below this size, the call costs more than copying the bytes.
+/// The size in bytes below which a write call costs more than copying its bytes.
 const SMALL_WRITE_BYTES: u64 = 512;
 /// The minimum number of flushes of a file for a finding about them.
 const MANY_FLUSHES: u64 = 100;
@@ -28,7 +28,7 @@ const EVIDENCE_MAX: usize = 20;
 /// The number of pending `told_early` files above which a folded file is judged at once, not at its
 /// first flush.
 const EARLY_MAX: usize = 1 << 13;
-/// The size that stands for content that was removed together with its file.
+/// The size that represents content that was removed together with its file.
 const REMOVED: u64 = 0;
 /// The maximum number of removed names that are remembered.
 const UNLINKS_MAX: usize = 1 << 13;
@@ -50,15 +50,15 @@ pub struct Judge {
     files: HashMap<FileId, Facts>,
     /// When each removed name was removed, until a file takes the name again.
     unlinked: HashMap<PathBuf, Point>,
-    /// Files that took over a removed name by a hard link, with the name and its removal.
+    /// Files that were given a removed name by a hard link, each with the name and its removal.
     relinked: HashMap<FileId, (Name, Point)>,
     /// Rollback journals that were removed or cut and may come back, until the next answer.
     journals: Vec<(Name, Point)>,
-    /// Files that were not durable when the program communicated with the outside, with the first
-    /// time of that, and whether another file was made durable for the same answer. In that case,
-    /// the file belongs to the answer only if it is ever flushed.
+    /// Files that were not durable when the program communicated with the outside, each with the
+    /// first such communication, and whether another file was made durable for the same answer. If
+    /// so, the file belongs to the answer only if it is ever flushed.
     told_early: HashMap<FileId, (Point, bool)>,
-    /// Whether a file has become durable after the last answer.
+    /// Whether a file has become durable since the last answer.
     has_saved: bool,
     /// Whether any file ever became durable. In that case, zeros alone only allocate space.
     saves: bool,
@@ -100,7 +100,7 @@ struct Short {
 }
 
 impl Judge {
-    /// Examines a call that the accounts have already processed and `disk` has not.
+    /// Examines a call that the accounts have already processed, but `disk` has not.
     pub fn see(&mut self, disk: &Disk, accounts: &Accounts, call: &Call) {
         let at = call.point();
         if let Act::Resize { file, to_bytes: 0, .. } = &call.act
@@ -274,7 +274,7 @@ impl Judge {
         let early = (at, std::mem::take(&mut self.has_saved));
         let saves = self.saves;
         for file in disk.unsafe_files().filter(|file| has_content(disk, accounts, *file, saves)) {
-            // If threads flush a file in turn, another thread may already be writing the next
+            // If threads take turns flushing a file, another thread may already be writing the next
             // record.
             let is_next = |account: &Account| {
                 account.changed_by != task && account.flushes + account.durable_writes > 0
@@ -590,8 +590,8 @@ fn has_content(disk: &Disk, accounts: &Accounts, file: FileId, saves: bool) -> b
     (is_written || is_named) && !is_lock(&disk.path(file), bytes)
 }
 
-/// Returns whether a file, judged by its name and size, says only that a program runs, or which
-/// one.
+/// Returns whether a file, judged by its name and size, only indicates that a program is running,
+/// or which one.
 fn is_lock(path: &Path, bytes: u64) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     // SQLite's and LMDB's tables of readers are mapped, and rebuilt after a crash.

@@ -68,7 +68,7 @@ pub struct TraceRequest {
     pub wanted: Wanted,
     /// The folders whose files are judged; all if empty.
     pub under: Vec<PathBuf>,
-    /// The record to be made, if any.
+    /// The record to be created, if any.
     pub record: Option<RecordRequest>,
     /// A description of the machine, for the document.
     pub host: Host,
@@ -94,7 +94,7 @@ pub struct RecordRequest {
 pub struct Traced {
     /// The document.
     pub trace: Trace,
-    /// Why the requested record could not be made.
+    /// Why the requested record could not be created.
     pub record: Result<(), String>,
     /// The program's writes as a job file; `None` if it wrote nothing.
     pub jobs: Option<String>,
@@ -107,7 +107,7 @@ pub enum Refused {
     Program(io::Error),
     /// The kernel does not permit the trace: the reason, in one line.
     Trace(String),
-    /// The record can't be made: the reason, in one line.
+    /// The record can't be created: the reason, in one line.
     Record(String),
 }
 
@@ -117,7 +117,7 @@ pub enum Refused {
 ///
 /// # Errors
 ///
-/// If the record can't be made, or the program can't be started or traced.
+/// If the record can't be created, or the program can't be started or traced.
 pub fn trace(
     mut request: TraceRequest,
     front: Option<&Front>,

@@ -1,7 +1,7 @@
 //! Models which changes of names a crash would leave.
 //!
-//! A name has a durable file, and later changes. A crash keeps the changes made up to some call,
-//! and the changes that a flush covers.
+//! Each name durably refers to a file or to nothing, and has later changes. A crash keeps the
+//! changes made up to some call, and the changes that a flush covers.
 
 use crate::call::Point;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl Names {
         self.entries.get(place).is_none_or(|entry| entry.open.is_empty())
     }
 
-    /// Returns whether the folder of a name has been flushed after the name's last change.
+    /// Returns whether the folder of a name has been flushed since the name's last change.
     pub fn is_flushed(&self, place: &Place) -> bool {
         !self.unflushed.contains_key(place)
     }
@@ -266,7 +266,7 @@ impl Names {
         self.entries.retain(|_, entry| {
             entry.open.drain(..entry.open.len().saturating_sub(1));
             let is_there = entry.now().is_some();
-            // Of the removed names that may come back, only as many are kept as a report uses.
+            // Of the removed names that may come back, only as many are kept as a report shows.
             let may_return = !is_there && entry.durable.is_some() && room > 0;
             room -= usize::from(may_return);
             is_there || may_return

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The maximum number of files that get jobs; the files with the most writes do.
+/// The maximum number of files for which jobs are written; the files with the most writes are
+/// chosen.
 const FILES_MAX: usize = 4;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The maximum number of different write sizes in a job.

@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the size in bytes that the record can still grow by.
+    /// Returns the number of bytes by which the record can still grow.
     pub fn room_bytes(&self) -> u64 {
         self.request.max_bytes.saturating_sub(self.bytes)
     }
@@ -384,7 +384,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<(Piece, Vec<u8>)>, String> {
 mod tests {
     use super::*;
 
-    /// Makes a record of a folder with one file and one write, and returns its path.
+    /// Records a folder with one file and one write, and returns the record's path.
     fn made(place: &Path, max_bytes: u64) -> Result<PathBuf, String> {
         let folder = place.join("data");
         fs::create_dir_all(folder.join("below")).unwrap();

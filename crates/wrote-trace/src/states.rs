@@ -80,7 +80,7 @@ struct Change<'a> {
     ended_ns: u64,
     what: Bytes<'a>,
     is_durable: bool,
-    /// Whether its flush failed; no later flush saves it.
+    /// Whether a flush of the change failed; no later flush saves it.
     is_lost: bool,
 }
 
@@ -283,8 +283,8 @@ impl<'a> Replay<'a> {
         self.crash(cut, &mut Fates::new())
     }
 
-    /// Returns the folder as a power loss may leave it. Adds to `fates` whether the folder has each
-    /// unflushed change.
+    /// Returns the folder as a power loss may leave it. Adds to `fates` whether that folder
+    /// contains each unflushed change.
     fn crash(&self, cut: Cut, fates: &mut Fates) -> Tree {
         fates.extend(self.disk.names.open_calls().map(|at| (at, at <= cut.until)));
         let mut tree = Tree::default();
@@ -471,8 +471,8 @@ impl<'a> Versions<'a> {
 
 impl Left {
     /// Writes the surviving parts of a write into a file, in units of `unit` bytes. `place`
-    /// contains the write's number among all changes, its number among the `open` ones, and the
-    /// count of these. Returns whether the whole write survives.
+    /// contains the write's number among all changes, its number among the `open` changes, and the
+    /// number of open changes. Returns whether the whole write survives.
     fn keep(
         self,
         bytes: &mut Vec<u8>,

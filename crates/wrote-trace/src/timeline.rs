@@ -9,8 +9,8 @@ use wrote_result::trace::{CallKind, Calls, Lane, Timeline};
 
 /// The maximum number of spans of each kind per file.
 const SPANS_MAX: u64 = 128;
-/// The maximum number of spans of all files, of 40 bytes each. 1,365 files that are created,
-/// written and flushed all the time reach it; with more files, spans become longer.
+/// The maximum number of spans of all files together; a span takes 40 bytes. 1,365 files that are
+/// continuously created, written and flushed reach it; with more files, spans become longer.
 const SPANS_IN_ALL_MAX: usize = 1 << 19;
 /// The number of spans per file that are allowed in any case, on average.
 const SPANS_MEAN: usize = 16;
@@ -31,7 +31,7 @@ pub struct Timelines {
     removed: HashMap<PathBuf, Spans>,
     /// The number of removed files whose calls were not kept.
     forgotten: u64,
-    /// The number of spans at the last count, and those added after it.
+    /// The number of spans at the last count, plus those added since.
     spans: usize,
 }
 
@@ -60,7 +60,7 @@ impl Clock {
         at_ns.saturating_sub(self.first_ns.unwrap_or(0)) >> (SHORTEST_SPAN + self.doublings)
     }
 
-    /// Adds a span of one or more calls. Returns whether it was not merged with an existing one.
+    /// Adds a span of one or more calls. Returns `false` if it was merged with an existing span.
     fn add(self, spans: &mut Spans, span: Span) -> bool {
         let key = |span: &Span| (self.part(span.from_ns), span.kind);
         let at = spans.partition_point(|other| key(other) < key(&span));

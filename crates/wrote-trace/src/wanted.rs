@@ -15,16 +15,16 @@ pub struct Wanted {
     pub io_uring: bool,
     /// Whether the data of writes is read.
     pub data: bool,
-    /// Whether daemons that the program leaves behind are watched to their end.
+    /// Whether daemons that the program leaves behind are watched until they exit.
     pub daemons: bool,
-    /// Whether files are judged as on a disk with a journal, wherever they are.
+    /// Whether files are judged as if they were on a disk with a journal, wherever they are.
     pub on_disk: bool,
 }
 
 /// A sign that something is saved.
 #[derive(Clone, Debug)]
 pub enum Sign {
-    /// The end of the program.
+    /// The program's exit.
     Exit,
     /// A write to its standard output.
     Stdout,

@@ -49,7 +49,7 @@ const WAKES: Signal = Signal::SIGUSR2;
 pub enum Subject {
     /// A program to be started. It keeps its standard streams, terminal and signals.
     Command(Vec<OsString>, Option<Front>),
-    /// A running process. It continues when the watch ends first.
+    /// A running process, which continues if the watch ends first.
     Process(pid_t),
 }
 
@@ -67,7 +67,7 @@ impl Subject {
 pub struct Watched {
     /// How the program ended.
     pub end: End,
-    /// The time until the last process ended or was left, in seconds.
+    /// The time in seconds until the last process ended or was no longer watched.
     pub elapsed_s: f64,
     /// The overhead of watching the program.
     pub watching: Watching,
@@ -87,15 +87,16 @@ pub struct Watched {
 enum Report<D> {
     /// The watching thread's number.
     Thread(pid_t),
-    /// The program has ended, and processes that are still watched remain: their description.
+    /// The program has ended, and the described processes are still watched.
     Remaining(String),
     /// The watch has ended.
     Done(io::Result<Box<(D, Watched)>>),
 }
 
 /// Watches a program, passing each call to `see`, which returns the files that it has forgotten.
-/// Ends when the program's last process that is not a daemon has ended, or when `stop` is raised.
-/// If processes remain for a while after the program has ended, calls `say` with a line about them.
+/// Returns when the program's last process that is not a daemon has ended, or when `stop` is
+/// raised. If processes remain for a while after the program has ended, calls `say` with a line
+/// about them.
 ///
 /// # Errors
 ///
@@ -264,7 +265,7 @@ struct Watch<'a> {
     program: pid_t,
     /// The session in which the program was started. Its daemons have left this session.
     session: Option<Pid>,
-    /// Whether daemons are watched to their end.
+    /// Whether daemons are watched until they end.
     daemons: bool,
     tasks: HashMap<pid_t, Task>,
     near: Near,
@@ -367,8 +368,8 @@ impl Watch<'_> {
                 self.until(task)
             }
             Event::Spawned(new) => {
-                // The task's end may already have been reported. Then it has no tracer any more,
-                // although it remains in `/proc` until its parent waits for it.
+                // The task's end may already have been reported. In that case, it no longer has a
+                // tracer, although it remains in `/proc` until its parent waits for it.
                 if status(new, "TracerPid:").is_some_and(|tracer| tracer != 0) {
                     self.task(new);
                 }
@@ -382,8 +383,8 @@ impl Watch<'_> {
         };
         let proceed = || ptrace::proceed(task, event, until);
         match event {
-            // Not with `-p`: a task keeps its restriction to one processor if this thread is
-            // killed, unless the task is killed with it.
+            // Not done with `-p`: if this thread is killed, a task that is not killed with it would
+            // keep its restriction to one processor.
             Event::Call | Event::Return if self.asked.is_none() => self.near.resume(proceed),
             _ => proceed(),
         }
@@ -482,7 +483,7 @@ impl Watch<'_> {
         Until::Call
     }
 
-    /// Returns the current time, always later than all times returned before.
+    /// Returns the current time, which is always later than any time returned before.
     fn now_ns(&mut self) -> u64 {
         self.now_ns = (self.started.elapsed().as_nanos() as u64).max(self.now_ns + 1);
         self.now_ns
@@ -516,7 +517,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Processes the operations of queues that have ended, in the order of each queue.
+    /// Processes the queued operations that have ended, in the order of each queue.
     fn reap(&mut self) {
         while let Some(ended) = self.reader.next_ended() {
             let ended_ns = self.now_ns();
@@ -536,7 +537,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Processes what has been found outside a call.
+    /// Processes the files and stores that the reader found outside a call.
     fn see_stores(&mut self, task: pid_t) {
         let at_ns = self.now_ns();
         self.see_news(task, at_ns);
@@ -552,8 +553,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Handles an exec by `task`. If another thread of the process called it, that thread's ID
-    /// becomes the process's ID.
+    /// Handles an exec by `task`, whose ID was `before`. If a thread other than the main one calls
+    /// exec, its ID becomes the process's ID.
     fn executed(&mut self, task: pid_t, before: pid_t) {
         self.has_begun = true;
         // The task has already been counted as a thread.
@@ -632,7 +633,7 @@ fn names(processes: &BTreeSet<pid_t>) -> String {
     some_of(&processes.iter().map(name).collect::<Vec<_>>(), SHOWN_MAX)
 }
 
-/// Returns why a program behaves differently when it is traced.
+/// Returns why a program behaves differently when it is traced; `None` if no reason is known.
 fn unlike_alone(process: pid_t) -> Option<String> {
     let link = format!("/proc/{process}/exe");
     let name = fs::read_link(&link).ok()?;

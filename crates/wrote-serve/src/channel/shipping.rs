@@ -112,7 +112,7 @@ mod task {
         }
         let (url, folder) = (url.to_owned(), folder.to_owned());
         let made = spawn_blocking(move || Shipper::new(SegmentStore::open_or_make(&url)?, folder));
-        // The call is cancelled only if the runtime ends.
+        // The call is cancelled only if the runtime shuts down.
         made.await.unwrap_or(Err(StoreError::Interrupted))
     }
 

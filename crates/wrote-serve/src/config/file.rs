@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A file being read, and its faults by line; line 0 stands for no line.
+/// A file being read, and its faults by line; faults without a line have number 0.
 struct File<'t> {
     text: &'t str,
     folder: &'t Path,

@@ -46,7 +46,7 @@ pub(super) enum Target<'a> {
     Listener(&'a mut Listen),
 }
 
-/// A value as written in the file, a URL or the command line.
+/// A value as given in the file, a URL or the command line.
 #[derive(Debug)]
 pub(super) enum Written<'a> {
     Word(Cow<'a, str>),
@@ -84,7 +84,7 @@ impl Key {
         })
     }
 
-    /// Sets the key in a server's configuration, like its command-line option.
+    /// Sets the key in a server's configuration, as its command-line option does.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ pub struct Listen {
     pub ack: Level,
     /// The handling of messages over the size limit, for frames and RELP.
     pub oversize: Oversize,
-    /// The information about its origin added to each record.
+    /// The information about a message's origin that is added to its record.
     pub stamp: Stamp,
     /// The mode of a Unix socket's file; by default 0777 minus the umask.
     pub mode: Option<u32>,

@@ -25,7 +25,7 @@ pub(super) struct Inbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Open,
-    /// Bytes that have already arrived are still read, and then the connection ends.
+    /// Bytes that have already arrived are still read, and then the connection is closed.
     Draining,
     /// The stream has ended; kept bytes may still have to be processed.
     Ended,
@@ -84,8 +84,9 @@ impl Inbox {
         self.kept.extend_from_slice(&scratch[copied..copied + read]);
     }
 
-    /// Returns how many kept bytes are copied to the start of the thread's buffer: all, unless they
-    /// are many. In that case, the newly read bytes are appended to them instead.
+    /// Returns the number of kept bytes that are copied to the start of the thread's buffer: all,
+    /// or 0 if there are too many. In that case, the newly read bytes are appended to the kept
+    /// bytes instead.
     fn copied(&self) -> usize {
         if self.kept.len() > COPIED_BYTES_MAX { 0 } else { self.kept.len() }
     }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep};
 
-/// The number of unsent bytes of answers from which no more input is read.
+/// The number of unsent bytes of answers at which the connection stops reading input.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 /// The interval at which a connection with much input checks whether its client still waits for an
 /// answer.
@@ -114,8 +114,9 @@ impl Outbox {
         }
     }
 
-    /// Queues an answer built by another task if it is ready, and returns whether it was. It is
-    /// queued even while other answers are unsent, because only queued bytes are accounted for.
+    /// Queues an answer built by another task if it is ready, and returns whether it was. The
+    /// answer is queued even while other answers are unsent, because only queued bytes are
+    /// accounted for.
     pub(super) fn answer_later(&mut self, context: &mut Context<'_>) -> bool {
         let Some(later) = &mut self.later else { return false };
         let Poll::Ready(answer) = Pin::new(later).poll(context) else { return false };

@@ -8,7 +8,7 @@ use crate::refusals::Refusal;
 use crate::target::Target;
 use std::task::{Context, Poll};
 
-/// A wait that may end with a turn to append.
+/// A wait that may result in a turn to append.
 type Turned = Wait<Result<Option<Turn>, Refusal>>;
 
 /// A connection's access to its log.
@@ -65,8 +65,8 @@ impl Room {
         self.wait = Some((wait, Paused::of(&port.metrics)));
     }
 
-    /// Begins to wait until messages are accepted again. If the server ends before that, the
-    /// sender's data in flight is lost.
+    /// Begins to wait until messages are accepted again. If the server shuts down first, the data
+    /// that the sender has in flight is lost.
     pub(super) fn hold(&mut self, port: &Port) {
         self.turn = None;
         let good_look = port.channel.next_good_look();

@@ -207,8 +207,8 @@ impl<'a> RelpHead<'a> {
         Ok(Some(RelpHead { transaction, command, length, bytes: input.len() - rest.len() }))
     }
 
-    /// Returns the frame; `None` if it is incomplete. If the frame is to be `cut`, it is complete
-    /// once it has the maximum length of a message.
+    /// Returns the frame; `None` if it is incomplete. If `cut` is set, the message is truncated,
+    /// and the frame is complete once the maximum length of a message has arrived.
     fn frame(
         &self,
         input: &'a [u8],

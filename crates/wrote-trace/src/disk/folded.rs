@@ -1,4 +1,4 @@
-//! Reduces files to a few bytes each if a program has many.
+//! Reduces files to a few bytes each if a program uses many files.
 //!
 //! Safe files are folded first, then the oldest; the newest stay complete. A file that a call
 //! refers to again is restored with the changes that a crash may undo; its earlier bytes and counts
@@ -15,10 +15,10 @@ use std::ops::Range;
 use wrote::Survives;
 use wrote_result::trace::{MoreFiles, Verdict};
 
-/// The maximum number of complete files; at least half of that many are kept. Twice as many folders
-/// are kept.
+/// The maximum number of complete files. Folding leaves at least half as many. Twice as many
+/// folders are kept.
 const WHOLE_MAX: usize = 1 << 13;
-/// The number that stands for an unknown file; no file has it.
+/// The number that represents an unknown file; no file has it.
 const UNKNOWN: Id = 0;
 /// The maximum number of ranges of folded files, of about 50 bytes each.
 const RANGES_MAX: usize = 1 << 20;
@@ -65,7 +65,7 @@ impl Rest {
     }
 }
 
-/// The information about a file that the report has and [`Disk`] has not.
+/// The information about a file that the report has but [`Disk`] lacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
     /// The number, counted from 1, of the finding that applies if the program ends now.
@@ -124,8 +124,7 @@ impl Folded {
         Some(rest)
     }
 
-    /// Returns the number of a batch: a flush that began at `began_ns` covers all batches before
-    /// it.
+    /// Returns the number of the first batch that a flush begun at `began_ns` does not cover.
     pub fn batch_before(&self, began_ns: u64) -> u16 {
         self.batch - u16::from(began_ns < self.batch_ns)
     }
@@ -233,7 +232,7 @@ impl Disk {
             if by == By::Found {
                 self.names.find(place.clone(), id);
             } else {
-                // The file that had the name before is unknown.
+                // Which file had the name before is unknown.
                 if !self.names.knows(&place) {
                     self.names.find(place.clone(), UNKNOWN);
                 }
@@ -276,8 +275,8 @@ impl Disk {
         }
     }
 
-    /// If there are many folders, drops the folders that no known name needs: first the safe ones,
-    /// then all.
+    /// If there are many folders, drops folders that contain no known name at any depth: first the
+    /// safe ones, then, if there are still too many, all of them.
     fn drop_folders(&mut self) {
         for is_any in [false, true] {
             let folders =

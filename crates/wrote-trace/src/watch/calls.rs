@@ -159,7 +159,7 @@ pub enum Begin {
     Await(Begun),
     /// Make the call fail with this error, and note the reason.
     Refuse(i32, &'static str),
-    /// Let the call run: it submits operations to a queue, each with its key.
+    /// Let the call run. It submits these operations, each with its key, to this queue.
     Queued(QueueId, Vec<(u64, Operation)>),
     /// Let the call run, and note that its effect is not observed.
     Unseen(&'static str),
@@ -181,8 +181,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader. `streams_of` is the process whose standard streams the program has; this
-    /// process may have up to `files_max` open files.
+    /// Creates a reader. The program has the standard streams of the process `streams_of`; the
+    /// calling process may have up to `files_max` open files.
     pub fn new(wanted: Wanted, streams_of: pid_t, files_max: usize) -> Reader {
         Reader {
             wanted,
@@ -292,7 +292,8 @@ impl Reader {
         self.queues.next_ended()
     }
 
-    /// Returns the reason if some operations were missed since the previous call of this function.
+    /// Returns why operations were missed since the previous call of this function; `None` if none
+    /// were.
     pub fn take_doubt(&mut self) -> Option<&'static str> {
         self.queues.doubt.take()
     }
@@ -390,8 +391,8 @@ fn pages(start: u64, count: u64) -> Range<u64> {
     start / PAGE_BYTES * PAGE_BYTES..end
 }
 
-/// Returns the effect of a size change; `None` if the size is the same. If `whole`, a file that
-/// loses all its bytes is emptied.
+/// Returns the effect of a size change; `None` if the size is the same. If `whole`, a truncation to
+/// 0 bytes is an [`Act::Empty`].
 fn resize(file: FileId, from_bytes: u64, to_bytes: u64, whole: bool) -> Option<Act> {
     match to_bytes {
         _ if from_bytes == to_bytes => None,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const WRITERS_MAX: usize = 16;
 /// The maximum number of open `fdinfo` files: each takes a page of kernel memory.
 const INFOS_MAX: usize = 1 << 14;
-/// The number of open files that this process needs in addition to these.
+/// The number of open files that this process needs in addition to the `fdinfo` files.
 const OTHER_FILES: usize = 64;
 
 /// A descriptor and its file.
@@ -119,8 +119,8 @@ impl Descriptors {
                 if stream.is_some() {
                     found.kind = Kind::Stream;
                 }
-                // The files that were opened first keep theirs. If the others took turns, each
-                // write would have to reopen one.
+                // The descriptors opened first keep their `fdinfo` files. If descriptors took
+                // turns, each write would have to reopen a file.
                 found.info.take_if(|_| self.infos >= self.infos_max);
                 self.infos += usize::from(found.info.is_some());
                 Some(place.insert(found))
@@ -147,8 +147,8 @@ impl Descriptors {
     }
 
     /// Returns whether a write overwrites bytes that another descriptor has just written, although
-    /// it continues this descriptor's own earlier write. Then neither writer has seen the other's
-    /// bytes.
+    /// it continues this descriptor's own earlier write. In that case, neither writer has seen the
+    /// other's bytes.
     pub fn has_overwritten(
         &mut self,
         process: pid_t,

@@ -1,7 +1,7 @@
 //! The calls that change files, and the seccomp filter that stops a program only at them.
 //!
 //! The filter is written by hand, because the existing crates kill programs that make calls of
-//! another architecture. Here, such programs should continue, and the calls are only noted.
+//! another architecture. A traced program should continue instead, and such calls are only noted.
 
 use crate::wanted::{Sign, Wanted};
 use libc::{c_long, sock_filter};

@@ -15,10 +15,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The maximum size of the mappings in which the kernel notes stores. Their page tables need up to
-/// 32 MiB, and examining each GB took 0.4 ms.
+/// The maximum total size of the mappings that are observed. Where the kernel notes stores, their
+/// page tables need up to 32 MiB, and examining each GB took 0.4 ms.
 const NOTED_BYTES_MAX: u64 = 16 << 30;
-/// The maximum size of the mappings that are compared. Each comparison reads all of them.
+/// The maximum total size of the mappings that are compared. Each comparison reads all of them.
 const COMPARED_BYTES_MAX: u64 = 64 << 20;
 /// The maximum number of mappings that are followed. Each needs a descriptor.
 const AREAS_MAX: usize = 1 << 10;
@@ -169,7 +169,7 @@ impl Areas {
         // The parent may have removed its own mappings before the child is first seen.
         for own in maps::writable(process).0 {
             let parents = self.areas.iter().find(|area| own.may_be_of(area.file()));
-            // The path of a followed mapping leads to the file even if that has no name.
+            // The path of a followed mapping leads to its file even if the file has no name.
             let (file, path) = match parents {
                 Some(area) => (area.file(), area.mapping.path.clone()),
                 None => (own.file, own.path),
@@ -216,8 +216,9 @@ impl Areas {
         self.areas.iter().find(is_it).map(|area| &area.mapping)
     }
 
-    /// Forgets the mappings in a process's memory, or the parts that are in it. Mappings with a
-    /// number above `last` stay: another thread may have created them there.
+    /// Forgets the mappings, and the parts of mappings, that lie in this memory of a process.
+    /// Mappings with a number above `last` are kept, because another thread may have created them
+    /// there.
     pub fn remove(&mut self, process: pid_t, memory: &Range<u64>, last: u64) {
         for area in std::mem::take(&mut self.areas) {
             let Range { start, end } = area.within(process, memory);

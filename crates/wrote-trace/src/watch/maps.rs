@@ -94,8 +94,8 @@ impl Mapped {
         covers
     }
 
-    /// Handles the end of a flush of such a file. Returns whether the flush covers all unobserved
-    /// changes.
+    /// Handles the end of a flush of a file that [`Mapped::covered`] returned. Returns whether the
+    /// flush covers all unobserved changes.
     pub fn cover(&mut self, (file, at): (FileId, u64)) -> bool {
         let is_all = self.unseen.get(&file) == Some(&at);
         if is_all {

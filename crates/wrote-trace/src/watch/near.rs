@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_getcpu, sched_setaffi
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The number of consecutive stops of a thread from which it is kept on one processor.
+/// The number of consecutive stops after which a thread is kept on one processor.
 const ROW_MIN: u32 = 4;
 /// The maximum time between consecutive stops.
 const DENSE: Duration = Duration::from_millis(1);
@@ -17,7 +17,8 @@ const DENSE: Duration = Duration::from_millis(1);
 /// The consecutive stops of a thread, and the processor on which they are handled.
 #[derive(Default)]
 pub struct Near {
-    /// The thread that stopped last, the number of its consecutive stops before that, and the time.
+    /// The thread that stopped last, the number of its consecutive stops before that, and the time
+    /// of the last stop.
     task: pid_t,
     row: u32,
     at: Option<Instant>,
@@ -47,8 +48,8 @@ impl Near {
         self.row = 0;
     }
 
-    /// Resumes the stopped task by `resume`, on this processor if its stops are frequent. Directly
-    /// after that, the task may use its other processors again.
+    /// Resumes the stopped task by `resume`, on this processor if its stops are frequent.
+    /// Immediately afterwards, the task may use its other processors again.
     pub fn resume(&mut self, resume: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let task = Pid::from_raw(self.task).filter(|_| self.row >= ROW_MIN);
         let before = task.and_then(|task| self.keep(task));

@@ -1,5 +1,5 @@
-//! Finds the pages of a mapping that were stored to since the last examination. The kernel notes
-//! them, or their content is compared if it does not.
+//! Finds the pages of a mapping that were stored to since the last examination. Either the kernel
+//! notes stores, or the content of the pages is compared.
 //!
 //! Since Linux 6.7, `userfaultfd(2)` notes the first store to each page of any mapping without
 //! stopping the program (`UFFD_FEATURE_WP_ASYNC`). `PAGEMAP_SCAN` reports these pages and resets
@@ -54,7 +54,7 @@ impl Noted {
     ///
     /// # Errors
     ///
-    /// If the kernel is too old or does not permit it. Also if the program has its own seccomp
+    /// If the kernel is too old or does not permit it, or if the program has its own seccomp
     /// filters, which may kill it for an unexpected call.
     pub fn begin(process: pid_t, task: pid_t) -> io::Result<Noted> {
         let filters = |of: pid_t| status(of, "Seccomp_filters:").unwrap_or(0);
@@ -85,8 +85,8 @@ impl Noted {
     /// Returns the pages that were stored to since the last examination.
     pub fn stored(&self, memory: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
         const MAPPED: u64 = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
-        // Each page had a mark. If memory is short, the kernel unmaps a page with stores and leaves
-        // no mark.
+        // Each page had a mark. If memory runs short, the kernel unmaps a page with stores and
+        // leaves no mark.
         let more = if self.is_short { 0 } else { PAGE_IS_PRESENT };
         let mut stored = self.scan(memory, [0, PAGE_IS_WRITTEN, PAGE_IS_WRITTEN | more])?;
         if !self.is_short {

@@ -33,7 +33,7 @@ const FRAMES_MAX: usize = 64;
 const WORDS_MAX: usize = 8;
 /// The maximum number of stacks that are remembered to recognise repeated calls.
 const KNOWN_MAX: usize = 1 << 12;
-/// The maximum number of locations. Calls from further locations have none.
+/// The maximum number of locations. Calls from further locations are reported without one.
 const PLACES_MAX: usize = 1 << 13;
 /// Parts of paths to sources of languages' own libraries and of packages. The program's own line is
 /// further out on the stack.

@@ -189,7 +189,7 @@ pub fn registers(task: pid_t) -> io::Result<libc::user_regs_struct> {
 }
 
 /// Makes a task call the kernel with one argument, and returns the result. The task must be new, or
-/// at the end of a call. Its registers and signals are restored after that.
+/// at the end of a call. Its registers and signals are restored afterwards.
 #[cfg(target_arch = "x86_64")]
 pub fn call(task: pid_t, number: c_long, argument: u64) -> io::Result<u64> {
     use nix::sys::ptrace::regset::NT_PRSTATUS;

@@ -1,8 +1,8 @@
 //! Finds the current line of a script in the memory of its interpreter, CPython 3.11 to 3.13.
 //!
 //! A thread's state leads to its frames, a frame to its code and its instruction, and the code's
-//! table of locations to the line. The fields are private to each version. If one does not have the
-//! expected form, there is no line.
+//! table of locations to the line. The fields are private to each version. If a field does not have
+//! the expected form, no line is found.
 
 use super::memory;
 use libc::pid_t;

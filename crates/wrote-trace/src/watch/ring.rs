@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The size of `struct io_uring_params`.
 pub const PARAMS_BYTES: usize = 120;
-/// The offset of the flags in it.
+/// The offset of the flags in `struct io_uring_params`.
 pub const FLAGS_AT: u64 = 8;
 const ENTRIES_AT: u64 = 0x1000_0000;
 const ENTRY_BYTES: usize = 64;
 const COMPLETION_BYTES: usize = 16;
 
-/// A kernel thread takes the entries without a call.
+/// The flag of a ring whose entries a kernel thread takes without a call.
 pub const SETUP_SQPOLL: u32 = 1 << 1;
 const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
@@ -201,7 +201,7 @@ impl Ring {
         self.rings.word(self.tail_at).wrapping_sub(self.rings.word(self.head_at))
     }
 
-    /// Returns the number of entries that were read but not taken by the kernel.
+    /// Returns the number of entries that this process has read but the kernel has not taken.
     pub fn untaken(&self) -> u32 {
         self.read.wrapping_sub(self.rings.word(self.head_at))
     }
@@ -272,7 +272,8 @@ mod tests {
     const ARRAY_AT: u64 = 64;
     const COMPLETIONS_AT: u64 = 128;
 
-    /// Returns a ring of 4 entries and 8 completions, and the file that stands for it.
+    /// Returns a ring with 4 submission entries and 8 completion entries, and the file that backs
+    /// it.
     fn made(flags: u32) -> (File, Ring) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(ENTRIES_AT + 4096).unwrap();

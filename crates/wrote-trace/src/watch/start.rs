@@ -1,5 +1,5 @@
-//! Starts a program so that it is watched from its first call. It gets this process's original
-//! limit of open files, which is raised during the watch.
+//! Starts a program so that it is watched from its first call. The program gets this process's
+//! original limit on open files, which is raised during the watch.
 
 use super::{names, ptrace};
 use crate::front::status;
@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::null;
 
-/// A raised limit of open files. Dropping it restores the original limit.
+/// A raised limit on open files. Dropping it restores the original limit.
 #[derive(Debug)]
 pub struct Limit {
     /// The original soft limit, and the hard limit.
@@ -78,7 +78,7 @@ pub fn refused(process: pid_t, error: io::Error) -> io::Error {
     io::Error::other(format!("the kernel does not permit it: {cause}"))
 }
 
-/// Starts a program in a watched child with this filter, these blocked signals and this limit of
+/// Starts a program in a watched child with this filter, these blocked signals and this limit on
 /// open files. If the child can't execute the program, it exits with the error number.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ unsafe fn become_program(
     blocked: &SigSet,
     files: &rlimit,
 ) -> ! {
-    // If the parent has ended, its end of the pipe is closed, and the read fails.
+    // If the parent has exited, its end of the pipe is closed, and the read fails.
     let is_watched = is_seized.read_exact(&mut [0]).is_ok();
     let none: libc::c_ulong = 0;
     // SAFETY: the calls only read their arguments; the caller promises `arguments`.

@@ -103,7 +103,7 @@ async fn take(
     }
     let log = port.channel.log().ok_or(Refusal::Closed)?;
     // A long body is refused early, so that a client that sent `Expect: 100-continue` need not send
-    // it.
+    // the body.
     if by == By::Body && body.bytes_min() > limits.message_bytes as u64 {
         return Err(Refusal::TooLong);
     }

@@ -81,8 +81,7 @@ enum Failure {
     Memory,
 }
 
-/// Begins an answer. Reads the first records before that, because only then is it known that they
-/// exist.
+/// Begins an answer. Reads its first records first, because only then is it known that they exist.
 async fn begin(
     wanted: Wanted,
     log: &Log,
@@ -227,7 +226,8 @@ impl Reading {
         Ok(bytes)
     }
 
-    /// Sends the first piece, and continues reading in a task that ends with the connection.
+    /// Sends the first piece, and continues reading in a task that stops when the connection
+    /// closes.
     fn go_on(mut self, first: Vec<u8>) -> Pieces {
         let (sender, pieces) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -324,7 +324,8 @@ async fn safe_behind(sequence: u64, port: &Port) -> u64 {
     }
 }
 
-/// Reads at most one piece of records from `next` up to `known`. Returns the next sequence, too.
+/// Reads at most one piece of records from `next` up to `known`. Returns the piece and the sequence
+/// at which the next piece begins.
 fn fill(
     reader: &mut LogReader,
     mut next: u64,

@@ -63,7 +63,8 @@ enum Served<S> {
 }
 
 impl Session {
-    /// Serves all requests. Returns the stream, and the refusal that ended the session, if any.
+    /// Serves all requests. Returns the stream, and the refusal, if any, that terminated the
+    /// session.
     async fn serve<S: Stream>(&mut self, stream: S) -> (Wire<S>, Result<(), Refusal>) {
         let mut wire = Wire::new(stream, self.exchange.clone());
         let mut is_silent = true;

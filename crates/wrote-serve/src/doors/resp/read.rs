@@ -126,7 +126,7 @@ pub(super) fn xread(resp: &Resp, input: &[u8], intake: &mut Intake<'_>) {
     });
 }
 
-/// Builds an answer in a task that ends with the connection.
+/// Builds an answer in a task that stops when the connection closes.
 fn answer_later<F>(
     resp: &Resp,
     intake: &mut Intake<'_>,

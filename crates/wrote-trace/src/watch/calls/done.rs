@@ -66,11 +66,11 @@ impl Reader {
                     _ => return None,
                 }
             }
-            // A copy has reached the end of its source, and wrote nothing.
+            // A copy that starts at the end of its source writes nothing.
             Begun::Write { .. } if value == 0 => return None,
             Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, .. } => {
-                // A queue continues to write after a close. The number may belong to another file
-                // then.
+                // A queue continues to write after a descriptor is closed, and its number may then
+                // belong to another file.
                 let open = self.descriptors.get(process, descriptor).filter(|of| of.file == file);
                 let (start, appends) = match (open, at) {
                     (Some(open), at) => {

@@ -47,7 +47,7 @@ pub struct Operation {
     pub work: Work,
     /// The process whose descriptors the operation names.
     pub owner: pid_t,
-    /// How many of the operations submitted before it the operation waits for, counted backwards.
+    /// The number of operations, among those submitted directly before this one, that it waits for.
     pub waits: u64,
     /// The end times of the completed operations that it waited for.
     pub after: Vec<u64>,
@@ -112,7 +112,7 @@ impl InFlight {
         self.operations.retain(|(_, number), _| *number < kept);
     }
 
-    /// Removes operations with a key that was not submitted after all.
+    /// Removes the operations with this key, which were not submitted after all.
     pub fn withdraw(&mut self, key: u64) {
         while let Some((same, _)) = self.operations.range((key, 0)..=(key, u64::MAX)).next() {
             let same = *same;
@@ -120,7 +120,7 @@ impl InFlight {
         }
     }
 
-    /// Returns the number of operations so far.
+    /// Returns the number of operations submitted so far.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -40,7 +40,8 @@ pub struct Queue {
 /// The kernel's part of a queue.
 #[derive(Debug)]
 pub enum Kernel {
-    /// A ring, the program's descriptor of it until that is closed, and this process's descriptor.
+    /// A ring, the program's descriptor of the ring until it is closed, and this process's
+    /// descriptor.
     Ring(Ring, Option<i32>, File),
     Aio(Context),
 }
@@ -111,7 +112,7 @@ impl Queues {
         self.count += 1;
     }
 
-    /// Returns the ring of a descriptor. The descriptor may be a copy, also in another process.
+    /// Returns the ring of a descriptor, which may be a copy, even one in another process.
     pub fn ring(&self, process: pid_t, descriptor: i32) -> Option<QueueId> {
         let own = std::process::id() as pid_t;
         let find = |is_it: &dyn Fn(pid_t, Option<i32>, &File) -> bool| {
@@ -269,8 +270,8 @@ impl Reader {
         files.into_iter().for_each(|file| self.descriptors.forget(own, file.as_raw_fd()));
     }
 
-    /// Handles closed descriptors of a process: a ring that is mapped by this process would never
-    /// be freed.
+    /// Handles closed descriptors of a process. A closed ring is released once no operation in it
+    /// may change a file; otherwise, this process's mapping would keep the ring alive forever.
     pub fn close_rings(&mut self, process: pid_t, is_closed: impl Fn(i32) -> bool) {
         for queue in self.queues.all.values_mut().filter(|queue| queue.process == process) {
             if let Kernel::Ring(ring, known, _) = &mut queue.kernel
@@ -303,8 +304,7 @@ impl Reader {
     }
 }
 
-/// Opens a file with the flags that a process used, for a file that has no descriptor in the
-/// process.
+/// Opens a file that has no descriptor in a process, with the flags that the process used.
 fn opened(path: &Path, flags: i32) -> io::Result<File> {
     let access = flags & libc::O_ACCMODE;
     let mut options = OpenOptions::new();

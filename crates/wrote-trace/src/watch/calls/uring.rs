@@ -315,7 +315,7 @@ fn may_change(operation: u8) -> bool {
     matches!(operation, 2 | 3 | 5 | 8 | 17 | 23 | 30 | 46 | 55 | 61 | 63..)
 }
 
-/// Returns the position of an offset.
+/// Returns the position that an offset means; the maximum means the descriptor's position.
 fn at(offset: u64) -> At {
     if offset == u64::MAX { At::Position } else { At::Byte(offset) }
 }
