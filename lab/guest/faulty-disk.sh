@@ -1,9 +1,9 @@
-# The guest of `cargo xtask lab faulty-disk`: the tests make their disks by loop devices and
-# device-mapper, in memory.
+# The guest of `cargo xtask lab faulty-disk`. The tests create their disks in memory, with loop
+# devices and device-mapper.
 
-# No udev makes the nodes below /dev/mapper here, so dmsetup makes them.
+# There is no udev here to create the nodes in /dev/mapper, so dmsetup creates them.
 export DM_DISABLE_UDEV=1
 export WROTE_TEST_DIR=/tmp
 export WROTE_REQUIRE_ALL=1
-# A test makes two file systems, and mounts each up to thirty times.
+# A test creates two file systems, and mounts each of them up to thirty times.
 LIMIT_S=1800

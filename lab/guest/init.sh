@@ -1,14 +1,14 @@
 #!/bin/busybox sh
 # The first process of a guest: loads its modules, runs each command of its plan within a time
-# limit, reports each command's end on the second serial port, and switches the machine off.
+# limit, reports on the second serial port how each command ended, and switches the machine off.
 #
-# `lab/src/runs/guest` puts this into the initramfs as /init, beside:
-#   /modules/load      insmod commands, in the order in which modules need each other
-#   /guest             the lab's own script: it makes disks usable, and may set LIMIT_S
-#   /plan              a line for each command: its name, a tabulator, its words for the shell
+# `lab/src/runs/guest` puts this script into the initramfs as /init, along with:
+#   /modules/load      the insmod commands, in the order of the modules' dependencies
+#   /guest             the lab's own script, which makes disks usable and may set LIMIT_S
+#   /plan              a line for each command: its name, a tab, its command line for the shell
 #   /lab/PROGRAM       the programs
 #
-# On the second serial port, markers stand at the beginning of a line; a command's output is
+# On the second serial port, markers begin at the start of a line, and the output of commands is
 # indented:
 #   BOOTED RELEASE     the disks are usable
 #   BEGIN NAME
@@ -16,11 +16,11 @@
 #   END CODE           CODE is the exit code, or `timeout`
 #   DONE               every command of the plan has run
 
-# An error before the plan ends this process, and the kernel panics: the last lines of the console
-# have the reason.
+# An error before the plan makes this process exit and the kernel panic; the last lines of the
+# console show the reason.
 set -e
 
-# Finds a hang; the slowest test takes seconds.
+# A time limit that only a hang exceeds; the slowest test takes seconds.
 LIMIT_S=300
 RESULTS=/dev/ttyS1
 
@@ -33,8 +33,8 @@ mount -t devtmpfs dev /dev
 stty -F "$RESULTS" raw
 . /modules/load
 
-# Prints the node of the disk with this serial number. The number of nvme0 may change from boot to
-# boot, and the controllers appear a while after their driver.
+# Prints the node of the disk with this serial number. The number in names such as nvme0 may change
+# from boot to boot, and the controllers appear some time after their driver has been loaded.
 disk() {
     attempts=0
     until controller=$(basename "$(dirname "$(grep -lx "$1 *" /sys/class/nvme/*/serial)")") &&
@@ -51,8 +51,8 @@ disk() {
 echo "BOOTED $(uname -r)" >"$RESULTS"
 set +e
 
-# Commands run in the background: a process that waits in the kernel for a lost transfer cannot be
-# killed, and the others must still run.
+# Commands run in the background, because a process that waits in the kernel for a lost transfer
+# cannot be killed, and the remaining commands must still run.
 run() {
     number=$((number + 1))
     said=/tmp/said.$number
@@ -61,7 +61,7 @@ run() {
     deadline=$(($(date +%s) + LIMIT_S))
     until [ -s "$ended" ]; do
         if [ "$(date +%s)" -ge "$deadline" ]; then
-            # Every process but this one.
+            # This kills every process except this one.
             kill -9 -1
             code=timeout
             return

@@ -1,17 +1,17 @@
-# The guest of `cargo xtask lab log-writes`: for each file system it has a disk with the serial
-# number FS, and another, FS-log, for the log of all writes.
+# The guest of `cargo xtask lab log-writes`. For each file system FS, it has a disk with the serial
+# number FS, and a disk FS-log for the log of all writes.
 
-# No udev makes the nodes below /dev/mapper here, so dmsetup makes them.
+# There is no udev here to create the nodes in /dev/mapper, so dmsetup creates them.
 export DM_DISABLE_UDEV=1
-# The server's clients are in the same machine.
+# The server's clients run on the same machine.
 ifconfig lo 127.0.0.1 up
-# Finds a hang; a slow machine takes minutes.
+# A time limit that only a hang exceeds; a slow machine takes minutes.
 LIMIT_S=3600
 
-# The file system lies on a loop device over the log-writes device. The latter loses its order where
-# two flushes are in flight at once: the writes that the first has to make stable are logged behind
-# the second, which may be complete before it. A loop device has one flush in flight at a time. The
-# shell's own losetup knows no direct I/O.
+# The file system is on a loop device over the log-writes device. The log-writes device logs writes
+# in the wrong order if two flushes are in flight at once: the writes that the first flush must make
+# stable are logged after the second flush, which may complete first. A loop device has only one
+# flush in flight at a time. The shell's own losetup does not support direct I/O.
 #
 # begin FS: mounts the disk through a log-writes device.
 begin() {
@@ -35,7 +35,7 @@ end() {
     /lab/losetup --detach /dev/loop0 && dmsetup remove --retry recorded
 }
 
-# record FS SEED ENTRIES SUBJECT...: lets subjects write until the log has this number of entries.
+# record FS SEED ENTRIES SUBJECT...: lets the subjects write until the log has ENTRIES entries.
 record() {
     fs=$1 seed=$2 entries=$3
     shift 3
@@ -44,7 +44,7 @@ record() {
         lab power-cut write "$subject" /mnt/moment --seed "$seed" --marks recorded \
             >"/tmp/$fs/$subject" 2>"/tmp/$fs/$subject.errors" &
     done
-    # A subject ends by itself only with an error.
+    # A subject exits on its own only after an error.
     until [ "$(dmsetup status recorded | cut -d ' ' -f 4)" -ge "$entries" ] ||
         grep . "/tmp/$fs/"*.errors; do
         sleep 1

@@ -182,7 +182,8 @@ impl<'a> Segment<'a> {
     }
 
     /// Reads the record at offset `at` of a batch that ends at `end`. Returns the offset after it
-    /// and its bytes, or `None` as the bytes of a slot without a record.
+    /// and its bytes, which are `None` for a slot without a record. Returns `None` if the record is
+    /// not valid.
     fn record(&self, at: usize, end: usize, sequence: u64) -> Option<(usize, Option<&'a [u8]>)> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         let length = word(header, 0);
@@ -321,7 +322,7 @@ fn of_header<'a>(bytes: &'a [u8], header: &Header, number: u64) -> Segment<'a> {
     Segment { bytes, block, identity, is_recycled, limit: u64::MAX }
 }
 
-/// Files by number, and for some of them the sequence at which a cut ends their records.
+/// Files by number, and for some of them the sequence from which a cut has removed the records.
 type LiveFiles<'a> = (Vec<(u64, &'a [u8])>, Vec<(u64, u64)>);
 
 /// Leaves out the files that a cut has removed from the log, as in step 1.
@@ -343,7 +344,8 @@ fn without_cut(files: Vec<(u64, &[u8])>) -> LiveFiles<'_> {
     (live, limits)
 }
 
-/// Returns the files from each segment at which a reader may begin, as in step 2.
+/// For each segment at which a reader may begin, as in step 2, returns the files from that segment
+/// on.
 pub fn beginnings(files: &[File]) -> Vec<&[File]> {
     let begins_log = |file: &File| {
         let own = numbered(std::slice::from_ref(file), ".segment");

@@ -12,7 +12,7 @@ use std::{fs, io, thread};
 pub const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
-/// A running process. Dropping it ends the process.
+/// A running process. Dropping it terminates the process.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -93,8 +93,8 @@ impl Process {
         };
     }
 
-    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless all processes have ended. Also ends
-    /// background processes of a leader that has already ended.
+    /// Sends SIGTERM, and SIGKILL after [`GRACE`], unless all processes have ended. Also terminates
+    /// background processes of a leader that has already exited.
     pub fn end(&mut self) {
         if self.wait_for_all(Duration::ZERO).is_none() {
             self.send(Signal::TERM);

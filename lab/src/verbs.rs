@@ -84,7 +84,7 @@ pub fn least<T, E>(
     }
 }
 
-/// Returns copies of a list in which one element each is left out.
+/// Returns copies of a list, each of which leaves out one element.
 pub fn without_each<T: Clone>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
     (0..all.len()).map(|at| [&all[..at], &all[at + 1..]].concat())
 }

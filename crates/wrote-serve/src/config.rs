@@ -131,7 +131,8 @@ pub struct LogConfig {
     /// The maximum total size of the segments. If they exceed it, the oldest are removed. In a log
     /// with a store, the server removes them, and only once they are in the store.
     pub retain_bytes: Option<u64>,
-    /// The maximum age of segments; removed like those beyond [`LogConfig::retain_bytes`].
+    /// The maximum age of segments. Older segments are removed like those beyond
+    /// [`LogConfig::retain_bytes`].
     pub retain_age: Option<Duration>,
     /// The length of each buffer. By default, a buffer has room for the longest record of the log's
     /// listeners, and for at least 1 MiB.

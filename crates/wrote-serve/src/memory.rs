@@ -20,7 +20,7 @@ const IPV6_NETWORK_BITS: u32 = 64;
 /// The divisor of [`Limits::in_flight_bytes`]: unauthenticated clients may use the quotient in
 /// addition.
 const STRANGERS_SHARE: usize = 16;
-/// The divisor of the free memory: one read may use at most the quotient.
+/// The divisor of the free memory of a pool; the quotient limits a single read.
 const READ_SHARE: u64 = 512;
 /// The minimum size of a read.
 const READ_BYTES_MIN: u64 = 4 << 10;

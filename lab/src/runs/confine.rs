@@ -122,7 +122,7 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(),
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;
         let mut command = confined(programs, condition, &program.file);
-        // A test of a refused feature is right to skip itself.
+        // A test of a feature that is refused may skip itself.
         command.env_remove("WROTE_REQUIRE_ALL");
         Some(program.job(command, &arguments))
     };
@@ -136,8 +136,8 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(),
     }
 }
 
-/// Returns the arguments that select a share of the tests in `program`; `None` if it has none of
-/// them.
+/// Returns the arguments that select a share of the tests in `program`; `None` if the program
+/// contains none of them.
 fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<Vec<&'static str>> {
     let is_library = program.package == "wrote";
     // A ring without registered buffers still works, so only the library behaves differently.

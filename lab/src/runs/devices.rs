@@ -15,8 +15,8 @@ const PROGRAM: &str = "it";
 /// The file systems on disks with poll queues, each on its own controller, with their sizes. XFS
 /// needs 300 MiB.
 const DISKS: &[(&str, u64, &[&str])] = &[
-    // Everything is initialised immediately, because a test would count the kernel's later
-    // transfers.
+    // Everything is initialised immediately, because a test would otherwise count transfers that
+    // the kernel makes later.
     ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
     ("xfs", 320 << 20, &["-f"]),
 ];
@@ -57,7 +57,7 @@ struct Lab {
 
 /// Runs the engine's tests on two NVMe disks and on `null_blk`, which all have poll queues.
 ///
-/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
+/// If a part of the guest is missing, the lab fails if `install` is set, and is skipped otherwise.
 pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
     let lab = Lab {
         name: "nvme",
@@ -79,7 +79,7 @@ pub fn nvme(report: &mut Report, install: bool) -> Result<(), Failure> {
 
 /// Runs the tests of failing disks, both with io_uring and with io_uring refused.
 ///
-/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
+/// If a part of the guest is missing, the lab fails if `install` is set, and is skipped otherwise.
 pub fn faulty_disk(report: &mut Report, install: bool) -> Result<(), Failure> {
     let lab = Lab {
         name: "faulty-disk",

@@ -47,7 +47,7 @@ pub struct Guest<'a> {
     pub disks: &'a [Disk],
     /// Additional kernel parameters.
     pub parameters: &'a str,
-    /// The time limit, after which the machine is ended.
+    /// The time limit, after which the machine is stopped.
     pub limit: Duration,
 }
 

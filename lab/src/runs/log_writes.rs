@@ -68,7 +68,7 @@ const LOG_BYTES: u64 = 8 << 30;
 
 /// Records the writes, and simulates power losses on each file system.
 ///
-/// If a part of the guest is missing, the lab fails; without `install`, it is skipped.
+/// If a part of the guest is missing, the lab fails if `install` is set, and is skipped otherwise.
 pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.skip(NAME, because);
@@ -102,7 +102,7 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
     Ok(())
 }
 
-/// Makes a recording, or takes the one that a failure has kept.
+/// Creates a recording, or reuses the one that was kept after a failure.
 fn recorded(
     report: &mut Report,
     arguments: &Arguments,

@@ -76,7 +76,7 @@ pub const WROTE: &[&str] = SUBJECTS.split_at(9).0;
 /// other subjects must keep all promises. The last one writes only in `lab log-writes --pages`.
 pub const CONTROLS: [&str; 3] = ["unsynced-folder", "unsynced", "plain-pages"];
 
-/// The subjects that recover their files when they open them, and could lose them then.
+/// The subjects that recover their files when they open them, and could then lose data.
 const REOPENED: [&str; 4] = ["log", "log-sync", "log-served", "lines"];
 
 /// The error numbers of a file system without power: EIO, and in some calls of ext4 EROFS.
@@ -153,7 +153,7 @@ fn one(
 }
 
 /// Draws moment `number`: a power loss 1 to 200 ms after the subjects begin. Every second moment
-/// has another one, 1 to 250 ms after the logs begin to be reopened.
+/// has a second power loss, 1 to 250 ms after the logs begin to be reopened.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {

@@ -55,7 +55,7 @@ pub fn provide(report: &mut Report, install: bool) -> Result<(), Failure> {
 }
 
 /// Creates the folder `whole` by `make`, unless `is_there` accepts the existing one. The folder
-/// appears only once it is complete, and replaces an existing one. A failure leaves nothing.
+/// appears only once it is complete, and replaces an existing one. A failure leaves nothing behind.
 pub fn installed(
     whole: &Path,
     install: bool,

@@ -23,8 +23,8 @@ pub fn target() -> PathBuf {
 }
 
 /// Returns the files below `paths`, as paths from the root; if `paths` is empty, returns all files.
-/// In a path, `*` stands for any characters, including slashes. Files that `.gitignore` names are
-/// left out, even without git: an unpacked archive has no history.
+/// In a path, `*` matches any characters, including slashes. Files that `.gitignore` names are left
+/// out, even without git, because an unpacked archive has no history.
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     let ignored = std::fs::read_to_string(root().join(".gitignore")).tried(".gitignore")?;
     let mut files = Vec::new();
@@ -94,7 +94,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Makes a release build of `program`, which is `wrote` or `lab`, and returns its path.
+/// Builds `program`, which is `wrote` or `lab`, in release mode, and returns its path.
 ///
 /// The labs' program, and `wrote` as in the README's first command, are built by a single command.
 /// cargo then chooses the features of their dependencies together, and builds these only once.

@@ -1,6 +1,6 @@
 //! Runs a command within a time limit, and keeps its output. After the limit or a signal, the
-//! command is ended together with all its children. After the limit, the state of its threads is
-//! printed first.
+//! command is terminated together with all its children. If the limit was reached, the state of its
+//! threads is printed first.
 
 use crate::process::{GRACE, Process};
 use crate::process::{Stat, stat, threads};
@@ -38,7 +38,7 @@ pub enum Show {
 /// The outcome and the output of a command.
 #[derive(Debug)]
 pub struct Finished {
-    /// The reason of a failure, such as `exit code 1` or `killed after 1800 s`; `None` after a
+    /// The reason for a failure, such as `exit code 1` or `killed after 1800 s`; `None` after a
     /// success.
     pub trouble: Option<String>,
     /// The exit code; `None` if the command was killed.
@@ -63,7 +63,8 @@ impl Finished {
     }
 }
 
-/// Arranges for SIGINT, SIGTERM and SIGHUP to end the running command first, and then this process.
+/// Arranges for SIGINT, SIGTERM and SIGHUP to terminate the running command first, and then this
+/// process.
 pub fn heed_signals() -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&STOPPED)).tried("signal handler")?;
@@ -71,8 +72,8 @@ pub fn heed_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arranges for a command that is still running at `end` to be ended, and for no further command to
-/// be started.
+/// Arranges for a command that is still running at `end` to be terminated, and for no further
+/// command to be started.
 pub fn end_at(end: Instant) {
     let _ = END.set(end);
 }
@@ -198,7 +199,7 @@ fn keep(
             let piece = &piece[..length];
             kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
             if is_shown {
-                // If the reader of the shown output has ended, the run continues nevertheless.
+                // If the reader of the shown output has exited, the run continues nevertheless.
                 let _ = shown.write_all(piece).and_then(|()| shown.flush());
             }
         }

@@ -100,7 +100,7 @@ fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// Reports the error that ended the writing.
+/// Reports the error that stopped the writing.
 fn refused(error: &Error) -> Result<(), Trouble> {
     // The kernel's message helps a person who reads the log.
     eprintln!("{error}");

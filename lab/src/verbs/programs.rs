@@ -18,7 +18,7 @@ use wrote_trace::{Entry, Record, states};
 
 /// The maximum number of states, which is more than any drawn program has.
 const STATES_MAX: u64 = 10_000;
-/// The number of programs from which on some must leave a name that survives.
+/// The minimum number of programs for requiring that some of them leave a name that survives.
 const MANY: u64 = 60;
 
 /// Tries drawn programs.
@@ -151,8 +151,9 @@ fn broken(
     Ok(broken)
 }
 
-/// Traces all programs one after the other. Marks the end of each with the names that survive it
-/// and the names that do not, as `SEED,NAME,BYTES,CHECKSUM,VERDICT`, and last with `SEED,`.
+/// Traces all programs one after the other. After the end of each program, adds a mark
+/// `SEED,NAME,BYTES,CHECKSUM,VERDICT` for each name, whether it survives or not, and then the mark
+/// `SEED,`.
 fn mark(
     arguments: &Arguments,
     program: &Path,

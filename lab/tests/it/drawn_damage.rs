@@ -12,7 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tempfile::{TempDir, tempdir_in};
 
-/// One in this number of seeds has edits with forged checksums, after which few rules hold.
+/// Only a seed that is a multiple of this number may have edits with forged checksums, after which
+/// few rules hold.
 const FORGED_EVERY: u64 = 8;
 /// The folder of a file system in memory (`tmpfs(5)`).
 const MEMORY: &str = "/dev/shm";
@@ -64,7 +65,7 @@ fn draw(seed: u64) -> Result<Trial, Trouble> {
     Ok(trial)
 }
 
-/// Returns versions of a trial in which one edit each is left out.
+/// Returns versions of a trial, each of which lacks one edit.
 fn fewer_edits(trial: &Trial) -> Vec<Trial> {
     let with = |edits| {
         let mut fewer = trial.clone();

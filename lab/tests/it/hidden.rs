@@ -1,5 +1,5 @@
 //! Faults that a disk does not report: bits that rot, misdirected reads, and flushes that lie. No
-//! program can keep its promises then, but the log must not return altered records.
+//! program can keep its promises in spite of them, but the log must not return altered records.
 
 use std::path::Path;
 use wrote::engine::Fault;

@@ -1,5 +1,5 @@
-//! Datagrams: each is one message, drops are counted, and all that have arrived are received at the
-//! end.
+//! Datagrams: each is one message, drops are counted, and before the server shuts down, it receives
+//! all that have arrived.
 
 use crate::serving::{Serving, address, socket_path};
 use std::net::UdpSocket;
@@ -48,7 +48,7 @@ fn a_datagram_that_is_too_long_is_cut_and_counted() {
 
 #[test]
 fn datagrams_that_the_kernel_drops_are_counted() {
-    // More than the largest buffer can hold.
+    // This is more than the largest buffer can hold.
     const SENT: u64 = 40_000;
     let serving = Serving::start_after(
         "udp://127.0.0.1:0",

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use wrote::{Log, SyncPolicy};
 
-/// Returns a line of 1000 bytes with its number.
+/// Returns a line of 1000 bytes that contains `number`.
 fn numbered(number: usize) -> Vec<u8> {
     format!("{number:0999}\n").into_bytes()
 }
@@ -121,7 +121,7 @@ fn a_disk_that_stands_still_stops_its_senders_and_loses_nothing() {
         }
         assert!(sent < 256 << 20, "a sender is not stopped");
     }
-    // Two buffers of the log, and one buffer in the server.
+    // The limit is two buffers of the log, and one buffer in the server.
     assert!(serving.figures().bytes <= 3 * (16 << 10) + 5, "{:?}", serving.figures());
     drop(frozen);
     stream.set_nonblocking(false).unwrap();

@@ -80,7 +80,7 @@ fn each_is_let_go_with_its_reason_and_the_others_are_served() {
     });
     let refused: BTreeMap<_, _> = serving.refused().into_iter().collect();
     let each = EACH as u64;
-    // The half messages, and the messages sent byte by byte.
+    // These are the half messages, and the messages sent byte by byte.
     assert_eq!(refused["message_time"], 2 * each);
     assert_eq!(refused["unread_time"], each);
     assert_eq!(refused["malformed"], each);
@@ -142,7 +142,7 @@ fn bytes_of_unfinished_messages_are_bounded_in_all() {
         stream
     };
     let halves: Vec<_> = (0..50).map(|_| half()).collect();
-    // There is room for 16 of them.
+    // There is room for 16 of these clients.
     serving.wait_until(|figures| figures.refused == 34 && figures.connections == 16);
     assert_eq!(serving.refused(), [("in_flight_bytes", 34)]);
     drop(halves);

@@ -187,7 +187,8 @@ fn clients_that_hold_on_to_connections_delay_no_others() {
     assert!(held[0].is_over(), "the oldest makes room");
     held[16].stream().set_nonblocking(true).unwrap();
     let youngest = held[16].stream().read(&mut [0]).map_err(|error| error.kind());
-    // Each connection lives for five seconds, and nothing above has waited for that long.
+    // Each connection lives for five seconds. Unless that time has passed, the youngest connection
+    // is still open.
     assert!(youngest == Err(ErrorKind::WouldBlock) || began.elapsed() > Duration::from_secs(5));
     drop(held);
     serving.stop();

@@ -32,7 +32,7 @@ fn a_server_that_drains_answers_what_has_arrived_and_says_goodbye() {
     let mut reader = BufReader::new(stream);
     read_until(&mut reader, "2 rsp 6 200 OK");
     let records = serving.stop();
-    // Not all that the client sent may have arrived; the answers show which messages did.
+    // Part of what the client sent may not have arrived; the answers show which messages have.
     let mut answers = read_until(&mut reader, "0 serverclose 0");
     let mut rest = Vec::new();
     reader.read_to_end(&mut rest).unwrap();

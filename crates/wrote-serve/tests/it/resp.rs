@@ -86,7 +86,7 @@ fn every_answered_message_is_there_in_order_after_the_server_ends() {
             let mut stream = Client::connect(&serving);
             move || {
                 let mut answered = 0;
-                // The server ends the stream while the client is still sending.
+                // The server closes the stream while the client is still sending.
                 for window in 0.. {
                     let requests =
                         (0..20).map(|at| format!("RPUSH l {client}:{}\r\n", window * 20 + at));
@@ -148,7 +148,8 @@ fn reading_from_a_sequence_gives_the_log_across_segments_retention_and_a_restart
     for (at, (sequence, record)) in (first..).zip(&all) {
         assert_eq!((*sequence, record), (at, &value(at).into_bytes()));
     }
-    // The record after an ID comes next. If it was removed, the first remaining record does.
+    // The answer begins with the record after the ID or, if that record was removed, with the first
+    // remaining one.
     for (after, expected) in [("0-0".to_owned(), first), (format!("{}-1", first + 7), first + 8)] {
         let answer = client.ask(&format!("XREAD COUNT 5 STREAMS log {after}"));
         let Answer::List(mut streams) = answer else { panic!("{answer:?}") };

@@ -50,7 +50,8 @@ impl Serving {
         Serving::run(server, config, parent, |_, _| ())
     }
 
-    /// Starts a server that already listens while `before` runs, but serves only after that.
+    /// Starts a server that already listens while `before` runs, but serves clients only
+    /// afterwards.
     pub fn start_after(
         url: &str,
         change: impl FnOnce(&mut Config),
@@ -123,7 +124,7 @@ impl Serving {
         &self.handle
     }
 
-    /// Returns how often the server refused something for each reason.
+    /// Returns the number of refusals for each reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.handle.refused()
     }
@@ -152,13 +153,13 @@ impl Serving {
         records(&self.folder)
     }
 
-    /// Drains the server, and returns the records of its log.
+    /// Drains the server, shuts it down, and returns the records of its log.
     pub fn stop(mut self) -> Vec<Vec<u8>> {
         self.end().unwrap();
         records(&self.folder)
     }
 
-    /// Drains the server.
+    /// Drains the server, then shuts it down.
     pub fn end(&mut self) -> Result<(), Error> {
         self.handle.stop();
         self.thread.take().unwrap().join().unwrap()

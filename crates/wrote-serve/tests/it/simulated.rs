@@ -73,7 +73,7 @@ impl Drop for Disk {
     }
 }
 
-/// How a protocol sends messages, and how its answers are counted.
+/// How messages are sent over a protocol, and how the answers are counted.
 struct Client {
     url: &'static str,
     stream: fn(usize) -> String,
@@ -154,7 +154,7 @@ fn fails_at(client: &Client, operation: u64) {
         // The server checks a failed log every second.
         thread::sleep(Duration::from_millis(50));
     }
-    // The operation may be performed only now.
+    // The operation that fails may be performed only now.
     let _ = serving.end();
     let records = disk.records();
     let last = |number: usize| {

@@ -360,7 +360,7 @@ struct Fs {
     bytes: BTreeMap<u64, [BTreeMap<u64, u64>; 2]>,
     /// Each name's file, currently and after a crash.
     names: [BTreeMap<(u64, u64), u64>; 2],
-    /// The names changed after their folder's last flush; a crash keeps any of the changes.
+    /// The names changed since their folder's last flush; a crash keeps any of the changes.
     changed: BTreeSet<(u64, u64)>,
     files: u64,
     stamp: u64,
@@ -519,7 +519,7 @@ fn bytes_that_a_range_before_them_moves_stay_dirty() {
     assert!(dirty(&disk, 30) && disk.file(id(9)).unwrap().content.is_cut());
     see(&mut disk, shift(80, 100));
     assert!(dirty(&disk, 50));
-    // A write that the cut splits.
+    // The cut splits this write.
     see(&mut disk, Act::Shift { file: id(9), at_byte: 40, from_bytes: 100, to_bytes: 85 });
     assert_eq!(disk.file(id(9)).unwrap().content.dirty_bytes(), 5);
     assert!(disk.file(id(9)).unwrap().content.is_dirty_in(&(40..45)));
@@ -550,7 +550,7 @@ fn removed_files_are_forgotten_where_there_are_many_and_stay_removed() {
     assert!(disk.files().count() <= 2 * REMOVED_MIN + 2, "{}", disk.files().count());
     assert!(forgotten.contains(&id(gone)) && !forgotten.contains(&id(gone + 1)));
     assert_eq!(disk.unsafe_files().collect::<Vec<_>>(), [id(gone + 1)]);
-    // A forgotten file that is still open.
+    // This forgotten file is still open.
     see(&mut disk, write(gone, 10..20, CACHED));
     assert!(disk.file(id(gone)).unwrap().is_removed);
     assert_eq!(disk.unsafe_files().count(), 1);

@@ -424,7 +424,7 @@ fn is_shown(record: &Record, finding: &Finding, place: &serde_json::Value) -> bo
             cuts(&after(record, last)).iter().any(|left| entry(left, path).is_none())
         }
         // The program communicates in the first of these calls. The file may have had another name
-        // then.
+        // at that time.
         "acknowledged-early" => {
             let replay = after(record, number(&calls[0]));
             let told = replay.tree(Cut::NO);

@@ -99,7 +99,7 @@ fn load_order(
             Err(Failure::Failed(_)) if *optional => continue,
             listed => listed?,
         };
-        // A built-in module has no such line. The last line has the parameters.
+        // A built-in module has no such line. The last line contains the parameters.
         for line in listed.lines().filter_map(|line| line.strip_prefix("insmod ")) {
             let own = line.strip_suffix(parameters);
             let file = PathBuf::from(own.unwrap_or(line).trim_end());

@@ -17,11 +17,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// CPU.
 const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
     -accel tcg,thread=multi -cpu max -smp 2 -m 1G";
-/// After a panic, the kernel reboots, and `-no-reboot` turns this into the end of the machine.
+/// After a panic, the kernel reboots, which makes qemu exit because of `-no-reboot`.
 const PARAMETERS: &str = "console=ttyS0 panic=-1";
 
 /// Boots `kernel` with its initial file system in the folder `folder`, and repeatedly passes the
-/// results to `said` until the guest ends. Creates `console.log` and `results.log` in `logs`.
+/// results to `said` until the guest shuts down. Creates `console.log` and `results.log` in `logs`.
 ///
 /// Fails if the guest does not boot. A failed command is only part of the results.
 pub fn run(

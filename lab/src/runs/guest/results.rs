@@ -7,7 +7,8 @@ use crate::tools::report::Counts;
 pub struct Test {
     /// The name in the plan, such as `it: engine::a_test`.
     pub name: String,
-    /// The exit code, or `timeout` if the time limit was reached; `None` if the guest ended first.
+    /// The exit code, or `timeout` if the time limit was reached; `None` if the guest shut down
+    /// first.
     pub end: Option<String>,
     /// The output of the command.
     pub said: String,

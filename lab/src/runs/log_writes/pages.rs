@@ -19,7 +19,7 @@ const SUBJECTS: [&str; 2] = ["pages", "plain-pages"];
 const RECORDED: Duration = Duration::from_secs(2);
 
 /// Records writes of pages, and simulates power losses at `moments`. Fails if a page written with
-/// `RWF_ATOMIC` is torn or lost, or if none of the others is torn.
+/// `RWF_ATOMIC` is torn or lost, or if no page written without it is torn.
 pub fn cut(program: &Path, moments: (u64, Option<usize>)) -> Result<(), Failure> {
     let folder = TempDir::with_prefix_in("lab-log-writes-", target()).tried("a folder")?;
     let [before, log] = ["xfs.image", "xfs.log"].map(|name| folder.path().join(name));

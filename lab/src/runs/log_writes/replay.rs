@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// One in this number of moments is also examined by the file system's own program.
+/// The interval, in moments, at which the file system's own program also examines the disk.
 const EXAMINED: usize = 50;
 /// The minimum number of moments for judging controls. With fewer, their promises may hold by
 /// chance.
@@ -67,7 +67,8 @@ pub fn replay(
     if chosen.len() >= MANY { sees_something(subjects, &replay.tallies) } else { Ok(()) }
 }
 
-/// Draws `most` of the moments, or all.
+/// Returns the numbers of `most` random moments out of `all`, or of all moments if `most` is
+/// `None`.
 pub fn chosen(all: usize, seed: u64, most: Option<usize>) -> BTreeSet<usize> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut numbers: Vec<usize> = (0..all).collect();
@@ -120,7 +121,7 @@ impl<'a> Replay<'a> {
         Ok(Replay { program, file_system, folder, image, changed, lines, subjects, tallies, cuts })
     }
 
-    /// Applies a whole step.
+    /// Applies a complete step.
     fn pass(&mut self, step: &Step) -> Result<(), Failure> {
         step.apply(&self.changed)?;
         step.marks.iter().try_for_each(|mark| add(&mut self.lines, mark))

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 
 /// The mark at the end of a recording.
 const END: &str = "end";
-/// The size of the unit that a disk writes as a whole.
+/// The size of the unit that a disk writes either completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
 /// A section of a log, which ends with the marks that follow a flush or a FUA write.
@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// Returns the sectors that many power losses left of a write of one sector and a write of two.
-    /// The two sectors are a superblock if it is `whole`.
+    /// If `whole`, the two sectors are a superblock.
     fn left(whole: bool) -> BTreeSet<[u8; 5]> {
         let step = Step { volatile: vec![write(1, 1, 1), write(2, 2, 2)], ..Step::default() };
         let mut seen = BTreeSet::new();

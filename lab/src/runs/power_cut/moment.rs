@@ -43,8 +43,8 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
 /// The length of a subject's output just before and just after the power loss.
 type Cut = (usize, usize);
 
-/// Starts subjects, cuts the power `delay` after the last one is ready, waits until they end, and
-/// mounts the disk again.
+/// Starts subjects, cuts the power `delay` after the last one is ready, waits until they exit, and
+/// mounts the disk again. Returns each subject with its [`Cut`].
 fn until_cut<'a>(
     disk: &mut Disk,
     names: &[&'a str],

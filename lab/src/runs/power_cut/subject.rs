@@ -136,7 +136,7 @@ impl<'a> Subject<'a> {
         std::fs::write(path, all).tried(path.display())
     }
 
-    /// Fails if the subject has ended, because the power is still on.
+    /// Fails if the subject has exited while the power is still on.
     pub fn must_be_running(&mut self) -> Result<(), Failure> {
         match self.process.status().tried(self.name)? {
             None => Ok(()),

@@ -284,7 +284,7 @@ impl Opened {
             },
         };
         self.maps.insert(name.to_owned(), start);
-        // SAFETY: the block is in the mapping, and the file has it.
+        // SAFETY: the block is within the mapping and within the file.
         unsafe { ((start + at) as *mut u8).write_bytes(byte, BLOCK_BYTES) };
         Ok(())
     }

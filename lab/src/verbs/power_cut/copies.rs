@@ -15,7 +15,7 @@ use wrote::{CopyOptions, Error};
 /// The lengths of the sources. The last source contains a hole.
 const SOURCES: [usize; 4] = [100, 65_536, 300_001, 1_200_007];
 const HOLE: Range<usize> = 262_144..786_432;
-/// The number of copies to keep. The oldest is removed before a new one is made.
+/// The number of copies to keep. The oldest is removed before a new one is created.
 const KEPT: u64 = 24;
 
 /// Copies with the numbers 0, 1, 2, ..

@@ -65,7 +65,7 @@ impl File {
         }
     }
 
-    /// Returns the position of each line; an error in words if a line is torn or altered.
+    /// Returns the position of each line; an error message if a line is torn or altered.
     fn found(&self) -> Result<Vec<Place>, String> {
         let bytes = std::fs::read(self.path()).map_err(|error| error.to_string())?;
         let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();

@@ -20,7 +20,8 @@ mod served;
 const PRODUCERS: u32 = 4;
 /// The number of records that a producer appends before it waits for all of them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
-/// The size of occasional bursts into a log with rare syncs, which put several buffers in flight.
+/// The number of records in an occasional burst into a log with rare syncs. A burst puts several
+/// buffers in flight.
 const BURST: u64 = 100;
 const BURSTS: f64 = 0.02;
 /// Segments are small, so that there are many before the power loss.

@@ -82,12 +82,12 @@ impl Line {
 
 /// All lines of a subject, with the positions at which the power loss began and was complete.
 ///
-/// A promise made before the power loss began must hold. A promise made while it happened may have
-/// been made earlier or later. A promise made after it was complete need not hold either: a flush
-/// in flight may report success, because a file that a shut down XFS has given up no longer waits
-/// for its flush (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). After a real power
-/// loss, no process would receive that promise. But a subject that makes two promises after the
-/// power loss ignores errors.
+/// A promise made before the power loss began must hold. A promise reported while it happened may
+/// have been made earlier or later. A promise made after it was complete need not hold: a flush in
+/// flight may still report success, because a file that a shut down XFS has given up no longer
+/// waits for its flush (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). After a real
+/// power loss, no process would receive that promise. But a subject that makes two promises after
+/// the power loss ignores errors.
 #[derive(Debug, Default)]
 pub struct Report {
     lines: Vec<Line>,
@@ -98,7 +98,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Creates a report from the lines before the power loss began, and those while it happened.
+    /// Creates a report from the lines printed before the power loss began, and those printed while
+    /// it happened.
     #[cfg(test)]
     pub fn of(sure: &[Line], unsure: &[Line]) -> Report {
         let lines = [sure, unsure].concat();

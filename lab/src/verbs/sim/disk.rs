@@ -90,7 +90,7 @@ impl Disk {
         self.misreads() > 0
     }
 
-    /// Returns whether a read after [`Disk::begin`] may have returned other bytes than were
+    /// Returns whether a read after [`Disk::begin`] may have returned bytes other than those
     /// written.
     fn is_disturbed(&self) -> bool {
         let begun = self.begun.get();

@@ -59,7 +59,7 @@ impl OpenLog<'_> {
         }
     }
 
-    /// Ends the life. Closes the log first if that is part of the end.
+    /// Ends the life. Closes the log first if `end` requires it.
     pub fn end(&mut self, end: End) -> Result<(), Trouble> {
         self.follower = None;
         if !matches!(end, End::Close | End::CloseAndCut) {
@@ -82,7 +82,8 @@ impl OpenLog<'_> {
         self.model.promise_durable(sequence);
     }
 
-    /// Returns the value of a successful call, or `None` if the call failed and was allowed to.
+    /// Returns the value of a successful call, or `None` if the call failed and was allowed to
+    /// fail.
     fn allowed<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match (result, &self.poison) {
             (Ok(_), Some(first)) => {
@@ -236,7 +237,8 @@ impl OpenLog<'_> {
         Ok(())
     }
 
-    /// Like [`OpenLog::allowed`], but for a call that may fail without ending the log.
+    /// Like [`OpenLog::allowed`], but for a call whose failure need not mean that the log has
+    /// failed.
     fn allowed_if_it_lives<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match result {
             Err(error) if self.poison.is_none() => {

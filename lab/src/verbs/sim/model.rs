@@ -45,7 +45,7 @@ pub struct Model {
     pub trimmed: bool,
     /// The ranges of records that exist either completely or not at all, in order.
     groups: Vec<Range<u64>>,
-    /// The first record of a cut that was begun and may or may not have been made.
+    /// The first record of a cut that was begun and may or may not have been completed.
     cut: Option<u64>,
     /// The last record that a reader found after the log was last open.
     last_seen: Option<Option<u64>>,
@@ -276,13 +276,13 @@ impl Model {
     }
 
     /// Returns the minimum of `sequence` and the sequence of a cut that may or may not have been
-    /// made.
+    /// completed.
     pub fn unless_cut(&self, sequence: u64) -> u64 {
         self.cut.map_or(sequence, |cut| cut.min(sequence))
     }
 
-    /// Checks an opening that reports the records from `first` to before `next`. Everything before
-    /// `least` must exist.
+    /// Checks an opening that reports the records in `first..next`. Everything before `least` must
+    /// exist.
     pub fn open(&mut self, first: u64, next: u64, least: u64) -> Result<(), Trouble> {
         if self.cut == Some(next) {
             self.cut_at(next);
@@ -323,7 +323,7 @@ impl Model {
         (self.lost_power, self.lost_pages, self.settled) = (false, false, false);
     }
 
-    /// Accepts the records on the disk as the log. They range from `first` to before `next`, and
+    /// Accepts the records on the disk as the log. Their sequences are in `first..next`, and
     /// `found` contains them. Everything before `least` must exist, and every record must have been
     /// sent. If the log `is_repaired`, it may have lost records.
     pub fn adopt(
@@ -342,7 +342,7 @@ impl Model {
             let back = back.unwrap_or(&first);
             format!("record {back} is there again, all before {} were removed", self.removed)
         })?;
-        // If its header is lost, a repaired log may begin with slots of removed records.
+        // If a header is lost, a repaired log may begin with slots of removed records.
         self.removed = self.removed.min(first);
         let mut sent = Vec::new();
         for sequence in 0..next {
@@ -391,7 +391,7 @@ impl Model {
         let Some((&last, _)) = found.last_key_value() else { return first_of_two };
         let is_lost =
             |sequence: &u64| !found.contains_key(sequence) && !self.may_be(*sequence, None);
-        // A lie may bring back removed segments.
+        // A flush that lied may bring back removed segments.
         let first = if self.is_uncertain { 0 } else { self.first };
         let Some(gap) = (first..last).find(is_lost) else { return first_of_two };
         let said_durable = self.proven.get(last as usize).copied().unwrap_or_default();
@@ -448,7 +448,7 @@ impl Model {
         })
     }
 
-    /// Checks that the slots from `from` to before `to` contain no record.
+    /// Checks that the slots in `from..to` contain no record.
     pub fn passes_over(&self, from: u64, to: u64) -> Result<(), Trouble> {
         let lost = (from..to.min(self.end())).find(|&lost| !self.may_be(lost, None));
         lost.map_or(Ok(()), |lost| Err(Trouble::Broken(format!("record {lost} is not there"))))

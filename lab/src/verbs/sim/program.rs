@@ -162,7 +162,7 @@ pub enum End {
     Drop,
     /// The log is dropped, and then the power is lost.
     DropAndCut,
-    /// The power is lost, and the log is dropped after it has returned.
+    /// The power is lost, and the log is dropped once the power has returned.
     Cut,
     /// The process is killed. Bytes that were passed to the kernel are kept.
     Kill,
@@ -214,7 +214,7 @@ impl Program {
 
     fn draw(random: &mut Random) -> Program {
         let lives = random.random_range(2..=5);
-        // The lives mostly share the first options, because a change between lives is only one of
+        // Most lives use the same options, because a change of options between lives is only one of
         // many risks.
         let usual = opening(random);
         let lives = (0..lives).map(|_| life(random, usual)).collect();

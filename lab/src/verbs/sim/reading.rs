@@ -20,8 +20,8 @@ impl CheckedReader {
     }
 
     /// Reads to the end, or until nothing more is available for now. Returns the last record that
-    /// was ever found. Records before `removed` may be missing, and all records before `least` must
-    /// exist.
+    /// this reader has ever found; `None` if there is none. Records before `removed` may be
+    /// missing, and all records before `least` must exist.
     pub fn go_on(
         &mut self,
         model: &Model,

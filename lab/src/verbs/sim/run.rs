@@ -30,41 +30,41 @@ macro_rules! counts {
 counts! {
     /// The counts of a run.
     pub struct Tally {
-        /// The operations of the disk.
+        /// The number of operations of the disk.
         operations,
-        /// The operations in the last of the program's lives.
+        /// The number of operations in the last of the program's lives.
         last_life_operations,
-        /// The openings that ended with an error.
+        /// The number of openings that ended with an error.
         failed_openings,
-        /// The records appended.
+        /// The number of records appended.
         appended,
-        /// The records that were waited for successfully.
+        /// The number of records that were waited for successfully.
         acknowledged,
-        /// The errors, not counting repetitions of a log's first error.
+        /// The number of errors, not counting repetitions of a log's first error.
         errors,
-        /// The openings that cut off an end.
+        /// The number of openings that cut off an end.
         torn,
-        /// The times that the log was closed.
+        /// The number of times that the log was closed.
         closed,
-        /// The segments that were begun.
+        /// The number of segments that were begun.
         segments,
-        /// The segments that were removed.
+        /// The number of segments that were removed.
         removed,
-        /// The segments that were begun in a recycled file.
+        /// The number of segments that were begun in a recycled file.
         recycled,
-        /// The batches that had to wait because earlier records became durable late.
+        /// The number of batches that had to wait because earlier records became durable late.
         late_batches,
-        /// The groups that were appended atomically.
+        /// The number of groups that were appended atomically.
         groups,
-        /// The times that the beginning of the log was removed.
+        /// The number of times that the beginning of the log was removed.
         trims,
-        /// The times that the end of the log was cut off.
+        /// The number of times that the end of the log was cut off.
         truncations,
-        /// The repairs.
+        /// The number of repairs.
         repaired,
-        /// The openings that found less than was promised, because of a hidden fault.
+        /// The number of openings that found less than was promised, because of a hidden fault.
         shortened,
-        /// The contents that were generated.
+        /// The number of contents that were generated.
         numbers,
     }
 }
@@ -80,9 +80,10 @@ struct Run {
     is_cached: bool,
     /// The records that were readable before a repair, until the log is opened again.
     saved: Option<RecordsBySequence>,
-    /// Whether an opening has failed after the last successful one. It may have cut off an end.
+    /// Whether an opening has failed since the last successful one. The failed opening may have cut
+    /// off an end.
     has_failed: bool,
-    /// Whether a failed opening has misread.
+    /// Whether a failed opening has performed a misdirected read.
     has_misread: bool,
     /// Whether to repair a log that can be opened but not read.
     mends: bool,
@@ -186,13 +187,15 @@ impl Run {
     }
 
     /// Opens the log. If that fails with an error that has a reason, opens the log again without
-    /// the fault, and repairs it if it is damaged. Returns `None` if that failed, too.
+    /// the fault, and repairs it if it is damaged. Returns `None` if the log still cannot be
+    /// opened.
     fn open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
         if let Opened::Log(log) = self.try_to_open(opening)? {
             return Ok(Some(log));
         }
         self.tally.failed_openings += 1;
-        // After the error, either the power is lost or the disk keeps everything: both may happen.
+        // After the error, either the power is lost or the disk keeps everything. Both cases are
+        // tried.
         if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
             self.sync();
         }

@@ -14,8 +14,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates the log in a new file. The caller ends it with the mark `end`, because its first
-    /// sector does not state the number of entries.
+    /// Creates the log in a new file. The caller must finish it with the mark `end`, because its
+    /// first sector does not state the number of entries.
     pub fn new(path: &Path) -> io::Result<Recording> {
         let mut log = BufWriter::new(File::create_new(path)?);
         log.write_all(&head(u64::MAX))?;

@@ -29,8 +29,8 @@ pub struct StrangeFs {
 }
 
 impl StrangeFs {
-    /// Creates a file system that serves `tree` with `faults` and at `pace`, and adds its writes to
-    /// `recording`.
+    /// Creates a file system that serves `tree` with these `faults` at this `pace`, and records its
+    /// writes in `recording`.
     pub fn new(tree: Tree, faults: Faults, pace: Pace, recording: Option<Recording>) -> StrangeFs {
         let (tree, pace, recording) =
             (Mutex::new(tree), Mutex::new(pace), recording.map(Mutex::new));
@@ -42,7 +42,8 @@ impl StrangeFs {
         note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|_| Errno::EIO)
     }
 
-    /// Waits until a request is due. A single thread answers all requests, so the others wait, too.
+    /// Waits until a request is due. A single thread answers all requests, so later requests wait,
+    /// too.
     fn wait(&self, due: impl FnOnce(&mut Pace, Instant) -> Instant) {
         let now = Instant::now();
         let due = due(&mut self.pace(), now);
@@ -359,8 +360,8 @@ impl Filesystem for StrangeFs {
             Ok(names) => names,
             Err(error) => return reply.error(error),
         };
-        // The offset of an entry is its number, after which the next call continues. Therefore, an
-        // entry that is removed between two calls hides no other entry.
+        // The offset of an entry is the entry's number, after which the next call continues.
+        // Therefore, an entry that is removed between two calls hides no other entry.
         let mut entries: Vec<_> = names.iter().map(|(name, number)| (*number, name)).collect();
         entries.sort_unstable();
         for (number, name) in entries.into_iter().filter(|(number, _)| *number > offset) {

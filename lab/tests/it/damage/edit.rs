@@ -174,7 +174,8 @@ fn nth(files: &Files, index: u8) -> Option<String> {
     files.keys().nth(usize::from(index) % files.len().max(1)).cloned()
 }
 
-/// Returns the name of a segment. The first candidate has the number before the first file's.
+/// Returns the name of a segment. The number of the first candidate is one less than the first
+/// file's.
 fn near(files: &Files, to: u8) -> Option<String> {
     Some(name(number(files.keys().next()?).saturating_sub(1) + u64::from(to % 12)))
 }

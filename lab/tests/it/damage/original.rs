@@ -97,7 +97,7 @@ const WAY: Way = Way {
     is_closed: false,
     retain_bytes: u64::MAX,
 };
-/// Writes a log whose old segments are removed and their files reused.
+/// A log whose old segments are removed and whose files are reused.
 const RECYCLED: Way = Way { records: 200, retain_bytes: 24 << 10, ..WAY };
 
 /// Writes logs with the library in `folder`. They are closed or killed, and have few or many

@@ -13,7 +13,7 @@ const VALUES: &str = "0|1|2|7|64|4096|-1|-0|+3|1e3|0x10|18446744073709551615|184
     |99999999999999999999999999|1.5|nan|4k|4K|1M|64KiB|1GB|1EiB|0B|k|1 M|4k,4k|4k,|,|1ms\
     |100ms|1s|0s|1h|-1s|5%|100%|-5%|1e309%|5000|1MB/s|| |-|--|table|json|csv|markdown\
     |fio-json|no|always|everysec|auto|ladder|peak,rand|c,rust";
-/// Values that must be shown to no terminal and no parser.
+/// Values that must not reach a terminal or a parser unescaped.
 const ODD: [&str; 8] = [
     "\u{1b}[31mred\u{1b}[0m",
     "line\nbreak",
@@ -24,8 +24,8 @@ const ODD: [&str; 8] = [
     "%s%n",
     "a\\b\"c'd",
 ];
-/// Paths in the world, both existing and missing. None leads out of it, because calls may run as
-/// root.
+/// Paths in the world, both existing and missing. None of them leads out of the world, because
+/// calls may run as root.
 const PATHS: [&str; 14] = [
     ".", "..", "data", "empty", "folder", "log", "job.fio", "old.json", "new.json", "missing",
     "link", "dangling", "fifo", "-",
@@ -53,7 +53,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns versions of the call in which one part each is removed.
+    /// Returns versions of the call, each of which lacks one part.
     pub fn smaller(&self) -> Vec<Call> {
         let words = without_each(&self.words);
         let mut smaller: Vec<_> = words.map(|words| Call { words, ..self.clone() }).collect();

@@ -23,7 +23,7 @@ const HANG: Duration = Duration::from_secs(60);
 const HIDE: &str = "for hidden in $HIDDEN; do mount -n -t tmpfs tmpfs $hidden; done; unset HIDDEN; \
                     exec \"$0\" \"$@\"";
 
-/// Returns whether calls can be run with hidden folders, as root can do.
+/// Returns whether calls can be run with hidden folders, which usually requires root.
 pub fn can_hide() -> bool {
     let words = ["--mount", "sh", "-c", HIDE, "true"];
     let ended = Command::new("unshare").args(words).env("HIDDEN", "/sys").output();

@@ -1,4 +1,4 @@
-//! The files that calls find: samples of each kind, whole or damaged, and files that must not
+//! The files that calls find: samples of each kind, intact or damaged, and files that must not
 //! change.
 
 use super::draw::{Call, INPUTS};
@@ -112,7 +112,7 @@ impl World {
         Ok(())
     }
 
-    /// Fails if a file was changed, or if there is a new name that only a running command uses.
+    /// Fails if a file was changed, or if a new name remains that only a running command uses.
     pub fn changed(&self, may_change_files: bool) -> Result<(), String> {
         let now = contents(self.made.path()).map_err(|error| error.to_string())?;
         for (path, bytes) in &self.before {

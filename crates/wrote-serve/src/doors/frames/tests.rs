@@ -92,7 +92,7 @@ fn a_message_over_the_limit_leaves_its_beginning_and_blocks_none() {
         let ended = with(Frame::Lines, Oversize::Truncate, &vec![b'x'; len]);
         assert_eq!((ended.records, ended.refused), (owned(&[&[b'x'; MAX]]), None), "{len}");
     }
-    // A count that no sender would use.
+    // No sender would use these counts.
     for stream in [&b"2 ok999999999 forged\n"[..], b"2 ok1234567890 forged\n"] {
         let outcome = with(Frame::Octets, Oversize::Truncate, stream);
         assert_eq!((outcome.records, outcome.refused), (owned(&[b"ok"]), Some(Reason::TooLong)));

@@ -139,7 +139,7 @@ fn a_message_over_the_limit_is_answered_and_what_stands_behind_it_is_taken() {
     assert_eq!(drive(Relp::new(Oversize::Truncate), &stream, &[(1, 0)], MAX), whole);
     assert_eq!(whole.records, [vec![b'x'; MAX], b"behind".to_vec()]);
     assert_eq!((whole.refused, answers(&whole)), (None, "2 rsp 6 200 OK\n3 rsp 6 200 OK\n"));
-    // A length that no sender would use.
+    // No sender would use this length.
     let forged = [OPEN.as_bytes(), b"2 syslog 999999999 bad\n"].concat();
     let outcome = drive(Relp::new(Oversize::Truncate), &forged, &[], MAX);
     assert_eq!((outcome.records.len(), outcome.refused), (0, Some(Reason::TooLong)));

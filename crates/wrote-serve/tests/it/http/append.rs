@@ -98,7 +98,8 @@ fn a_follower_that_ends_its_side_is_gone_before_the_next_record() {
     assert_eq!(client.head().code, 200);
     assert_eq!(client.chunk().unwrap(), b"one\n");
     client.stream().shutdown(Shutdown::Write).unwrap();
-    // The client would wait forever if the server noticed its end only at the next record.
+    // The client would wait forever if the server noticed the end of the client's stream only at
+    // the next record.
     assert!(client.is_over());
     serving.stop();
 }

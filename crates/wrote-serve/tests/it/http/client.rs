@@ -99,7 +99,7 @@ impl Client {
         (len > 0).then_some(chunk)
     }
 
-    /// Waits for more bytes. Returns whether the connection has ended instead.
+    /// Waits for more bytes. Returns whether the connection was closed instead.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.0.fill_buf(), Ok(bytes) if !bytes.is_empty())
     }

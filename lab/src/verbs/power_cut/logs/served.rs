@@ -42,7 +42,7 @@ pub fn start(folder: &Path, options: LogOptions) -> Result<Opened, Error> {
         _ => None,
     });
     let log = first.get().expect("a server opens its log").clone();
-    // The server ends with the process.
+    // The server runs until the process exits.
     thread::spawn(move || server.run());
     Ok((log, address))
 }
@@ -55,7 +55,7 @@ pub fn produce(
     (producer, seed): (u32, u64),
     say: Reporter,
 ) -> Result<Infallible, Error> {
-    // The server ends the connection after an error of the log.
+    // The server closes the connection after an error of the log.
     let ended = |error| log.check().err().unwrap_or_else(|| elsewhere(folder, &error));
     let mut random = random(seed ^ u64::from(producer));
     let mut stream = TcpStream::connect(address).map_err(ended)?;
