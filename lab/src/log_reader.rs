@@ -167,7 +167,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns whether a batch is valid as a whole: an atomic one needs all of its records.
+    /// Returns whether the records of a batch count: in an atomic batch, all of them must be valid.
     fn counts(&self, batch: &Batch) -> bool {
         let mut at = batch.begin + 48;
         let is_there = |sequence| match self.record(at, batch.end, sequence) {

@@ -48,7 +48,7 @@ pub(crate) struct Connection<S, P> {
 
 type Wait<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What the client is expected to do within a time limit.
+/// Actions that the client must take within a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     FirstByte,

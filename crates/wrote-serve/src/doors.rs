@@ -33,7 +33,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
     /// full.
     fn take(&mut self, input: &[u8], intake: &mut Intake<'_>) -> Result<usize, Refusal>;
 
-    /// Processes unfinished input after the client has ended the stream or the server drains.
+    /// Processes unfinished input after the client has closed the stream or the server drains.
     /// Returns the number of bytes consumed.
     fn take_rest(&mut self, rest: &[u8], _: &mut Intake<'_>) -> Result<usize, Refusal> {
         Ok(rest.len())
@@ -54,7 +54,7 @@ pub(crate) trait Protocol: Send + Unpin + 'static {
         0
     }
 
-    /// Queues a goodbye after the last answer, before the server ends the connection.
+    /// Queues a goodbye after the last answer, before the server closes the connection.
     fn goodbye(&mut self, _: &mut Intake<'_>) {}
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Intake<'a> {
     pub later: Option<Later>,
     /// The reasons why individual messages were refused while the connection continues.
     pub rejected: Vec<Reason>,
-    /// Whether the door accepts no more input, so that the connection ends after the answers.
+    /// Whether the door accepts no more input, so that the connection is closed after the answers.
     pub is_over: bool,
 }
 

@@ -25,8 +25,8 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         ioctl_fionread(self.socket()).is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Returns whether the client has ended the stream (`POLLRDHUP` in poll(2)), even if unread
-    /// bytes precede the end.
+    /// Returns whether the client has closed its side of the stream (`POLLRDHUP` in poll(2)), even
+    /// if unread bytes remain.
     fn has_hung_up(&self) -> bool {
         let mut polled = [PollFd::from_borrowed_fd(self.socket(), PollFlags::RDHUP)];
         // A timeout of zero means not to wait.

@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the number of bytes by which the record can still grow.
+    /// Returns how many more bytes the record can hold.
     pub fn room_bytes(&self) -> u64 {
         self.request.max_bytes.saturating_sub(self.bytes)
     }

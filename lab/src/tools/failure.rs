@@ -17,7 +17,7 @@ pub enum Failure {
     /// The report has already printed all failures.
     #[error("see above")]
     Reported,
-    /// The time limit of the whole run was reached. Started processes have been ended.
+    /// The time limit of the whole run was reached. Started processes have been terminated.
     #[error("no time was left")]
     OutOfTime,
     /// SIGINT or SIGTERM was received. Started processes have been ended, and temporary files

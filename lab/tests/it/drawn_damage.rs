@@ -17,7 +17,7 @@ use tempfile::{TempDir, tempdir_in};
 const FORGED_EVERY: u64 = 8;
 /// The folder of a file system in memory (`tmpfs(5)`).
 const MEMORY: &str = "/dev/shm";
-/// One in this number of logs is on a disk if the others are in memory. Each log needs about twenty
+/// The number of logs in memory for each additional log on a disk. Each log needs about twenty
 /// flushes and a hundred requests, and the rules do not depend on the disk.
 const ON_DISK: u32 = 10;
 

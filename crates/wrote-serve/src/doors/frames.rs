@@ -379,8 +379,7 @@ fn octets(input: &[u8], max: usize) -> Result<Framed<'_>, Refusal> {
     }
 }
 
-/// Returns whether the input begins with the first byte of TLS, with which no supported protocol
-/// begins.
+/// Returns whether the input begins with the first byte of TLS, which begins no supported protocol.
 pub(super) fn is_tls(input: &[u8]) -> bool {
     input.first() == Some(&TLS_HANDSHAKE[0])
 }

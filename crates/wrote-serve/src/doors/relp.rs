@@ -3,8 +3,8 @@
 //!
 //! The specification is `doc/relp.md` of librelp. Where librelp deviates from it, comments name
 //! librelp's source file. librelp forgets a message after any answer to it, even an error. A
-//! refused message therefore gets no answer: the connection ends, and the client reconnects and
-//! resends everything that was not answered.
+//! refused message therefore gets no answer: the server closes the connection, and the client
+//! reconnects and resends everything that was not answered.
 
 use super::frames::{DIGITS_MAX, TLS, is_tls, number, without_trailer};
 use super::{PASSED_BYTES_MAX, Protocol, text};
@@ -85,8 +85,8 @@ impl Relp {
     }
 
     /// Appends a message and returns its sequence; `None` if there is no room. A message that the
-    /// log can never hold is treated like an oversized one: it is truncated, or the connection
-    /// ends. A message without any line has no sequence, but is answered.
+    /// log can never hold is treated like an oversized one: either it is truncated, or the
+    /// connection is closed. A message without any line has no sequence, but is answered.
     fn taken(
         &self,
         message: &[u8],

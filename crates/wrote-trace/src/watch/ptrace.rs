@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 /// An event of a task that has stopped or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The task ended with this exit code.
+    /// The task exited with this code.
     Exited(i32),
     /// A signal killed the process.
     Killed(i32),
@@ -21,7 +21,7 @@ pub enum Event {
     Call,
     /// The task is at the end of a call.
     Return,
-    /// The task is about to end, and still has its memory.
+    /// The task is about to exit, but still has its memory.
     Ending,
     /// The task has executed another program. Its previous ID was this one.
     Exec(pid_t),
@@ -58,14 +58,14 @@ pub struct Entry {
 }
 
 /// Starts tracing a child and its descendants without stopping them. They are killed when this
-/// thread ends.
+/// thread exits.
 pub fn seize(task: pid_t) -> io::Result<()> {
     let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESECCOMP;
     Ok(ptrace::seize(Pid::from_raw(task), OPTIONS | options)?)
 }
 
 /// Stops a running thread and starts tracing it and its descendants. They continue untraced when
-/// the calling thread ends.
+/// the calling thread exits.
 pub fn join(task: pid_t) -> io::Result<()> {
     ptrace::seize(Pid::from_raw(task), OPTIONS)?;
     Ok(ptrace::interrupt(Pid::from_raw(task))?)

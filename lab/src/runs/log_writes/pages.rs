@@ -1,5 +1,5 @@
-//! Pages on XFS that are written as a whole without the device's help (Linux 6.16). `lab
-//! strange-fs` records them under a loop device on the host, because the guest's kernel is older.
+//! Atomic writes of pages on XFS without the device's help (Linux 6.16). `lab strange-fs` records
+//! them under a loop device on the host, because the guest's kernel is older.
 
 use super::replay::replay;
 use crate::fixtures::Strange;

@@ -1,5 +1,5 @@
-//! The bodies of requests as they arrive, and answers: a code, a body that is whole or in pieces,
-//! and whether to retry.
+//! The bodies of requests as they arrive, and answers: a code, a body that is complete or in
+//! pieces, and whether to retry.
 
 use super::exchange::Exchange;
 use crate::refusals::Refusal;

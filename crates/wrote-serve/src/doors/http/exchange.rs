@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     phase: AtomicU8,
     /// Whether everything written has been sent.
     is_flushed: AtomicBool,
-    /// Whether the answer follows new records until the client ends it.
+    /// Whether the answer follows new records until the client disconnects.
     follows: AtomicBool,
     /// The number of bytes received of the next request's head.
     head_bytes: AtomicUsize,
@@ -90,12 +90,12 @@ impl Exchange {
         self.phase.store(IS_OVER, Ordering::Relaxed);
     }
 
-    /// Notes that the answer continues until the client ends it.
+    /// Notes that the answer continues until the client disconnects.
     pub(super) fn follow(&self) {
         self.follows.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the answer continues until the client ends it.
+    /// Returns whether the answer continues until the client disconnects.
     pub(super) fn follows(&self) -> bool {
         self.follows.load(Ordering::Relaxed)
     }
