@@ -219,7 +219,8 @@ impl<'a> Segment<'a> {
         self.durable(place.at, valid.unwrap_or_default()).is_some()
     }
 
-    /// Returns the end of the record at offset `at`, according to its stated length.
+    /// Returns the end of the record at offset `at`, according to its stated length; `None` if the
+    /// segment ends within the record's header.
     fn stated_end(&self, at: usize) -> Option<usize> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         Some(at + 8 + (word(header, 0) & 0x3fff_ffff) as usize)
@@ -392,7 +393,7 @@ pub fn read(files: &[File]) -> ReadLog {
 }
 
 /// Finds the end of a closed log using only the end of its last file, as described in "Finding a
-/// place". Returns the next sequence.
+/// place". Returns the next sequence; `None` if the end can't be found in this way.
 pub fn closed_end(files: &[File]) -> Option<u64> {
     let files = numbered(files, ".segment");
     let &(number, bytes) = files.last()?;

@@ -67,7 +67,8 @@ impl Process {
     }
 
     /// Like [`Process::wait`]. If the process leads a group, also waits until all processes of the
-    /// group have ended, so that their files are closed and their locks released.
+    /// group have ended, so that their files are closed and their locks released. Returns `None` if
+    /// any is still running.
     fn wait_for_all(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begin = Instant::now();
         let status = self.wait(limit, || true)?;
@@ -153,7 +154,8 @@ pub struct Stat {
     pub kernel: u64,
 }
 
-/// Reads the fields of a process or thread, given its folder in `/proc`.
+/// Reads the fields of a process or thread, given its folder in `/proc`; `None` if it no longer
+/// exists.
 pub fn stat(path: &Path) -> Option<Stat> {
     let stat = fs::read_to_string(path.join("stat")).ok()?;
     // The preceding name may contain anything, even parentheses.

@@ -66,12 +66,12 @@ impl Answers {
         count
     }
 
-    /// Returns the sequence that the next held answer waits for.
+    /// Returns the sequence that the next held answer waits for; `None` if no answer is held.
     pub(crate) fn awaited(&self) -> Option<u64> {
         self.held.front().map(|held| held.end)
     }
 
-    /// Returns the sequence that the last held answer waits for.
+    /// Returns the sequence that the last held answer waits for; `None` if no answer is held.
     pub(crate) fn last_awaited(&self) -> Option<u64> {
         self.held.back().map(|held| held.end)
     }

@@ -111,7 +111,7 @@ impl Channel {
         }
     }
 
-    /// Returns why messages are not accepted, in one line.
+    /// Returns why messages are not accepted, in one line; `None` if they are accepted.
     pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }

@@ -236,8 +236,8 @@ fn recv_now(socket: &UnixDatagram, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(bytes)
 }
 
-/// Returns a socket's drop count from the kernel's table (proc(5)). Field 10 is the inode, and the
-/// last field is the drop count.
+/// Returns a socket's drop count from the kernel's table (proc(5)); `None` if the table does not
+/// contain the socket. Field 10 is the inode, and the last field is the drop count.
 fn drops_in(table: &str, inode: u64) -> Option<u32> {
     let mut lines = table.lines().map(|line| line.split_whitespace());
     lines.find_map(|mut fields| {

@@ -42,7 +42,7 @@ pub(crate) fn make_parents(path: &Path) -> io::Result<()> {
 }
 
 /// Checks whether `path` can be used as a folder, without creating it. If this user may not write
-/// there, returns only a warning, because the server may run as another user.
+/// there, returns a warning rather than an error, because the server may run as another user.
 pub(crate) fn check_folder(path: &Path) -> Result<Option<String>, String> {
     let named = |place: &Path| match place {
         empty if empty == Path::new("") => Path::new(".").to_owned(),

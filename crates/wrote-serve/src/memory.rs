@@ -124,7 +124,7 @@ impl Memory {
 
 /// Finds the client to close at the address with the largest total. Among the clients with at least
 /// half as many bytes as the largest one, it is the one that has held memory longest. Clients that
-/// wait for their log are spared unless they hold most of the pool.
+/// wait for their log are spared, unless all other clients hold less than half of the pool.
 fn largest<'a>(
     clients: impl Iterator<Item = &'a Arc<Client>>,
     pool: Pool,

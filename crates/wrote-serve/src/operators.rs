@@ -70,7 +70,8 @@ impl Operators {
         Ok(Operators { listener, asks_for_token, host: access::host(address).into() })
     }
 
-    /// Returns the listener's address with the port that the kernel chose.
+    /// Returns the listener's address with the port that the kernel chose; `None` if the kernel
+    /// does not report it.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }

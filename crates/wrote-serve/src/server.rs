@@ -170,7 +170,8 @@ impl Server {
         self.handle.listeners.iter().map(|listener| (*listener.port.listen).clone()).collect()
     }
 
-    /// Returns the address of the operators' listener with the port that the kernel chose.
+    /// Returns the address of the operators' listener with the port that the kernel chose; `None`
+    /// without such a listener.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.operators.as_ref().and_then(Operators::address)
     }

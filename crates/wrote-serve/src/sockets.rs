@@ -63,6 +63,7 @@ impl Inherited {
     }
 
     /// Takes a listener's next socket, which is found by the name in its URL or by its address.
+    /// Returns `None` if no passed socket has this address, and an error if none has this name.
     pub(crate) fn take(&mut self, listen: &Listen) -> io::Result<Option<Passed>> {
         match (self.place(listen), listen.socket.passed_name()) {
             (Some(index), _) => Ok(Some(self.sockets.remove(index).1)),

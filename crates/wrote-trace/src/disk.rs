@@ -115,7 +115,8 @@ pub enum By {
 }
 
 impl Node {
-    /// Returns the folder that holds or held the file, and the file's path from there.
+    /// Returns the folder that holds or held the file, if it is known, and the file's path from
+    /// there.
     fn above(&self) -> (Option<Id>, &Path) {
         let named = self
             .names
@@ -288,13 +289,13 @@ impl Disk {
         std::iter::once(place).chain(named.map(|named| &named.place))
     }
 
-    /// Returns a file's latest name.
+    /// Returns a file's latest name; `None` if it has none.
     pub fn latest_name(&self, file: FileId) -> Option<Name> {
         let place = &self.file(file)?.names.last()?.place;
         Some(Name { folder: self.nodes.get(&place.0)?.file, path: self.path_at(place) })
     }
 
-    /// Returns the file that currently has a name.
+    /// Returns the file that currently has a name; `None` if no known file does.
     pub fn named(&self, name: &Name) -> Option<FileId> {
         let id = self.names.now(&self.known_place(name)?)?;
         self.nodes.get(&id).map(|node| node.file)
@@ -326,12 +327,12 @@ impl Disk {
         }
     }
 
-    /// Returns the number that identifies a file in the model.
+    /// Returns the number that identifies a file in the model; `None` if the file is unknown.
     pub fn id(&self, file: FileId) -> Option<Id> {
         self.ids.get(&file).copied()
     }
 
-    /// Returns the device of a file.
+    /// Returns the device of a file; `None` if the file is unknown.
     pub fn device(&self, id: Id) -> Option<u64> {
         self.nodes.get(&id).map(|node| node.file.device)
     }

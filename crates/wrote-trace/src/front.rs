@@ -314,7 +314,8 @@ impl Started {
     }
 }
 
-/// Returns a numeric field of `/proc/PROCESS/status`.
+/// Returns a numeric field of `/proc/PROCESS/status`; `None` if the process or the field is
+/// missing.
 pub(crate) fn status(process: i32, field: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()

@@ -198,7 +198,7 @@ impl Desk {
         gone
     }
 
-    /// If there are many files, folds some of them to counts. Returns the folded files.
+    /// If there are many files, reduces some of them to counts. Returns the folded files.
     fn fold(&mut self) -> Vec<FileId> {
         /// The number of writes from which a file is worth keeping.
         const BUSY_WRITES: u64 = 100;

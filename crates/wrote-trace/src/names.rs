@@ -76,12 +76,13 @@ fn is_before(after: &[u64], ended_ns: u64, began_ns: u64) -> bool {
 }
 
 impl Names {
-    /// Returns the file that currently has a name.
+    /// Returns the file that currently has a name; `None` if no known file does.
     pub fn now(&self, place: &Place) -> Option<Id> {
         self.entries.get(place).and_then(Entry::now)
     }
 
-    /// Returns the file that has a name after a crash that keeps no change.
+    /// Returns the file that has a name after a crash that keeps no change; `None` if no known file
+    /// does.
     pub fn durable(&self, place: &Place) -> Option<Id> {
         self.entries.get(place)?.durable
     }

@@ -183,7 +183,7 @@ fn traced([wrote, lab]: &[PathBuf; 2], disk: &Disk, pattern: &Pattern) -> Result
     Ok(Verdict::of(&document))
 }
 
-/// Returns the content before and after a pattern.
+/// Returns the content before and after a pattern; `None` where there is no file.
 fn whole(disk: &Disk, pattern: &Pattern) -> Result<[Option<Vec<u8>>; 2], Failure> {
     let folder = disk.point().join(format!("whole {}", pattern.name));
     pattern.prepare(&folder).tried(pattern.name)?;

@@ -144,7 +144,8 @@ fn missing(programs: &[&'static str]) -> Vec<&'static str> {
     programs.iter().copied().filter(|program| file(program).is_none()).collect()
 }
 
-/// Returns the path of a program, which may be in one of the administrator's folders.
+/// Returns the path of a program, which may be in one of the administrator's folders; `None` if it
+/// is not installed.
 fn file(program: &str) -> Option<PathBuf> {
     let folders = folders();
     let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));

@@ -147,7 +147,8 @@ pub fn start(command: &mut Command) -> Result<Process, Failure> {
     Process::lead(command.stdin(Stdio::null())).tried(name)
 }
 
-/// Waits until `found` returns a value, for at most `limit`. Fails after a signal.
+/// Waits until `found` returns a value, for at most `limit`, after which it returns `None`. Fails
+/// after a signal.
 pub fn until<T>(
     limit: Duration,
     pause: Duration,

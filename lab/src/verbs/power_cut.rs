@@ -137,7 +137,8 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Returns a fault if more promises were made after the power loss than are allowed.
+/// Returns a fault if more promises were made after the power loss than are allowed; otherwise
+/// `None`.
 fn late(subject: &dyn Subject, said: &Report) -> Option<String> {
     let (late, late_max) = (said.late(), subject.late_max());
     (late > late_max).then(|| {

@@ -25,7 +25,7 @@ fn append(log: &Log, numbers: std::ops::Range<u64>) -> Result<(), Error> {
     numbers.into_iter().try_for_each(|number| log.append(&record(number))?.wait())
 }
 
-/// Reads the log until its end or an error, and checks each record.
+/// Reads the log until its end or an error, checks each record, and returns the number of records.
 fn read(sim: &Sim, as_written: impl Fn(u64, &[u8]) -> bool) -> u64 {
     let Ok(reader) = LogReader::open_on(&sim.disk(), folder(), 0) else { return 0 };
     let mut read = 0;

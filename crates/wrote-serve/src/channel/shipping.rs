@@ -20,7 +20,7 @@ pub(crate) struct Shipping {
 }
 
 impl Shipping {
-    /// Returns why shipping makes no progress, in one line.
+    /// Returns why shipping makes no progress, in one line; `None` if it makes progress.
     pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }

@@ -83,8 +83,8 @@ pub(crate) fn host(address: &str) -> &str {
     }
 }
 
-/// Refuses a listener that other hosts can reach without client certificates or a token. If
-/// `is_insecure` allows it anyway, returns a warning.
+/// Refuses a listener that other hosts can reach without client certificates or a token. Returns a
+/// warning if `is_insecure` allows such a listener anyway.
 pub(crate) fn check(
     listen: &Listen,
     addresses: &[IpAddr],

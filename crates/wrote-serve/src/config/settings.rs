@@ -20,8 +20,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Refuses a listener that other hosts can reach without a certificate or a token. May return a
-    /// warning.
+    /// Refuses a listener that other hosts can reach without a certificate or a token. Returns a
+    /// warning if the settings allow such a listener anyway.
     pub(crate) fn check(&self, listen: &Listen) -> Result<Option<String>, String> {
         let addresses = access::addresses(listen)?;
         access::check(listen, &addresses, self.has_client_ca, &self.rule)

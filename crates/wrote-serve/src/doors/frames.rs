@@ -325,7 +325,7 @@ impl Protocol for Frames {
     }
 }
 
-/// Returns the position of the first end of a message.
+/// Returns the position of the first end of a message; `None` if there is none.
 fn find(ends: Ends, bytes: &[u8]) -> Option<usize> {
     match ends.ends {
         [end, other] if end == other => memchr(end, bytes),

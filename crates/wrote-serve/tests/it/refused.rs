@@ -3,7 +3,7 @@
 use crate::serving::Serving;
 use std::io::{Read, Write};
 
-/// Sends bytes, and reads until the server closes the connection.
+/// Sends bytes, reads until the server closes the connection, and returns what was read.
 pub fn send(serving: &Serving, bytes: &[u8]) -> Vec<u8> {
     let mut stream = serving.connect();
     // A server that refuses the first bytes may disconnect before the last ones are sent.

@@ -10,7 +10,7 @@ fn session(frames: &str) -> Vec<u8> {
     [OPEN, frames.as_bytes()].concat()
 }
 
-/// Reads frames and the lines of offers until the line `last`.
+/// Returns the frames and the lines of offers that arrive, up to the line `last`.
 fn read_until(reader: &mut impl BufRead, last: &str) -> Vec<String> {
     let mut lines = Vec::new();
     loop {

@@ -199,7 +199,7 @@ pub fn address(listen: &Listen) -> &str {
     }
 }
 
-/// Writes a file with tokens.
+/// Writes a file with tokens. Returns its folder and its path.
 pub fn tokens(text: &str) -> (TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("tokens");

@@ -117,7 +117,7 @@ impl Folded {
         self.files.get(&file.device)?.get(&range(file.inode).start).copied()
     }
 
-    /// Removes and returns the rest of a file.
+    /// Removes and returns the rest of a file; `None` if the file is not folded.
     pub fn take(&mut self, file: FileId) -> Option<Rest> {
         let rest = self.get(file)?;
         self.files.get_mut(&file.device)?.remove(range(file.inode));

@@ -116,7 +116,7 @@ impl Script {
         script
     }
 
-    /// Returns a name in a folder that exists.
+    /// Returns a name; `None` if its folder does not exist.
     fn name(&self, path: &str) -> Option<Name> {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let folder = file(*self.names.get(folder)?);

@@ -20,7 +20,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the context at an address in a process.
+    /// Returns the context at an address in a process; `None` if it can't be read or has another
+    /// layout.
     pub fn open(process: pid_t, address: u64) -> Option<Context> {
         Context::of(address, &memory::read(process, address, HEADER_BYTES as usize)?)
     }

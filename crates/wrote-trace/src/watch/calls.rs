@@ -287,7 +287,7 @@ impl Reader {
         std::mem::take(&mut self.news)
     }
 
-    /// Returns the next operation of a queue that has ended.
+    /// Returns the next queued operation that has ended; `None` if there is none.
     pub fn next_ended(&mut self) -> Option<Ended> {
         self.queues.next_ended()
     }

@@ -288,7 +288,8 @@ fn kind(found: &Metadata, path: &Path) -> Kind {
     }
 }
 
-/// Returns the name that a path refers to: its folder's identity, and the path.
+/// Returns the name that a path refers to: its folder's identity, and the path. Returns `None` if
+/// the folder can't be examined.
 pub fn name_of(path: &Path) -> Option<Name> {
     let folder = fs::metadata(path.parent()?).ok()?;
     Some(Name { folder: FileId::of(&folder), path: path.to_owned() })

@@ -210,7 +210,7 @@ impl Areas {
         self.areas.iter().any(|area| !area.within(process, memory).is_empty())
     }
 
-    /// Returns the mapping that contains all of this memory.
+    /// Returns the mapping that contains all of this memory; `None` if there is none.
     pub fn with(&self, process: pid_t, memory: &Range<u64>) -> Option<&Mapping> {
         let is_it = |area: &&Area| area.within(process, memory) == *memory;
         self.areas.iter().find(is_it).map(|area| &area.mapping)
@@ -247,7 +247,8 @@ impl Areas {
         unseen.map(|area| Act::Map { file: area.file(), stores: Stores::Unseen }).collect()
     }
 
-    /// Returns the effect of `msync` with `MS_SYNC` on this memory.
+    /// Returns the effect of `msync` with `MS_SYNC` on this memory; `None` if no followed mapping
+    /// contains its start.
     pub fn flushed(&self, process: pid_t, memory: &Range<u64>) -> Option<Act> {
         let own = self.areas.iter().filter(|area| area.process == process);
         let mut own: Vec<_> = own.map(|area| &area.mapping).collect();
@@ -255,13 +256,13 @@ impl Areas {
         maps::flushed(&own, memory)
     }
 
-    /// Returns the path and size of a mapped file.
+    /// Returns the path and size of a mapped file; `None` if no mapping of it is followed.
     pub fn found(&self, file: FileId) -> Option<(PathBuf, u64)> {
         let area = self.areas.iter().find(|area| area.file() == file)?;
         Some((fs::read_link(&area.mapping.path).ok()?, area.handle.metadata().ok()?.len()))
     }
 
-    /// Reads bytes that were stored to a mapped file.
+    /// Reads bytes that were stored to a mapped file; `None` if they can't be read.
     pub fn data(&self, file: FileId, bytes: &Range<u64>) -> Option<Vec<u8>> {
         let area = self.areas.iter().find(|area| area.file() == file)?;
         let mut data = vec![0; (bytes.end - bytes.start) as usize];

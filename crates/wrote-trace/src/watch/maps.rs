@@ -105,8 +105,9 @@ impl Mapped {
     }
 }
 
-/// Returns the effect of `msync` with `MS_SYNC` on these addresses. Mappings without write
-/// permission are left out, because the kernel skips a mapping if its file was opened for reading.
+/// Returns the effect of `msync` with `MS_SYNC` on these addresses; `None` if no mapping contains
+/// the first address. Mappings without write permission are left out, because the kernel skips a
+/// mapping if its file was opened for reading.
 pub fn flushed(mappings: &[&Mapping], memory: &Range<u64>) -> Option<Act> {
     let first = mappings.iter().find(|of| of.memory.contains(&memory.start))?;
     let mut bytes = first.bytes(memory);
@@ -135,7 +136,7 @@ pub fn writable(task: pid_t) -> (Vec<Mapping>, bool) {
     (maps.lines().filter_map(|line| mapping(task, line)).collect(), !maps.is_empty())
 }
 
-/// Parses a line such as `7f00-7f10 rw-s 00000000 08:01 12  /a`.
+/// Parses a line such as `7f00-7f10 rw-s 00000000 08:01 12  /a`; `None` for other mappings.
 fn mapping(task: pid_t, line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();

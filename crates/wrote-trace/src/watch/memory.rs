@@ -55,14 +55,15 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)).collect()
 }
 
-/// Returns the addresses and lengths of a list of `struct iovec`.
+/// Returns the addresses and lengths in a list of `struct iovec`; `None` if it is unreadable or too
+/// long.
 pub fn pieces(task: pid_t, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= PIECES_MAX)?;
     let list = numbers(&read(task, address, count * size_of::<libc::iovec>())?);
     Some(list.chunks_exact(2).map(|piece| (piece[0], piece[1])).collect())
 }
 
-/// Returns the pieces of memory that a `struct msghdr` refers to.
+/// Returns the pieces of memory that a `struct msghdr` refers to; `None` if unreadable.
 pub fn pieces_of_message(task: pid_t, address: u64) -> Option<Vec<(u64, u64)>> {
     let list = number(task, address + offset_of!(libc::msghdr, msg_iov) as u64)?;
     let count = number(task, address + offset_of!(libc::msghdr, msg_iovlen) as u64)?;
@@ -74,7 +75,7 @@ pub fn text(task: pid_t, address: u64, count: u64) -> Option<Vec<u8>> {
     read(task, address, count.min(TEXT_BYTES_MAX) as usize)
 }
 
-/// Returns the beginnings of the pieces, joined.
+/// Returns the beginnings of the pieces, joined; `None` if unreadable.
 pub fn texts(task: pid_t, pieces: &[(u64, u64)]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     for (address, count) in pieces {

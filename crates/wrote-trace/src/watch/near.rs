@@ -61,7 +61,7 @@ impl Near {
     }
 
     /// Restricts both threads to one processor. Returns the processors that the task may normally
-    /// use.
+    /// use; `None` if the task could not be restricted.
     fn keep(&mut self, task: Pid) -> Option<CpuSet> {
         let allowed = sched_getaffinity(Some(task)).ok()?;
         let (own, here) = match self.own.take() {

@@ -166,8 +166,8 @@ impl Places {
         }))
     }
 
-    /// Returns a process's language and the data needed to find its lines, without the program's
-    /// number.
+    /// Returns a process's language and the data needed to find its lines, but not yet the
+    /// program's number; `None` if the process's program is unknown.
     fn program(&mut self, process: pid_t) -> Option<Process> {
         let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
         if let Some(language) = interpreted(&path) {
@@ -217,8 +217,8 @@ impl Places {
         has_lines.then_some(stacks)
     }
 
-    /// Returns the language of a location, and the file and line of its innermost frame that is the
-    /// program's own. The file is relative to `folder`.
+    /// Returns the language of a location, and the file and line of the innermost frame that
+    /// belongs to the program itself, if known. The file is relative to `folder`.
     pub fn shown(&mut self, place: PlaceId, folder: &Path) -> (Language, Option<String>) {
         let (language, frames) = self.places.get(place as usize).cloned().unwrap_or_default();
         let line = match &frames[..] {
@@ -257,7 +257,8 @@ fn is_own(file: &str) -> bool {
 }
 
 impl Stacks {
-    /// Returns the frames, innermost first, and the first stack words that led to them.
+    /// Returns the frames, innermost first, and the first stack words that led to them; `None` if
+    /// the stack can't be read.
     fn unwind(&mut self, task: pid_t, entry: &Entry) -> Option<(Vec<Frame>, Words)> {
         let registers = registers(task, entry)?;
         let mut words = Words::new();
@@ -314,7 +315,7 @@ fn interpreted(path: &Path) -> Option<Language> {
 }
 
 /// Parses a line of `/proc/PID/maps` (`proc(5)`) about executable code of a file. Returns its
-/// addresses, the file offset and the path.
+/// addresses, the file offset and the path; `None` for other lines.
 fn executable(line: &str) -> Option<(std::ops::Range<u64>, u64, &Path)> {
     let path = &line[line.find('/')?..];
     let mut fields = line.split_ascii_whitespace();
@@ -361,7 +362,7 @@ impl Image {
     }
 
     /// Returns the offset between addresses in memory and in the file, given a mapping's start and
-    /// file offset.
+    /// file offset; `None` if no segment matches.
     fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         let before = self.segments.iter().filter(|(offset, _)| *offset < file_offset + PAGE_BYTES);
         let (offset, address) = before.max_by_key(|(offset, _)| *offset)?;

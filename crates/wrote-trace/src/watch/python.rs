@@ -61,7 +61,8 @@ impl Python {
         Some(Python { layout, runtime })
     }
 
-    /// Returns the innermost line of a task in a file for which `is_own` holds.
+    /// Returns the innermost line of a task in a file for which `is_own` holds; `None` if none is
+    /// found.
     pub fn line(&self, task: pid_t, is_own: fn(&str) -> bool) -> Option<(Arc<Path>, u64)> {
         let number = |at: u64, offset: &u64| memory::number(task, at.checked_add(*offset)?);
         let (_, to_threads, [id, next], to_frame, fields, _, [_, instructions]) = self.layout;
@@ -96,7 +97,7 @@ impl Python {
     }
 }
 
-/// Reads words of an object at these offsets.
+/// Reads words of an object at these offsets; `None` if unreadable.
 fn words(task: pid_t, object: u64, offsets: &[u64; 3]) -> Option<[u64; 3]> {
     let addresses = offsets.iter().map(|offset| object.wrapping_add(*offset));
     memory::words(task, addresses)?.try_into().ok()
@@ -104,7 +105,8 @@ fn words(task: pid_t, object: u64, offsets: &[u64; 3]) -> Option<[u64; 3]> {
 
 impl Code {
     /// Returns the line of an instruction from the table of locations (`Objects/locations.md` of
-    /// CPython 3.11): only the first byte of an entry has its highest bit set.
+    /// CPython 3.11), in which only the first byte of an entry has its highest bit set. Returns
+    /// `None` if the instruction has no line.
     fn line(&self, at_byte: u64) -> Option<u64> {
         let (mut line, mut end) = (i64::from(self.first), 0);
         for entry in self.table.chunk_by(|_, next| next & 0x80 == 0) {

@@ -101,7 +101,7 @@ fn kernel_package() -> Result<String, Failure> {
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }
 
-/// Returns the kernel package named in the output of `apt-cache depends`.
+/// Returns the kernel package named in the output of `apt-cache depends`; `None` if there is none.
 fn depends_on(said: &str) -> Option<String> {
     let mut dependencies = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     dependencies.find(|name| name.starts_with(KERNEL)).map(str::to_owned)

@@ -188,9 +188,10 @@ impl Disk {
         }
     }
 
-    /// Calls `read`, and repeats it if a fault may have ended it: after a misdirected read,
-    /// everything is still there, and the next reading expects rotten bits. Returns `None` in place
-    /// of an error that has a reason.
+    /// Calls `read`, and repeats the call as long as it fails and one of its reads may have
+    /// returned wrong bytes: after a misdirected read, everything is still there, and the next
+    /// reading takes rotten bits into account. Returns `None` in place of any other error that has
+    /// a reason.
     pub fn read<T>(
         &self,
         mut read: impl FnMut() -> Result<T, Trouble>,
@@ -246,7 +247,7 @@ impl Disk {
         all.filter(|path| path.extension() == Some(OsStr::new("segment"))).collect()
     }
 
-    /// Returns the content of the last segment.
+    /// Returns the content of the last segment; `None` if there are no segments.
     pub fn last_segment(&self) -> Option<Vec<u8>> {
         self.segments().last().and_then(|path| self.sim.contents(path))
     }

@@ -180,7 +180,8 @@ fn near(files: &Files, to: u8) -> Option<String> {
     Some(name(number(files.keys().next()?).saturating_sub(1) + u64::from(to % 12)))
 }
 
-/// Returns the file and the offset of a position, which may be beyond the file's end.
+/// Returns the file and the offset of a position, which may be beyond the file's end; `None` if
+/// there is no such file.
 fn find(files: &Files, log: &Original, place: Place) -> Option<(String, usize)> {
     match place {
         Place::Batch(batch, behind) => {
@@ -195,7 +196,8 @@ fn find(files: &Files, log: &Original, place: Place) -> Option<(String, usize)> 
     }
 }
 
-/// Returns the bytes of a piece at a position, as far as the file contains them.
+/// Returns the bytes of a piece at a position, as far as the file contains them; `None` if it
+/// contains none.
 fn range<'a>(
     files: &'a mut Files,
     log: &Original,

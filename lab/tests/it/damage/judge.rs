@@ -118,7 +118,7 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Returns the first of `records` that is not one of `written`.
+/// Returns the first of `records` that is not one of `written`; `None` if all of them are.
 fn first_altered<'a>(
     records: &'a [(u64, Vec<u8>)],
     written: &[Vec<u8>],
@@ -254,8 +254,8 @@ fn from_the_middle(folder: &Path, truth: &Truth<'_>, whole: &Read) -> Result<(),
     })
 }
 
-/// Checks that both readers find the same records when they begin with one of the possible first
-/// files.
+/// Checks that both readers find the same records, when the second one begins at one of the files
+/// at which a reader may begin.
 fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
     let mut judged =

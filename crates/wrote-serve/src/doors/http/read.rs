@@ -136,7 +136,7 @@ async fn begin(
     Ok(answer)
 }
 
-/// Finds the first record written at or after `time`, or else the end of the log. Returns its
+/// Finds the first record written at or after `time`, or else the end of the log. Returns the
 /// sequence, and a reader positioned there.
 async fn since(
     log: &Log,

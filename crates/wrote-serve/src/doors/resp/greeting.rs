@@ -63,8 +63,8 @@ pub(super) fn hello(resp: &mut Resp, input: &[u8], intake: &mut Intake<'_>) {
     intake.answer(answer.as_bytes());
 }
 
-/// Checks the word at `at` as a token. A wrong token is answered and counted, and revokes an
-/// earlier valid one.
+/// Sets the client's token to the word at `at`, and returns whether the token is valid. A wrong
+/// token is answered and counted, and revokes an earlier valid one.
 fn authorize(resp: &mut Resp, input: &[u8], at: usize, intake: &mut Intake<'_>) -> bool {
     let token = resp.request.word(input, at);
     resp.token = token.filter(|token| resp.access.accepts(token)).map(Box::from);

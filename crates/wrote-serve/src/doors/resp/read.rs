@@ -159,7 +159,7 @@ fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Parses the two numbers of an ID. The second one is optional.
+/// Parses the two numbers of an ID, of which the second is optional; `None` if the ID is invalid.
 fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
@@ -180,7 +180,8 @@ fn first(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns the sequence of the first record after an ID such as `5` or `5-1`.
+/// Returns the sequence of the first record after an ID such as `5` or `5-1`; `None` if the ID is
+/// invalid.
 fn after(word: &[u8]) -> Option<u64> {
     match id(word)? {
         (sequence, None | Some(0)) => Some(sequence),

@@ -124,7 +124,7 @@ impl Request {
 }
 
 /// Parses the digits at offset `at`, followed by CR and LF. Returns the number and the offset after
-/// it.
+/// the line feed; `None` if the input is incomplete.
 fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, Refusal> {
     let rest = &input[at..];
     let digits = frames::digits(rest);

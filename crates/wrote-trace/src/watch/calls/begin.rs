@@ -28,7 +28,8 @@ impl Reader {
         self.effect(process, task, number, arguments, tasks).unwrap_or(Begin::Pass)
     }
 
-    /// Decodes a call of a process, or an operation on one of its files.
+    /// Decodes a call of a process, or an operation on one of its files; `None` if it changes
+    /// nothing or will fail.
     pub fn effect(
         &mut self,
         process: pid_t,
@@ -320,7 +321,7 @@ impl Reader {
         Some(Begun::Write { descriptor, file, how, asked_bytes, at, is_zeros, data })
     }
 
-    /// Handles a write of pieces of memory.
+    /// Decodes a write of several pieces of memory; `None` if it changes no followed file.
     pub fn write_pieces(
         &mut self,
         process: pid_t,
@@ -380,7 +381,8 @@ fn has_threads(process: pid_t) -> bool {
     fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }
 
-/// Returns a path as the task resolves it, with symbolic links in its folder resolved.
+/// Returns a path as the task resolves it, with symbolic links in its folder resolved; `None` if it
+/// can't be read or resolved.
 fn path(task: pid_t, folder: i32, address: u64) -> Option<PathBuf> {
     let given = memory::path(task, address)?;
     let whole = match (given.strip_prefix("/proc/self"), folder) {

@@ -192,7 +192,8 @@ impl Reader {
     }
 }
 
-/// Returns the offset at which a call that has moved `value` bytes started.
+/// Returns the offset at which a call that has moved `value` bytes started; `None` if it is
+/// unknown.
 fn start(of: &Descriptor, process: pid_t, descriptor: i32, at: At, value: u64) -> Option<u64> {
     match at {
         At::Byte(start) => Some(start),

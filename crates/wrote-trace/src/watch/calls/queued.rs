@@ -68,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Returns the next completion, or an error if completions were missed.
+    /// Returns the next completion, if there is one, or an error if completions were missed.
     fn next(&mut self) -> Result<Option<Completion>, ()> {
         if self.completions.is_empty() && !self.in_flight.is_empty() {
             let is_whole = match &mut self.kernel {
@@ -112,7 +112,8 @@ impl Queues {
         self.count += 1;
     }
 
-    /// Returns the ring of a descriptor, which may be a copy, even one in another process.
+    /// Returns the ring of a descriptor, which may be a copy, even one in another process; `None`
+    /// if the descriptor refers to no known ring.
     pub fn ring(&self, process: pid_t, descriptor: i32) -> Option<QueueId> {
         let own = std::process::id() as pid_t;
         let find = |is_it: &dyn Fn(pid_t, Option<i32>, &File) -> bool| {
@@ -127,7 +128,8 @@ impl Queues {
         find(&|of, known, _| (of, known) == (process, Some(descriptor))).or_else(|| find(&is_copy))
     }
 
-    /// Returns the next operation that has ended and may have changed a file.
+    /// Returns the next operation that has ended and may have changed a file; `None` if there is
+    /// none.
     pub fn next_ended(&mut self) -> Option<Ended> {
         for (id, queue) in &mut self.all {
             loop {
@@ -188,7 +190,8 @@ impl Reader {
         }
     }
 
-    /// Returns the effect of an operation that ended at `ended_ns`, and the data of a write.
+    /// Returns the effect of an operation that ended at `ended_ns`, and the data of a write; `None`
+    /// if the operation had no effect, or its effect is unknown.
     pub fn finish(&mut self, ended: Ended, ended_ns: u64) -> Option<(Act, Vec<u8>)> {
         let Ended { queue: id, number, operation, result } = ended;
         let own = std::process::id() as pid_t;
@@ -270,8 +273,9 @@ impl Reader {
         files.into_iter().for_each(|file| self.descriptors.forget(own, file.as_raw_fd()));
     }
 
-    /// Handles closed descriptors of a process. A closed ring is released once no operation in it
-    /// may change a file; otherwise, this process's mapping would keep the ring alive forever.
+    /// Handles closed descriptors of a process. Drops each ring whose descriptor is closed and
+    /// whose operations can no longer change a file, because this process's mapping would keep the
+    /// ring alive.
     pub fn close_rings(&mut self, process: pid_t, is_closed: impl Fn(i32) -> bool) {
         for queue in self.queues.all.values_mut().filter(|queue| queue.process == process) {
             if let Kernel::Ring(ring, known, _) = &mut queue.kernel

@@ -42,7 +42,7 @@ pub enum Change {
 }
 
 impl Reader {
-    /// Handles the start of `io_uring_setup(2)`.
+    /// Handles the start of `io_uring_setup(2)`; `None` if the call will fail.
     pub fn begin_ring(&self, process: pid_t, task: pid_t, params: u64) -> Option<Begin> {
         let flags = memory::number(task, params + FLAGS_AT)? as u32;
         // A sandbox may forbid copying descriptors.
@@ -54,7 +54,8 @@ impl Reader {
         })
     }
 
-    /// Handles the start of `io_uring_register(2)`.
+    /// Handles the start of `io_uring_register(2)`; `None` if the call does not matter or will
+    /// fail.
     pub fn register(
         &mut self,
         process: pid_t,
