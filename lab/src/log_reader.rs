@@ -247,7 +247,8 @@ impl<'a> Segment<'a> {
     }
 
     /// Returns the maximum `durable_sequence` of the batches from offset `from` on; `None` if there
-    /// is no batch. `valid` are valid records that follow the first of these offsets.
+    /// is no batch. No batch begins within a valid record, and `valid` contains the ranges of those
+    /// records that follow `from`.
     fn durable(&self, from: usize, mut valid: Vec<std::ops::Range<usize>>) -> Option<u64> {
         let mut durable = None;
         let blocks = (0..self.bytes.len()).step_by(self.block).skip_while(|&at| at < from);

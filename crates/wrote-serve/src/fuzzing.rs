@@ -77,8 +77,9 @@ impl Store for Records {
     }
 }
 
-/// Passes `stream` to a door in pieces, as a connection would, and then ends it. Each element of
-/// `cuts` is the length of a piece and the number of messages for which the log then has room.
+/// Passes `stream` to a door in pieces, as a connection would, and then closes the stream. Each
+/// element of `cuts` is the length of a piece and the number of messages for which the log then has
+/// room.
 ///
 /// # Panics
 ///

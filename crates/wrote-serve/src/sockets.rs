@@ -116,9 +116,9 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Binds a socket at `path`, and listens if `kind` is `STREAM`. If a mode is given, the
-    /// socket's file gets it. Replaces the file of a socket that is no longer open; any other file
-    /// is an error (W7). The socket never blocks.
+    /// Binds a socket at `path`, and listens if `kind` is `STREAM`. If a mode is given, sets the
+    /// mode of the socket's file. Replaces the file of a socket that is no longer open; any other
+    /// file is an error (W7). The socket never blocks.
     pub(crate) fn bind<S: From<OwnedFd>>(
         path: &Path,
         mode: Option<u32>,

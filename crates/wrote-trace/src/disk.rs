@@ -5,8 +5,8 @@
 //! Data (`content`) and names (`names`) are separate, as in file systems: `fdatasync` of a file
 //! makes its data durable, and a flush of its folder makes its name durable. The rules follow the
 //! behaviour of ext4, XFS and Btrfs in this project's crash tests (`docs/durability.md`): flushing
-//! a new file makes its names durable too, flushing a renamed file does not. POSIX promises less,
-//! see [`Promise`].
+//! a new file makes its names durable, too, whereas flushing a renamed file does not make its new
+//! name durable. POSIX promises less; see [`Promise`].
 
 mod folded;
 

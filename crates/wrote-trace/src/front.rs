@@ -251,9 +251,9 @@ fn stand(tracer: Pid, mut link: &UnixStream, signals: &SignalFd) -> io::Result<u
     }
 }
 
-/// Returns `code`, unless a signal killed the program and `code` says so: then kills this process
-/// with the same signal. A shell's loop continues after a program that exited, but stops after one
-/// that SIGINT killed.
+/// Returns `code`, unless a signal killed the program and `code` says so. In that case, kills this
+/// process with the same signal: a shell's loop continues after a program that exited, but stops
+/// after one that SIGINT killed.
 fn as_program(code: u8, killed_by: Option<c_int>) -> u8 {
     if let Some(signal) = killed_by.filter(|signal| EXIT_SIGNAL_BASE + signal == i32::from(code)) {
         // Only the program's core dump is useful. A core dump that is piped to a program ignores

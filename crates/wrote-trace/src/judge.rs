@@ -25,8 +25,8 @@ const MANY_FLUSHES: u64 = 100;
 /// The number of bytes that a flush can write at no extra cost.
 const SMALL_FLUSH_BYTES: u64 = 4096;
 const EVIDENCE_MAX: usize = 20;
-/// The number of pending `told_early` files above which a folded file is judged at once, not at its
-/// first flush.
+/// The number of pending `told_early` files above which a folded file is judged immediately instead
+/// of at its first flush.
 const EARLY_MAX: usize = 1 << 13;
 /// The size that represents content that was removed together with its file.
 const REMOVED: u64 = 0;

@@ -68,7 +68,7 @@ impl Default for Kind<'_> {
 struct Versions<'a> {
     /// The durable content.
     bytes: tree::Bytes,
-    /// The changes made after that.
+    /// The changes made after the content became durable.
     changes: Vec<Change<'a>>,
 }
 

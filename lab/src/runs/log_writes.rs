@@ -102,8 +102,8 @@ pub fn lab(report: &mut Report, arguments: &Arguments, install: bool) -> Result<
     Ok(())
 }
 
-/// Creates a recording, or reuses the one that was kept after a failure. Returns `None` if that
-/// failed or was skipped, which the report then says.
+/// Creates a recording, or reuses the one that was kept after a failure. If that failed or was
+/// skipped, reports the reason and returns `None`.
 fn recorded(
     report: &mut Report,
     arguments: &Arguments,

@@ -13,8 +13,9 @@
 //! may be altered, because they have no checksums.
 //!
 //! A damaged log is repaired. The repair keeps all records that could be read, with two exceptions:
-//! records from the first one that a lie may have replaced by an older version, and records after a
-//! gap that no batch states to be durable. After the repair, all promises hold again.
+//! records from the first one on that a flush that lied may have replaced by an older version, and
+//! records after a gap that no batch states to be durable. After the repair, all promises hold
+//! again.
 //!
 //! A [`Program`] consists of a few lives of one log. Each life has its options, steps, faults and
 //! end. [`carry_out`] runs them on one [`wrote::Sim`] and returns the promise that was broken, if

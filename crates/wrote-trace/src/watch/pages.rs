@@ -43,9 +43,9 @@ const PAGE_IS_SWAPPED: u64 = 1 << 4;
 pub struct Noted {
     faults: File,
     pages: File,
-    /// Whether the kernel's fast walk can be used. That walk reports each page without a mark, and
-    /// must find the marks of pages that are not present. New memory, which has no stores yet,
-    /// shows whether it does.
+    /// Whether the kernel's fast walk can be used. That walk reports each page without a mark, so
+    /// it must be able to find the marks of pages that are not present. This is tested on new
+    /// memory, which has no stores yet.
     is_short: bool,
 }
 

@@ -278,7 +278,7 @@ impl Opened {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let start = match self.maps.get(name) {
             Some(start) => *start,
-            // SAFETY: the mapping is new, and lies in no memory of this process.
+            // SAFETY: the mapping is new, and overlaps no other memory of this process.
             None => unsafe {
                 mmap(null_mut(), MAP_BYTES, access, MapFlags::SHARED, file, 0)? as usize
             },
@@ -358,8 +358,8 @@ fn store(file: &File, byte: u8, flushes: bool) -> io::Result<()> {
         return Err(Errno::INVAL.into());
     }
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the mapping is new, lies in no memory of this process, has a page of the file, and is
-    // used by nothing after it was removed.
+    // SAFETY: the mapping is new, overlaps no other memory of this process, contains a page of the
+    // file, and is not used after its removal.
     unsafe {
         let memory = mmap(null_mut(), BLOCK_BYTES, access, MapFlags::SHARED, file, 0)?;
         memory.cast::<u8>().write_bytes(byte, BLOCK_BYTES);

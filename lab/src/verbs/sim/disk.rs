@@ -20,7 +20,7 @@ pub struct Disk {
     limited: Cell<bool>,
     /// The operation at which the current reading, opening or step began.
     begun: Cell<u64>,
-    /// The first operation after which a lie of a flush may have left bytes unstable.
+    /// The first operation after which a flush that lied may have left bytes unstable.
     unstable_from: Cell<u64>,
     /// The number of bits that rotted before the disk was last turned on and were not repaired.
     rotten: Cell<u64>,

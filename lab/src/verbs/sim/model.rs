@@ -54,7 +54,7 @@ pub struct Model {
     /// Whether the power was lost after the log was last open.
     lost_power: bool,
     /// Whether a flush may have failed after the log was last open. Until an opening drops them,
-    /// the page cache then shows bytes that the disk will never get.
+    /// the page cache then shows bytes that the disk will never contain.
     lost_pages: bool,
     /// Whether a flush lied after the log was last open, or may have.
     pub lied: bool,
@@ -169,7 +169,8 @@ impl Model {
         self.settle_stable();
     }
 
-    /// A cut rewrites the remaining records of its batch, so a lie about them loses them, too.
+    /// A cut rewrites the remaining records of its batch, so a flush that lies about them loses
+    /// them, too.
     fn unsettle_by_cut(&mut self) {
         self.stable = 0;
     }

@@ -254,8 +254,8 @@ fn from_the_middle(folder: &Path, truth: &Truth<'_>, whole: &Read) -> Result<(),
     })
 }
 
-/// Checks that both readers find the same records, when the second one begins at one of the files
-/// at which a reader may begin.
+/// Checks that the second reader, beginning at one of the files at which a reader may begin, finds
+/// the same records as the first reader.
 fn as_the_second_reader(damaged: &Files, first: &Read) -> Result<(), String> {
     let files: Vec<_> = damaged.clone().into_iter().collect();
     let mut judged =

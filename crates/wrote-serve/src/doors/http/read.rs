@@ -81,7 +81,7 @@ enum Failure {
     Memory,
 }
 
-/// Begins an answer. Reads its first records first, because only then is it known that they exist.
+/// Begins an answer after reading its first records, because only then is it known that they exist.
 async fn begin(
     wanted: Wanted,
     log: &Log,

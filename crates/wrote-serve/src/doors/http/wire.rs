@@ -78,8 +78,8 @@ impl<S: Stream> Wire<S> {
         })
     }
 
-    /// Fails once a client that follows new records has closed its side. A write would reveal that
-    /// too, but there may never be another one.
+    /// Fails once a client that follows new records has closed its side. A write would reveal that,
+    /// too, but there may never be another write.
     fn check_follower(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if !self.exchange.follows() || self.has_ahead() {
             return Ok(());

@@ -292,7 +292,7 @@ impl Reader {
         self.let_go(files);
     }
 
-    /// Handles the end of the queues of a process for which `is_meant` holds.
+    /// Handles the end of those queues of a process for which `is_meant` holds.
     pub fn end_queues(&mut self, process: pid_t, is_meant: impl Fn(&Kernel) -> bool) {
         let is_meant = |queue: &Queue| queue.process == process && is_meant(&queue.kernel);
         for queue in self.queues.all.values_mut().filter(|queue| is_meant(queue)) {
