@@ -152,8 +152,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Returns the error to report for rings that can't be followed, which is that of a kernel
-    /// without them; `None` if they can be followed.
+    /// Returns the error to report for rings that can't be followed: the error of a kernel without
+    /// them. Returns `None` if they can be followed.
     pub fn refusal(flags: u32) -> Option<i32> {
         match flags {
             // The error of kernels before Linux 5.11 if the permission is missing.

@@ -159,7 +159,7 @@ fn number(word: &[u8]) -> Option<u64> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Parses the two numbers of an ID, of which the second is optional; `None` if the ID is invalid.
+/// Parses the two numbers of an ID; `None` if the ID is invalid. The second number is optional.
 fn id(word: &[u8]) -> Option<(u64, Option<u64>)> {
     match memchr::memchr(b'-', word) {
         None => Some((number(word)?, None)),
