@@ -1,5 +1,5 @@
-//! The timing of one run, with its CPU time and the device's counters over the same span. It is a
-//! separate file because jobs and scenarios share it.
+//! Measures the duration of a run, its CPU time, and the device's counters over the same span. This
+//! is a separate file because jobs and scenarios share it.
 
 use crate::machine::counters::Counters;
 use crate::machine::usage::Usage;

@@ -7,7 +7,7 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, units};
 
-/// The smallest unit in which a drive might find equal data: the smallest logical block.
+/// The smallest unit that a drive might deduplicate: the smallest logical block.
 const SECTOR_BYTES: usize = 512;
 
 /// The size below which a buffer is refilled before each write. File systems compress records of
@@ -82,9 +82,9 @@ impl Data {
 
     /// Makes every sector of `buffer` different from all earlier ones.
     ///
-    /// Replaces the first 8 bytes of every 512. Before that, refills a buffer of less than 128 KiB
-    /// from the pool. If the last sector is shorter than 8 bytes, it holds only a part of its
-    /// number and may repeat.
+    /// First refills a buffer of less than 128 KiB from the pool. Then replaces the first 8 bytes
+    /// of every 512. If the last sector is shorter than 8 bytes, it holds only a part of its number
+    /// and may repeat.
     pub(crate) fn stamp(&mut self, buffer: &mut [u8]) {
         if buffer.len() < self.kept_bytes {
             self.refill(buffer);
@@ -99,8 +99,9 @@ impl Data {
     /// Measures how fast `Data::stamp` fills buffers of `bs_bytes`, in bytes per second. Returns 0
     /// if `bs_bytes` is 0.
     ///
-    /// Takes about 20 ms, and 16 MiB of memory or one buffer. The buffers are used in turn, so that
-    /// they come from memory, as with a deep queue, and not from the processor's cache.
+    /// Takes at least 20 ms, and uses 16 MiB of memory, or the size of one buffer if that is
+    /// larger. The buffers are used in turn, so that they come from memory, as with a deep queue,
+    /// and not from the processor's cache.
     pub fn measure(&mut self, bs_bytes: usize) -> f64 {
         if bs_bytes == 0 {
             return 0.0;
@@ -121,8 +122,8 @@ impl Data {
         }
     }
 
-    /// Copies the next bytes of the pool into `buffer`, and starts again at the beginning when the
-    /// pool ends.
+    /// Copies the next bytes of the pool into `buffer`, and starts again at the pool's beginning
+    /// when its end is reached.
     fn refill(&mut self, buffer: &mut [u8]) {
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -148,9 +149,9 @@ fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     }
 }
 
-/// The minimum size of all buffers of a thread together. A large buffer keeps most of its bytes
-/// from one write to the next. If it were the only one, these would repeat within a unit that a
-/// file system compresses.
+/// The minimum total size of a thread's buffers. A large buffer keeps most of its bytes from one
+/// write to the next. If it were the only one, these would repeat within a unit that a file system
+/// compresses.
 const BUFFERS_BYTES_MIN: u64 = 1 << 20;
 
 /// Returns the memory that a buffer occupies, in whole pages.
@@ -168,8 +169,8 @@ pub fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
     in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
 }
 
-/// Refuses buffers that would take more than half of the memory, where the kernel might kill the
-/// program. `what` names the settings that determine their size.
+/// Refuses buffers that would take more than half of the memory, because the kernel might then kill
+/// the program. `what` names the settings that determine their size.
 pub fn check_buffers(what: &str, buffers: u64, memory: Memory) -> Result<(), Error> {
     if buffers <= memory.bytes / 2 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Findings: facts about a run that its numbers do not show, explained in `docs/findings.md`. There
-//! is no finding without enough evidence for it.
+//! Findings: facts about a run that its numbers do not show, explained in `docs/findings.md`. A
+//! finding is reported only if there is enough evidence for it.
 
 mod bytes;
 mod device;
@@ -77,7 +77,7 @@ pub struct FirstTouch {
     pub again_bytes_per_s: f64,
 }
 
-/// The effect of a time limit on the number of runs. Rows that were left out do not count.
+/// The effect of a time limit on the number of runs. Rows that were left out are ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortened {
     /// The number of runs of each row if there is enough time.
@@ -89,7 +89,7 @@ pub struct Shortened {
 }
 
 impl<'a> Evidence<'a> {
-    /// Returns evidence that consists of these rows, without anything that causes doubt.
+    /// Returns evidence that consists of these rows, and otherwise shows no flaw.
     pub fn of_rows(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
         Evidence {
             target,
@@ -118,7 +118,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The findings that a run can have only once.
+/// The findings that a run has at most once.
 const SINGLE: [fn(&Evidence) -> Option<Finding>; 36] = [
     |evidence| bytes::ram_not_disk(evidence, Direction::Write),
     |evidence| bytes::ram_not_disk(evidence, Direction::Read),
@@ -167,7 +167,7 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// The shortest run that is judged. In shorter runs, the start and the end weigh too much.
+/// The shortest run that is judged. In shorter runs, the start and the end have too much weight.
 const RUN_MIN: Duration = Duration::from_secs(1);
 
 /// Finds rows that did not reach the requested rate. Their queues, and with them their latencies,

@@ -1,8 +1,8 @@
 //! A parser of fio's job files. It returns jobs, or all errors of the file, one line each.
 //!
 //! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
-//! fio's manual and its program differ, the parser follows the program, version 3.33:
-//! `tests/fio.rs` compares the two.
+//! fio's manual and program differ, the parser follows the program, version 3.33. `tests/it/fio.rs`
+//! compares the parser with it.
 
 mod draft;
 mod files;

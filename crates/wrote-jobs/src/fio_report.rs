@@ -1,5 +1,5 @@
-//! Reports of jobs in fio's formats, for the scripts, plots and people that read these: JSON, text,
-//! lines of fields, and log files.
+//! Reports of jobs in fio's formats, for scripts, plotting tools and people used to fio: JSON,
+//! text, the terse format, and log files.
 //!
 //! Keys, their order and units follow fio 3.33 and later; `docs/results.md` lists the differences.
 
@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 use wrote_result::document::{self as result, Direction, Finding};
 
-/// The version string for programs that call fio and look for it. They parse everything after
+/// The version string for programs that call fio and check its version. They parse everything after
 /// `fio-` as fio's version, so ours is not appended.
 pub const VERSION: &str = "fio-3.42";
 
@@ -155,8 +155,8 @@ impl Document {
     }
 }
 
-/// Returns the idle percentages of all CPUs together and of each CPU. fio has to calibrate a loop
-/// for this, but the kernel's ticks need no calibration.
+/// Returns the mean idle percentage of all CPUs, followed by that of each CPU. fio has to calibrate
+/// a loop for this purpose; the kernel's ticks require no calibration.
 fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
     let sum: f64 = cpus.iter().map(|(_, idle)| idle).sum();
     let mut pairs = vec![("system".to_owned(), sum * 100.0 / cpus.len().max(1) as f64)];
@@ -165,8 +165,9 @@ fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
     Pairs(pairs)
 }
 
-/// Returns the global options that apply to every job. Readers prefer a global option to a job's
-/// own, so an option that a section changes is left out. Each job lists its options anyway.
+/// Returns the global options that apply to every job. Programs that read the report prefer a
+/// global option to a job's own, so an option that a section changes is left out. Each job lists
+/// its options anyway.
 fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String, String)> {
     let holds = |option: &&(String, String)| {
         groups.iter().flat_map(|group| &group.jobs).all(|job| {

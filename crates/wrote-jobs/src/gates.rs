@@ -12,11 +12,11 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// [`Gate::ready`], and then [`Gate::work`]. Calls `clocked(go)` once all threads are ready: `go()`
 /// runs the timed part, and `clocked` reads the counters before and after it. Calls `watch`
 /// occasionally while the threads work. A thread whose timed part fails sets `failed`, so that the
-/// others can end early.
+/// others can stop early.
 ///
 /// # Errors
 ///
-/// The error of `clocked`, or of the first thread that failed, after all threads have ended. The
+/// The error of `clocked`, or of the first thread that failed, after all threads have finished. The
 /// clock starts only if all threads are ready. If `clocked` fails before it calls `go()`, no thread
 /// works.
 pub fn together<P: Send, T>(
@@ -50,8 +50,8 @@ pub fn together<P: Send, T>(
                 all(&news, threads.len(), watch);
             })
         });
-        // All threads end before the first error is returned. A thread that receives no order does
-        // not begin its timed part.
+        // All threads finish before the first error is returned. A thread that receives no order
+        // does not begin its timed part.
         let (orders, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         drop(orders);
         let parts = threads
@@ -103,7 +103,7 @@ impl Gate<'_> {
         if self.pass(made.is_ok()) { made } else { made.and(Err(Error::Interrupted)) }
     }
 
-    /// Runs the timed part, and returns its result when every thread has ended its part.
+    /// Runs the timed part, and returns its result when every thread has finished its part.
     pub fn work<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let done = or_panicked(work);
         if done.is_err() {

@@ -18,7 +18,8 @@ use wrote_result::document::{Document, SCHEMA, complete};
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if the text is neither kind of result, on one line with the expected formats.
+/// [`Error::Usage`] if the text is neither kind of result. The message is one line, and names the
+/// expected formats.
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     let document = serde_json::from_str::<Document>(text).ok();
     let whole = document.filter(|document| document.schema == SCHEMA);
@@ -59,8 +60,8 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     })
 }
 
-/// Returns the last of fio's documents, which may follow other lines. With `--status-interval`, fio
-/// prints a document at each interval, and the whole result at the end.
+/// Returns the last of fio's documents, which may follow other lines; `None` if there is none. With
+/// `--status-interval`, fio prints a document at each interval, and the whole result at the end.
 fn last_of_fio(text: &str) -> Option<Value> {
     let is_first = text.trim_start().starts_with('{');
     let begin = if is_first { 0 } else { text.find("\n{")? };
@@ -78,7 +79,7 @@ fn refused(name: &str, what: &str) -> Error {
     Error::Usage(format!("{name}: {what}"))
 }
 
-/// Returns the first 60 characters of a text, with control characters replaced.
+/// Returns the first 60 characters of a text, with each control character replaced by a space.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -106,14 +106,14 @@ pub struct JobReport {
     pub read: DirectionReport,
     /// The report on the writes.
     pub write: DirectionReport,
-    /// The nanoseconds of each `fsync(2)` and `fdatasync(2)`.
+    /// The duration of each `fsync(2)` and `fdatasync(2)`, in nanoseconds.
     pub flush_ns: Histogram<u64>,
-    /// The nanoseconds from each write to the end of the `fsync(2)` or `fdatasync(2)` that covers
-    /// it (M11), if there are flushes between writes. With `latency_with_flush`, these are the
-    /// job's latencies.
+    /// The time from each write to the end of the `fsync(2)` or `fdatasync(2)` that covers it
+    /// (M11), in nanoseconds, if there are flushes between writes. With `latency_with_flush`, these
+    /// are the job's latencies.
     pub durable_ns: Histogram<u64>,
-    /// The bytes to be read that were never written; `None` if the kernel does not report this, as
-    /// for a block device.
+    /// The number of bytes to be read that were never written; `None` if the kernel does not report
+    /// it, as for a block device.
     pub unwritten_bytes: Option<u64>,
     /// The delays of operations with a rate, in nanoseconds: from when an operation was due and
     /// there was room for it until it was passed to the engine. Empty without a rate.
@@ -121,13 +121,13 @@ pub struct JobReport {
     /// The bytes written over time: hundreds of marks, spread about evenly over the bytes and the
     /// time; empty without writes.
     pub trail: Vec<Mark>,
-    /// The bytes that were read and checked, if the job writes with `do_verify`.
+    /// The number of bytes that were read and checked, if the job writes with `do_verify`.
     pub verified_bytes: u64,
     /// The reads of `do_verify` after the clock stopped, and the time that they took.
     pub read_back: Option<(DirectionReport, Duration)>,
     /// The entries of the job's log files.
     pub log: Vec<Logged>,
-    /// The rates of each second before the job's end, if the job ends when they are steady.
+    /// The rates in each second before the job's end, if the job ends once they are steady.
     pub steady: Option<Steadiness>,
     /// The CPU use of the job's thread. If the job is alone in its group, this is the use of the
     /// whole process, including the kernel's threads (SQPOLL, the workers of io_uring).
@@ -159,16 +159,16 @@ pub struct Overlap {
     pub jobs: [String; 2],
 }
 
-/// The bytes in the page cache of a file that a job uses with direct I/O.
+/// The cached bytes of a file that a job uses with direct I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The file.
     pub file: PathBuf,
     /// The offset of the first byte that the job uses.
     pub offset_bytes: u64,
-    /// The bytes cached from `offset_bytes` on before the group ran.
+    /// The number of bytes cached from `offset_bytes` on before the group ran.
     pub before_bytes: u64,
-    /// The bytes cached from `offset_bytes` on after the group ran.
+    /// The number of bytes cached from `offset_bytes` on after the group ran.
     pub after_bytes: u64,
 }
 
@@ -194,9 +194,9 @@ pub struct GroupReport {
     pub held: Vec<Held>,
     /// Jobs that used the same bytes at the same time.
     pub overlaps: Vec<Overlap>,
-    /// How many of the bytes that jobs are to read through the page cache were already in it when
-    /// the clock started. `None` if no job only reads through the page cache, or if the kernel does
-    /// not report it.
+    /// The number of bytes that jobs are to read through the page cache and that were already in it
+    /// when the clock started. `None` if no job only reads through the page cache, or if the kernel
+    /// does not report it.
     pub cached_before_bytes: Option<u64>,
 }
 
@@ -219,8 +219,8 @@ pub trait Watcher {
     fn ready(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// Returns whether jobs that are stopped early report the part that they have done, instead of
-    /// an error.
+    /// Returns whether jobs that are stopped early report what they have done so far, instead of an
+    /// error.
     fn keeps_a_part(&self) -> bool {
         false
     }

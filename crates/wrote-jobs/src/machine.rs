@@ -1,5 +1,5 @@
 //! The state of the machine and its disks, and the doctor's checks of them. This file declares the
-//! modules, and has a function that reads files for them.
+//! modules, and contains a function that reads files for them.
 
 use std::path::Path;
 

@@ -10,15 +10,15 @@ use wrote_result::{Error, Stop};
 
 /// The number of pages of a file that are examined.
 const PROBES: u64 = 64;
-/// The maximum share of a dropped file that may be in the cache, and of a warm file that may be
-/// missing from it.
+/// The maximum share of a dropped file that may be in the cache, and the maximum share of a warm
+/// file that may be missing from it.
 const STRAY_SHARE_MAX: f64 = 0.1;
 
-/// Brings the file's page cache into the requested state. Returns the state reached, with the
-/// reason if it is another one.
+/// Brings the file's page cache into the requested state. Returns the state reached, and a fallback
+/// with the reason if that is not the requested state.
 ///
-/// Drops pages by `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on this file alone, whose pages
-/// must already be on the device. That needs no privileges and does not affect other files.
+/// Drops the file's pages with `posix_fadvise(2)` and `POSIX_FADV_DONTNEED`, which requires that
+/// they are already on the device. This requires no privileges and does not affect other files.
 pub fn prepare(
     path: &Path,
     wanted: SourceCache,
@@ -56,7 +56,7 @@ fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Opti
     match (wanted, share) {
         // The file has just been read.
         (SourceCache::Warm, Err(_)) => (SourceCache::Warm, None),
-        // If the state is unknown, the file is not taken to be dropped.
+        // If the state is unknown, the file's pages are not taken to have been dropped.
         (SourceCache::Dropped, Err(because)) => {
             (SourceCache::Warm, told("what the page cache held", because))
         }
@@ -75,7 +75,7 @@ fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Opti
 /// Returns the share of the examined pages that are in the page cache, where a read that must not
 /// wait finds them (`RWF_NOWAIT`, preadv2(2), Linux 4.14).
 fn held_share(file: &File, len: u64) -> Result<f64, Errno> {
-    // A read of a missing page starts read-ahead. This advice limits it to one page.
+    // A read of a missing page starts read-ahead, which this advice limits to one page.
     let _ = fadvise(file, 0, None, Advice::Random);
     let page = rustix::param::page_size() as u64;
     let pages = len.div_ceil(page);

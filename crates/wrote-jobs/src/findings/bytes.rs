@@ -89,8 +89,8 @@ pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns whether most of a row's bytes did not pass through the device, although none of them was
-/// unwritten. Reads of unwritten blocks never reach a device, and have a separate finding.
+/// Returns whether most of a row's bytes did not pass through the device, although the row read no
+/// unwritten blocks. Reads of unwritten blocks never reach a device, and have a separate finding.
 fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
     let is_unwritten = row.runs.iter().any(|run| run.unwritten_bytes > Some(0));
     !is_unwritten && stayed_in_memory(evidence, row) == Some(true)
@@ -105,7 +105,7 @@ fn is_unflushed_write(row: &Row) -> bool {
     row.direction == Direction::Write && row.settings.effective.sync == Flush::None
 }
 
-/// Returns whether the page cache holds a large share of a row's bytes afterwards. A run that
+/// Returns whether the page cache holds a large share of a row's bytes after its runs. A run that
 /// repeats its offsets moves more bytes than the file contains.
 fn is_in_page_cache(row: &Row) -> bool {
     let mut cached_bytes_total = 0;
@@ -120,8 +120,8 @@ fn is_in_page_cache(row: &Row) -> bool {
 }
 
 /// Finds direct reads on ZFS that might have come from its cache (ARC), because they cover less
-/// than the machine's memory. Only since OpenZFS 2.3 does `O_DIRECT` bypass the ARC, and no system
-/// call shows whether it did.
+/// than the machine's memory. `O_DIRECT` bypasses the ARC only since OpenZFS 2.3, and no system
+/// call shows whether a read did.
 pub(super) fn zfs_cache(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &Row| {
         let settings = &row.settings.effective;
@@ -170,8 +170,8 @@ pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
         .into()
 }
 
-/// Returns the finding on rows with runs that other programs disturbed, if more than a tenth of all
-/// runs were.
+/// Returns the finding on rows whose runs other programs disturbed; `None` unless more than a tenth
+/// of all runs were disturbed.
 fn disturbed(evidence: &Evidence) -> Option<Finding> {
     let rows = evidence.rows_where(|row| row.runs.iter().any(Run::is_disturbed))?;
     let all: usize = evidence.rows.iter().map(|row| row.runs.len()).sum();
@@ -198,7 +198,7 @@ fn disturbed(evidence: &Evidence) -> Option<Finding> {
 /// journal.
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
-    // A log adds a frame to each message, which is a large part of a short message.
+    // A log adds a frame to each message, which may be large compared with a short message.
     row.view() != View::Messages && settings.direct && settings.sync.is_seldom()
 }
 
@@ -270,8 +270,8 @@ const REACHED_SHARE_MIN: f64 = 0.9;
 /// Returns whether most of a row's bytes stayed in memory while its clock ran; `None` if the
 /// device's counters do not show it.
 pub fn stayed_in_memory(evidence: &Evidence, row: &Row) -> Option<bool> {
-    // Data that was compressed on its way has reached the device, although the counters show fewer
-    // bytes.
+    // Data that was compressed on its way to the device has reached it, although the counters show
+    // fewer bytes.
     let shrinks = row.settings.effective.data.is_some() && compresses(evidence);
     let moved = Moved::of(row).filter(|_| counts(evidence) && !shrinks)?;
     Some((moved.device_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)
@@ -288,8 +288,8 @@ pub fn source_bytes(row: &Row) -> u64 {
     if copies { row.runs.iter().map(|run| run.bytes).sum() } else { 0 }
 }
 
-/// Returns whether the target is known to compress data: by a mount option, because it is ZFS, or
-/// because it is zram.
+/// Returns whether the target is known to compress data: it has a mount option for that, or it is
+/// ZFS or zram.
 pub(super) fn compresses(evidence: &Evidence) -> bool {
     let target = evidence.target;
     let compresses = |option: &String| {

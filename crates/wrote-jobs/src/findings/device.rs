@@ -8,14 +8,14 @@ use wrote_result::units::{block_size, nanoseconds, rate, significant};
 /// A flash chip takes longer than this to store a page: typically 300 us (patent EP 1850348,
 /// according to Micron's data sheets), and less in the fastest chips.
 const STORED_NS_MIN: u64 = 50_000;
-/// Half of the shortest rotation of a hard disk (15,000 rpm). A write waits at least this long on
-/// average for its sector.
+/// Half a rotation of the fastest hard disks (15,000 rpm). On average, a write waits at least this
+/// long for its sector.
 const TURNED_NS_MIN: u64 = 2_000_000;
 /// The minimum number of writes for a meaningful median.
 const WRITES_MIN: u64 = 20;
 
 /// Finds durable writes that are too fast for flash memory on a device that reports a volatile
-/// cache. Either the device has capacitors, or a flush ends before the data is safe.
+/// cache. Either the device has capacitors, or a flush returns before the data is safe.
 pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
     if evidence.in_memory || device.write_cache != "write back" {
@@ -51,10 +51,10 @@ pub(super) fn implausible_flush(evidence: &Evidence) -> Option<Finding> {
 
 /// The block size from which a stream can be expected to fill the device's preferred transfer.
 const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
-/// A larger preferred transfer is the mistake of a USB bridge: many report 65,535 sectors.
+/// A larger preferred transfer is an error of a USB bridge: many report 65,535 sectors.
 const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
 
-/// Finds writes that do not fill the size that the device says it prefers.
+/// Finds writes that are smaller than the size that the device prefers.
 pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let mut preferred: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut severity = Severity::Info;
@@ -90,8 +90,8 @@ fn reaches_device(row: &Row) -> bool {
         && row.torn.is_none()
 }
 
-/// Returns the block size that the device prefers to the row's, and whether the row must be slower
-/// for it. A stream that does not fill a stripe need not be slower.
+/// Returns the larger block size that the device prefers, if any, and whether the row's smaller
+/// blocks are certain to be slower. A stream that does not fill a stripe may be as fast.
 fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     let bs_bytes = row.settings.effective.bs_bytes;
     let device = evidence.target.device.as_ref();
@@ -106,7 +106,7 @@ fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     (is_stream && is_unit && !bs_bytes.is_multiple_of(optimal)).then_some((optimal, false))
 }
 
-/// A second write to the same blocks must be faster than the first by this factor for a finding.
+/// The minimum ratio of the second write's rate to the first's, for a finding.
 const AGAIN_MIN: f64 = 2.0;
 
 /// Finds a volume on which the first write to a block is slow: a volume created from a snapshot, a

@@ -179,7 +179,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     {
         return None;
     }
-    // The engine of threads uses one thread for each operation in flight.
+    // The threads engine uses one thread for each operation in flight.
     let of_job = if settings.ioengine == Ioengine::Threads { settings.iodepth } else { 1 };
     let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
     let busy = |run: &Run| {

@@ -10,12 +10,11 @@ use wrote_result::units::{bytes, exact};
 /// The size that a drive's fast cache may have. Small drives have about 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
 
-/// The number of bytes that a longer write needs to show whether the disk slows down, on most
-/// drives.
+/// The number of bytes whose write shows, on most drives, whether the disk slows down.
 const LONG_BYTES: u64 = 100_000_000_000;
 /// The minimum size of a longer write, as a multiple of what the measurement wrote.
 const LONGER_TIMES: u64 = 2;
-/// The divisor of the free space that gives the part left for the file's metadata.
+/// The divisor of the free space that yields the part left for the file's metadata.
 const SPARE_PART: u64 = 50;
 
 /// A command that writes more than the measurement did.

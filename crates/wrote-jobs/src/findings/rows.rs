@@ -95,7 +95,7 @@ pub(super) fn stragglers(evidence: &Evidence) -> Option<Finding> {
 const CONCURRENT_MIN: f64 = 2.0;
 
 /// Finds that many operations in flight reach several times the rate of one at a time.
-/// Manufacturers and clouds quote the former rate.
+/// Manufacturers and cloud providers quote the former rate.
 pub(super) fn concurrent_iops(evidence: &Evidence) -> Option<Finding> {
     let of = |row: &&Row| row.workload == "rand/write" && !row.is_open_loop();
     let rows: Vec<&Row> = evidence.rows.iter().filter(of).collect();

@@ -14,7 +14,7 @@ use wrote::Ioengine;
 pub(super) struct Draft {
     /// The values that are copied to the job unchanged.
     pub job: JobSpec,
-    /// The name of the section, from which the names of its files derive.
+    /// The name of the section, from which the names of its files are derived.
     pub section: String,
     pub section_line: Option<usize>,
     pub kb_base: KbBase,
@@ -24,7 +24,7 @@ pub(super) struct Draft {
     pub bs: [Option<BlockSizes>; 2],
     /// The `bsrange`, which takes precedence over `bs`, whatever the order of the lines, as in fio.
     pub bsrange: [Option<BlockSizes>; 2],
-    /// The `bssplit`, which takes precedence over both.
+    /// The `bssplit`, which takes precedence over `bs` and `bsrange`.
     pub bssplit: [Option<BlockSizes>; 2],
     pub blockalign: Option<u64>,
     pub directories: Vec<String>,

@@ -1,4 +1,4 @@
-//! The files of a job. It either names them, or they have fio's generated names.
+//! The files of a job, which either the job names or fio's rules name.
 
 use super::draft::Draft;
 use super::value::Value;
@@ -8,8 +8,7 @@ use std::path::PathBuf;
 /// fio's default format of a file name (fio(1), `filename_format`).
 const FORMAT: &str = "$jobname.$jobnum.$filenum";
 
-/// Parses `filename` and `directory`: a list of names separated by `:`. In a name, `\:` stands for
-/// `:`.
+/// Parses `filename` and `directory`: a list of names separated by `:`. In a name, `\:` means `:`.
 pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut rest = value.text()?.chars().peekable();
@@ -55,7 +54,8 @@ pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     Ok(format.to_string())
 }
 
-/// Returns the number of files of each clone. `nrfiles` applies only if the job names no files.
+/// Returns the number of files that each clone uses. `nrfiles` applies only if the job names no
+/// files.
 pub(super) fn count(draft: &Draft) -> usize {
     match draft.filenames.len() {
         0 => draft.nrfiles as usize,

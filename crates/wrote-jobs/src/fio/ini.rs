@@ -1,5 +1,5 @@
-//! A parser that splits text into sections: names, and keys with uninterpreted values and their
-//! lines.
+//! A parser that splits a job file into sections, each with a name, and with keys, their lines, and
+//! their uninterpreted values.
 
 use super::note::quoted;
 use super::{Notes, ParseError, Surroundings};
@@ -118,7 +118,7 @@ pub(super) fn of_options(options: &[(String, Option<String>)]) -> Result<Vec<Sec
     Ok(sections)
 }
 
-/// Removes the comment from a line, and adds a note if it begins within a word, as in
+/// Removes the comment from a line, and adds a note if the comment begins within a word, as in
 /// `filename=a#b`.
 fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a str {
     let Some(start) = line.find([';', '#']) else { return line };

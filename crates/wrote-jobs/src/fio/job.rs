@@ -18,7 +18,7 @@ const JOBS_MAX: usize = 1024;
 
 const BS_BYTES: u64 = 4096;
 
-/// The seed of jobs that do the same in each run (`randrepeat=1`): fio's `randseed`.
+/// The seed of jobs that repeat the same operations in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
 /// Adds the jobs of a draft to `jobs`, or returns the draft's errors.
@@ -200,7 +200,7 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     Ok(Blocks { read, write, least_bytes, most_bytes })
 }
 
-/// Sets the region that the job uses of each file, and the bytes to transfer.
+/// Sets the region of each file that the job uses, and the number of bytes to transfer.
 fn set_region(
     draft: &Draft,
     blocks: &Blocks,
@@ -238,8 +238,8 @@ fn set_region(
     Ok(())
 }
 
-/// Returns the bytes that the job uses of each file, in whole blocks. The files share `size`, but
-/// `filesize` is the length of each file.
+/// Returns the number of bytes that the job uses in each file, in whole blocks. The files share
+/// `size`, but `filesize` is the length of each file.
 fn file_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -275,8 +275,8 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// Returns the bytes to transfer: whole blocks, and at least the requested bytes. As in fio, `size`
-/// together with `filesize` cannot exceed the files' bytes, but `io_size` can.
+/// Returns the number of bytes to transfer: whole blocks, and at least as much as requested. As in
+/// fio, `size` together with `filesize` cannot exceed the files' bytes, but `io_size` can.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,

@@ -231,7 +231,8 @@ fn rw(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     }
 }
 
-/// Returns the meaning of the value; for an unknown value, the error is `problem`.
+/// Returns the meaning of the value. The error for an unknown value is `problem`, with a suggestion
+/// if there is a similar value.
 fn one_of<T: Clone>(value: &Value<'_>, known: &[(&str, T)], problem: &str) -> Result<T, String> {
     let text = value.text()?;
     let meant = known.iter().find(|(name, _)| *name == text);
@@ -265,8 +266,8 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// Parses `filename`. A second line adds files, as in fio. A section's files replace the files of
-/// `[global]`.
+/// Parses `filename`. A second line in the same section adds files, as in fio. A section's files
+/// replace the files of `[global]`.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {

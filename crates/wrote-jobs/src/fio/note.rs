@@ -99,7 +99,8 @@ pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| why.as_str())
 }
 
-/// Returns the key with this name if it is accepted silently when the program is called as fio.
+/// Returns the key with this name, if it is accepted without a note when the program is called as
+/// fio.
 pub(super) fn taken_silently(name: &str) -> Option<&'static str> {
     TEXTS.as_fio.split(' ').find(|key| *key == name)
 }
@@ -115,8 +116,8 @@ pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> 
     format!("no such key{}", hint(name, taken))
 }
 
-/// Returns the end of an error message, which suggests the most similar of the names; empty if none
-/// is similar.
+/// Returns the end of an error message, which suggests the most similar name; empty if none is
+/// similar.
 pub(super) fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     near(name, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
@@ -126,7 +127,8 @@ pub(super) fn not_taken() -> impl Iterator<Item = &'static str> {
     TEXTS.not_taken.values().flat_map(|keys| keys.split(' '))
 }
 
-/// Returns the most similar of the names, if it differs in at most one letter out of four.
+/// Returns the most similar name; `None` if it differs in more than one letter out of four, or if
+/// `name` is very long.
 fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
     if name.len() > 40 {

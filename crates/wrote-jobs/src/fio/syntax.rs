@@ -1,4 +1,4 @@
-//! Values with a syntax of their own: block sizes, `random_distribution`, and `buffer_pattern`.
+//! Values with a special syntax: block sizes, `random_distribution`, and `buffer_pattern`.
 
 use super::value::Value;
 use crate::spec::{BlockShare, BlockSizes, Distribution, Zone};
@@ -168,8 +168,8 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
 /// The maximum length of a pattern, as in fio.
 const BYTES_MAX: usize = 512;
 
-/// Parses a pattern: `"abcd"`, or `0xdeadface`. If the number of hexadecimal digits is uneven, the
-/// first digit is a byte.
+/// Parses a pattern: `"abcd"`, or `0xdeadface`. If the number of hexadecimal digits is odd, the
+/// first digit alone is a byte.
 pub(super) fn pattern(text: &str) -> Result<Vec<u8>, String> {
     let word = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));

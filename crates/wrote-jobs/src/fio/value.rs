@@ -14,7 +14,7 @@ pub(super) enum KbBase {
     Si,
 }
 
-/// A value as written, and the notes to which its parser adds.
+/// The text of a value, and the notes to which its parser adds.
 pub(super) struct Value<'a> {
     /// The text; `None` for a bare key.
     pub text: Option<&'a str>,
@@ -23,7 +23,7 @@ pub(super) struct Value<'a> {
     pub notes: &'a mut Notes,
 }
 
-/// Bytes, or a share of a whole.
+/// A number of bytes, or a percentage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Bytes(u64),
@@ -90,8 +90,9 @@ impl Value<'_> {
         self.directions(|value, part| value.number_of(part))
     }
 
-    /// Parses `both`, `reads,writes`, `reads,` or `,writes`. An empty part is `None`, and a single
-    /// part applies to both directions. A third part, for trims, is ignored.
+    /// Parses a value for each direction: `READS,WRITES`, `READS,` or `,WRITES`. An empty part is
+    /// `None`, and a single part without a comma applies to both directions. A third part, for
+    /// trims, is ignored.
     pub fn directions<T: Clone>(
         &mut self,
         mut part: impl FnMut(&mut Self, &str) -> Result<T, String>,
@@ -157,7 +158,7 @@ impl Value<'_> {
     }
 }
 
-/// Returns the multiple that a unit stands for, and whether this is fio's reversed meaning.
+/// Returns the multiplier of a unit, and whether it is fio's reversed meaning.
 fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
     let letter = unit.chars().next().unwrap_or('b');
     let power = match letter {

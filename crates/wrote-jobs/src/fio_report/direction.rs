@@ -128,8 +128,8 @@ impl Direction {
     }
 }
 
-/// Returns the reports of one direction, and the time that they cover. As in fio, the reads of
-/// `do_verify` belong to the reads.
+/// Returns the reports of one direction, and the time that they cover. As in fio, the reads include
+/// those of `do_verify`.
 pub(super) fn parts(
     entry: &[JobReport],
     direction: result::Direction,
@@ -178,7 +178,7 @@ impl Samples {
     }
 }
 
-/// A JSON object whose keys are data, in their order.
+/// A JSON object whose keys are data and keep their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs<V>(pub(super) Vec<(String, V)>);
 
@@ -188,23 +188,24 @@ impl<V: Serialize> Serialize for Pairs<V> {
     }
 }
 
-/// Bounds: each is a label, and the last value that belongs to it. The last label covers all
-/// remaining values.
+/// The bounds of a histogram: labels, each with the largest value that belongs to it. The last
+/// label covers all remaining values.
 type Bounds = [(&'static str, u64)];
 
-/// Operations in flight, with fio's labels: `2` means 2 and 3.
+/// Bounds for operations in flight, with fio's labels: `2` means 2 and 3.
 pub(super) const DEPTHS: [(&str, u64); 7] =
     [("1", 1), ("2", 3), ("4", 7), ("8", 15), ("16", 31), ("32", 63), (">=64", u64::MAX)];
 
-/// Operations submitted or completed together, with fio's labels: `4` means 1 to 4.
+/// Bounds for operations submitted or completed together, with fio's labels: `4` means 1 to 4.
 pub(super) const BATCHES: [(&str, u64); 7] =
     [("0", 0), ("4", 4), ("8", 8), ("16", 16), ("32", 32), ("64", 64), (">=64", u64::MAX)];
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Latencies in nanoseconds. The first ten are fio's `latency_ns`, the next ten `latency_us`, and
-/// the rest `latency_ms`. A label is the first value, in its unit, that no longer belongs to it.
+/// Bounds for latencies in nanoseconds. The first ten are for fio's `latency_ns`, the next ten for
+/// `latency_us`, and the rest for `latency_ms`. A label is the first value, in its unit, that no
+/// longer belongs to it.
 #[rustfmt::skip]
 const LATENCIES: [(&str, u64); 32] = [
     ("2", 1), ("4", 3), ("10", 9), ("20", 19), ("50", 49), ("100", 99), ("250", 249),
@@ -217,7 +218,7 @@ const LATENCIES: [(&str, u64); 32] = [
     ("750", 750 * MS - 1), ("1000", 1000 * MS - 1), ("2000", 2000 * MS - 1), (">=2000", u64::MAX),
 ];
 
-/// Returns latencies as fio's `latency_ns`, `latency_us` and `latency_ms`.
+/// Returns the latencies' percentages for fio's `latency_ns`, `latency_us` and `latency_ms`.
 pub(super) fn latencies(histogram: &Histogram<u64>) -> [Pairs<f64>; 3] {
     let Pairs(mut ns) = shares(histogram, &LATENCIES);
     let ms = ns.split_off(20);

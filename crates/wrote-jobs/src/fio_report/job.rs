@@ -28,7 +28,7 @@ pub(super) struct Job {
     pub write: Direction,
     trim: Direction,
     pub sync: Sync,
-    /// The milliseconds of all jobs of the entry, added up.
+    /// The sum of the run times of the entry's jobs, in milliseconds.
     job_runtime: u64,
     pub usr_cpu: f64,
     pub sys_cpu: f64,
@@ -49,7 +49,7 @@ pub(super) struct Job {
     steadystate: Option<Value>,
     #[serde(skip)]
     pub steady_line: Option<String>,
-    /// The event that a write of the job survives, and figures that fio does not have.
+    /// What a write of the job survives, and figures that fio does not have.
     #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
     pub survival: Option<String>,
     /// The number of jobs in the entry.

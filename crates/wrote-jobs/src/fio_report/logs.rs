@@ -6,8 +6,7 @@ use crate::jobs::{GroupReport, JobReport, Logged};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A key that requests logs, and one of the log files that it requests of a job: the suffix of its
-/// name, and its values.
+/// A key that requests log files, and one of those files: the suffix of its name, and its values.
 type Kind = (&'static str, &'static str, fn(&Logged, f64) -> u64);
 
 const KINDS: [Kind; 5] = [
@@ -49,7 +48,7 @@ pub fn logs(groups: &[GroupReport], aggregated: bool) -> Vec<(String, String)> {
             if job.spec.is_on(&format!("disable_{kind}")) {
                 continue;
             }
-            // Without a value, the job's name takes the place of the prefix.
+            // Without a value, the job's name is the prefix.
             let prefix = if prefix == "1" { &job.spec.name } else { prefix };
             let is_of_all = job.spec.is_off("per_job_logs");
             let number = if is_of_all { String::new() } else { format!(".{}", number + 1) };

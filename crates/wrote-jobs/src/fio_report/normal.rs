@@ -10,7 +10,7 @@ use wrote_result::units::counted;
 
 /// The number of significant digits in the bounds of latencies.
 const FIGURES_OF_BOUNDS: usize = 6;
-/// The number of latency buckets in a line.
+/// The number of latency buckets per line.
 const BUCKETS_IN_LINE: usize = 5;
 
 const MS: f64 = 1e6;

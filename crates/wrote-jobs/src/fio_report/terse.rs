@@ -7,7 +7,7 @@ use super::{DiskUtil, Document, VERSION};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The number of percentiles in a line. Missing ones are filled up.
+/// The number of percentiles in a line. Missing percentiles are filled in with zeros.
 const PERCENTILES: usize = 20;
 
 pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
@@ -70,7 +70,7 @@ fn add_direction(line: &mut String, direction: &Direction, percentiles: &[f64], 
     }
 }
 
-/// Adds the fields of a latency, in microseconds.
+/// Appends the fields of a latency, converted to microseconds.
 fn add_latency(line: &mut String, latency: &Latency) {
     let Latency { min, max, mean, stddev, .. } = latency;
     let (mean, stddev) = (mean / 1e3, stddev / 1e3);

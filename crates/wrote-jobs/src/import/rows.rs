@@ -1,4 +1,4 @@
-//! The rows of fio's jobs: one for each direction of a job, with its clones together.
+//! The rows of fio's jobs: one for each direction of a job, in which its clones are combined.
 
 use crate::fio;
 use crate::report::of_spec;
@@ -75,8 +75,8 @@ fn settings(batch: &[OutputJob], spec: &JobSpec, direction: Direction) -> Settin
     }
 }
 
-/// Returns the run of the clones, which begin together: the sum of their bytes, over the longest of
-/// their times.
+/// Returns one run for all clones, which begin together: the sum of their bytes over their longest
+/// time.
 fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let parts: Vec<&OutputPart> = batch.iter().map(|job| job.part(direction)).collect();
     let bytes = sum(parts.iter().map(|part| part.io_bytes));
@@ -89,7 +89,7 @@ fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let operations = sum(parts.iter().map(|part| part.total_ios));
     let elapsed_s =
         if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
-    // A job that reads and writes reports one CPU use, which is divided between both directions.
+    // A job that reads and writes reports one CPU use, which is divided between the two directions.
     let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
     let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
     let cpu_s = |percent: fn(&OutputJob) -> f64| {
@@ -179,10 +179,10 @@ pub(super) struct OutputJob {
     pub options: BTreeMap<String, Value>,
     pub read: OutputPart,
     pub write: OutputPart,
-    /// The job's `fsync(2)` and `fdatasync(2)` calls.
+    /// Figures on the job's `fsync(2)` and `fdatasync(2)` calls.
     #[serde(default)]
     pub sync: OutputSync,
-    /// The milliseconds of all threads of the entry, added up.
+    /// The sum of the run times of the entry's threads, in milliseconds.
     #[serde(default)]
     pub job_runtime: f64,
     /// The CPU time as a percentage of `job_runtime`.

@@ -199,8 +199,8 @@ pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
     clashes.map(overlap).collect()
 }
 
-/// Returns each file that two jobs of the group use, or one job uses twice, in the order of the
-/// jobs.
+/// Returns each file that two jobs of the group use, or that one job uses twice, with these two
+/// jobs, in the order of the jobs.
 fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)> {
     let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
     let mut shared = Vec::new();

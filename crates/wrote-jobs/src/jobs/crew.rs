@@ -27,7 +27,7 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-    /// Whether a job has ended that ends its whole group (`exitall`).
+    /// Whether a job that ends its whole group (`exitall`) has finished.
     pub over: &'a AtomicBool,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Jobs<'a> {
         Ok((Worker::new(engine, files, spec, sequence.clone(), shared)?, sequence))
     }
 
-    /// Runs job `number`, and returns its report when all jobs have ended.
+    /// Runs job `number`, and returns its report when all jobs have finished.
     pub fn run(&self, number: usize, gate: &Gate) -> Result<JobReport, Error> {
         let (mut worker, sequence) = gate.ready(|| self.worker(number))?;
         let done = gate.work(|| {

@@ -1,5 +1,5 @@
-//! Preparation of a group's files before the clock starts: creates, writes, allocates and flushes
-//! them, and drops their pages.
+//! Prepares a group's files before the clock starts: creates, writes, allocates and flushes them,
+//! and drops their pages.
 
 use super::layout::lay_out;
 use super::made::Made;
@@ -20,7 +20,7 @@ use wrote_result::{Error, Stop};
 /// written.
 pub const NEW_BLOCKS: &str = "new blocks";
 
-/// Returns whether the error means that the file system has no `fallocate(2)`.
+/// Returns whether the error means that the file system does not support `fallocate(2)`.
 fn cannot_allocate(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
@@ -67,7 +67,8 @@ pub struct Ready {
     /// The range of bytes that the job uses in each file.
     pub regions: Vec<Range<u64>>,
     pub fallbacks: Vec<Fallback>,
-    /// The bytes to be read that were never written; `None` if the kernel does not report this.
+    /// The number of bytes to be read that were never written; `None` if the kernel does not report
+    /// it.
     pub unwritten_bytes: Option<u64>,
 }
 
@@ -128,8 +129,8 @@ impl<'a> Files<'a> {
                 unwritten_bytes: uses.iter().map(|using| using.never_written_bytes()).sum(),
             });
         }
-        // Files that jobs read are written first. The files allocated after them are only written
-        // to.
+        // Files that jobs read are written first. The files allocated after that are only written
+        // by the jobs.
         for using in self.all().filter(|using| using.is_laid_out()) {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wrote_result::{Error, units};
 
-/// The files that the groups passed so far create or write.
+/// The files that the groups added so far create or write.
 #[derive(Default)]
 pub struct Foresight {
     files: BTreeMap<Identity, Foreseen>,

@@ -1,5 +1,4 @@
-//! The run of one group: prepares its files, runs its jobs at the same time, and combines their
-//! reports.
+//! Runs one group: prepares its files, runs its jobs at the same time, and combines their reports.
 
 use super::check::{overlaps, sequence};
 use super::crew::{Jobs, engine_options};
@@ -31,7 +30,7 @@ pub fn run_group(
     peers: Peers,
 ) -> Result<GroupReport, Error> {
     stop.check()?;
-    // The files that one rank prepares would disturb the measurements of the others.
+    // A rank that prepares its files would disturb the measurements of other ranks.
     peers.barrier("before a group")?;
     let files = Files::examine(specs, |path| Found::among(made, path), permissions)?;
     watcher.group(specs[0].group, specs, files.laid_out_bytes()?);
@@ -122,7 +121,8 @@ fn held_before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Ra
     all
 }
 
-/// Returns how many of the bytes to be read through the page cache are already in it.
+/// Returns the number of bytes to be read through the page cache that are already in it; `None` if
+/// no job only reads through it, or if the kernel does not report it.
 fn read_from_cache(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Option<u64> {
     let is_read = |spec: &JobSpec| spec.order.rw.read && !spec.order.rw.write && !spec.io.direct;
     let reads = specs.iter().zip(regions).filter(|(spec, _)| is_read(spec));
@@ -138,8 +138,8 @@ fn held_after(all: &mut [(Held, Range<u64>)]) {
     }
 }
 
-/// Returns the bytes of a region that are in the page cache; `None` if the kernel does not report
-/// them, or if the path does not lead to a regular file.
+/// Returns the number of bytes of a region that are in the page cache; `None` if the kernel does
+/// not report it, or if the path does not lead to a regular file.
 fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
     // Opening a pipe would wait for its other end.
     if !path.metadata().ok()?.is_file() {

@@ -1,4 +1,4 @@
-//! A writer of the data that jobs will read: random, in large blocks, and flushed.
+//! Writes the random data that jobs will read, in large blocks, and flushes it.
 
 use crate::data;
 use crate::data::Data;

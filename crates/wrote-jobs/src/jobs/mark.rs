@@ -1,6 +1,6 @@
-//! The mark on a file that a run creates, until the run leaves the file to the user. `wrote clean`
-//! uses it to find what killed runs have left. It is a separate file because the code that sets
-//! marks and the code that looks for them are far apart.
+//! The mark that a run sets on a file it creates, and removes when it leaves the file to the user.
+//! `wrote clean` uses the mark to find what killed runs have left. This is a separate file because
+//! the code that sets marks and the code that looks for them are far apart.
 
 use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, lremovexattr};
 use std::fs::{File, Metadata};

@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// Returns one name for all paths that lead to a file, whether it exists or not. Its hard links
-/// have different names.
+/// Returns one name for all paths that lead to a file, whether it exists or not. Hard links to the
+/// file have different names.
 pub fn file_key(path: &Path) -> PathBuf {
     let of_folder = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
     let key = std::fs::canonicalize(path).ok().or_else(of_folder);

@@ -36,8 +36,8 @@ pub fn on_own_files(jobs: &[JobSpec], peers: Peers) -> Vec<JobSpec> {
     jobs
 }
 
-/// Returns the jobs with this rank's regions of files that the ranks share, and the files that this
-/// rank created for all. If any rank fails, these files are removed.
+/// Returns the jobs with this rank's regions of the shared files, and the files that this rank
+/// created for all ranks. If any rank fails, these files are removed.
 ///
 /// # Errors
 ///

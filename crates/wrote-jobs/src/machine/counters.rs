@@ -1,5 +1,5 @@
-//! The block layer's counters of a device, from its `stat` file (M7). It is a separate file because
-//! jobs and scenarios share it.
+//! The block layer's counters of a device, from its `stat` file (M7). This is a separate file
+//! because jobs and scenarios share it.
 
 use std::fs;
 use std::path::Path;
@@ -28,39 +28,39 @@ const FLUSH_MS: usize = 16;
 /// `Documentation/block/stat.rst` describes. A request is counted when it completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The bytes read.
+    /// The number of bytes read.
     pub read_bytes: u64,
-    /// The bytes written, without discards.
+    /// The number of bytes written, without discards.
     pub written_bytes: u64,
-    /// The read requests, after merging.
+    /// The number of read requests, after merging.
     pub reads: u64,
-    /// The write requests, after merging.
+    /// The number of write requests, after merging.
     pub writes: u64,
-    /// The read requests that were merged into others.
+    /// The number of read requests that were merged into others.
     pub read_merges: u64,
-    /// The write requests that were merged into others.
+    /// The number of write requests that were merged into others.
     pub write_merges: u64,
-    /// The sum of the milliseconds that each read took.
+    /// The total duration of all reads, in milliseconds.
     pub read_ms: u64,
-    /// The sum of the milliseconds that each write took.
+    /// The total duration of all writes, in milliseconds.
     pub write_ms: u64,
-    /// The milliseconds during which a request was in flight.
+    /// The time during which at least one request was in flight, in milliseconds.
     pub busy_ms: u64,
-    /// The sum of the milliseconds of all requests, including those in flight.
+    /// The total duration of all requests, including those in flight, in milliseconds.
     pub weighted_ms: u64,
-    /// The flushes of the device's cache (Linux 5.5). The kernel counts them only for whole disks,
-    /// so a partition has the count of its disk. On bio-based devices (most dm and md devices), the
-    /// count is always 0.
+    /// The number of flushes of the device's cache (Linux 5.5). The kernel counts them only for
+    /// whole disks, so a partition has its disk's count. On bio-based devices (most dm and md
+    /// devices), the count is always 0.
     pub flushes: u64,
-    /// The sum of the milliseconds that each read, write and flush of the whole disk took.
+    /// The total duration of all reads, writes and flushes of the whole disk, in milliseconds.
     pub queued_ms: u64,
-    /// The requests that the disk had not completed yet.
+    /// The number of requests that the disk had not completed yet.
     pub in_flight: u64,
 }
 
 impl Counters {
-    /// Returns the counters of a device; `None` if it has none, as with some drivers, or if
-    /// `iostats` of its queue is turned off.
+    /// Returns the counters of a device; `None` if it has none, as with some drivers, or if its
+    /// queue's `iostats` is turned off.
     pub fn of(device: &BlockDevice) -> Option<Counters> {
         Counters::read(Path::new("/sys"), device.major, device.minor)
     }
@@ -92,7 +92,7 @@ impl Counters {
     }
 
     /// Returns the difference from `earlier`; 0 for a counter that went backwards. The `in_flight`
-    /// of the result is the smaller of both numbers.
+    /// of the result is the smaller of the two numbers.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let since = |of: fn(&Counters) -> u64| of(self).saturating_sub(of(earlier));
         Counters {
@@ -113,8 +113,8 @@ impl Counters {
     }
 }
 
-/// Returns the numbers in a device's `stat` file. Every kernel has at least 11, newer ones have
-/// more.
+/// Returns the numbers in a device's `stat` file, of which every kernel has at least 11; `None` if
+/// the file is missing or has fewer.
 fn fields(folder: &Path) -> Option<Vec<u64>> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
     let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();

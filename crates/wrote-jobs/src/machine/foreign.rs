@@ -12,7 +12,7 @@ use wrote_result::document::{Row, Run};
 /// The duration of a sample.
 pub const SAMPLE: Duration = Duration::from_millis(50);
 
-/// The divisor of the elapsed time that gives the maximum time for samples.
+/// The divisor of the elapsed time that yields the maximum time for samples.
 pub const SAMPLES_PART: u32 = 20;
 
 /// The maximum bytes of journal and metadata that the device writes for each flushed write. A flush
@@ -36,9 +36,9 @@ impl Between {
         Between { last: Foreign::sample(device), ended: Instant::now() }
     }
 
-    /// Marks the run that has just ended, in its rows, with the share of other programs, according
-    /// to the samples before and after it. If the last sample is recent, it serves as both, unless
-    /// each run `is_sampled`.
+    /// Sets the share of other programs in the last run of each row, according to the samples
+    /// before and after the run. If the sample before the run is recent, it also serves as the one
+    /// after it, unless `is_sampled`.
     pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
         let before = self.last;
         if is_sampled || self.ended.elapsed() > SAMPLE * SAMPLES_PART {
@@ -93,8 +93,8 @@ impl Foreign {
     }
 
     /// Returns the sample that these counters describe. The kernel counts the time of a request
-    /// only when it completes, so a request that is in flight for the whole sample counts as all of
-    /// the time.
+    /// only when it completes, so if a request is in flight at the start and the end of the sample,
+    /// the device is taken to have been busy throughout.
     fn of(counted: &Counters, elapsed: Duration) -> Foreign {
         let queued = Duration::from_millis(counted.queued_ms);
         let of_time = queued.div_duration_f64(elapsed).min(1.0);

@@ -1,9 +1,10 @@
 //! Memory that is held between runs, so that a hypervisor cannot take it back.
 //!
 //! The free memory of a virtual machine may return to its host within seconds (free page reporting,
-//! Linux 5.7). Each page must then be fetched again when it is next used. Writes through the page
-//! cache took ten times as long in such memory as in recently used memory. Without held memory, the
-//! rows before a run would decide which kind it gets, so every run gets recently used memory.
+//! Linux 5.7). The guest must then get each page back from the host when it next uses the page.
+//! Writes through the page cache took ten times as long in such memory as in recently used memory.
+//! Without held memory, the rows before a run would determine which kind of memory the run gets.
+//! With it, every run gets recently used memory.
 //!
 //! The held memory consists of the dirty pages of a file in the run's folder. The page cache reuses
 //! these pages, rather than a program's memory or pages that were read. The file is truncated
@@ -16,15 +17,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The bytes of each write. Large writes receive large pieces of memory, as in the runs.
+/// The size of each write. Large writes receive large pieces of memory, as in the runs.
 const PIECE_BYTES: usize = 512 << 10;
-/// The divisor of the machine's memory that gives the maximum to hold. The kernel begins to write
+/// The divisor of the machine's memory that yields the maximum to hold. The kernel begins to write
 /// back at 10 % of its memory (`vm.dirty_background_ratio`), and at most half of that is held.
 const MEMORY_SHARE_MAX: u64 = 20;
 
 /// The maximum age of held pages. The kernel writes back pages that have been dirty for 30 s
 /// (`vm.dirty_expire_centisecs`). Older held pages are released and taken again, so that no run
-/// coincides with this.
+/// coincides with that write-back.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Returns how much memory to hold for runs that write `bytes` through the page cache; 0 without a
@@ -68,7 +69,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Releases the memory, so that the next request gets it.
+    /// Releases the memory, so that the next run gets it.
     pub fn give_back(&mut self) -> Result<(), Error> {
         let Some((file, _)) = self.file.take() else { return Ok(()) };
         let failed = Error::at(&self.path, "give memory back");

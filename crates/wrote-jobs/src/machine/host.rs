@@ -7,8 +7,8 @@ use std::time::Instant;
 use wrote::engine::Engine;
 use wrote_result::document::Host;
 
-/// The clock sources that are outside the processor or count ticks. The kernel uses them if it does
-/// not trust the processor's clock.
+/// The clock sources that are outside the processor or count ticks. The kernel uses one of them if
+/// it does not trust the processor's clock.
 pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
 /// The memory that this process may use.
@@ -153,8 +153,8 @@ fn product(root: &Path) -> Option<String> {
     }
 }
 
-/// Returns whether the firmware names a product that is always virtual. This is necessary on
-/// processors that do not report it, such as ARM.
+/// Returns whether the firmware names a product that is always virtual. This is necessary for
+/// processors, such as ARM, that do not report whether the machine is virtual.
 fn virtual_product(root: &Path) -> bool {
     let virtual_vendors =
         ["QEMU", "VMware", "innotek", "Xen", "Parallels", "BHYVE", "OpenStack", "Bochs"];

@@ -88,7 +88,8 @@ pub fn unexamined(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Fails if no file can be created in an existing folder, as far as this is known beforehand.
+/// Fails if no file can be created in an existing folder, as far as the kernel can tell without
+/// creating one.
 pub fn check_new(folder: &Path) -> io::Result<()> {
     check_file_system(folder)?;
     match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
@@ -99,8 +100,8 @@ pub fn check_new(folder: &Path) -> io::Result<()> {
 }
 
 /// Fails if only the kernel creates files in the folder, or on its file system. In `/dev`, root
-/// could create a file by mistyping the name of a device. The file would occupy memory until the
-/// next boot.
+/// could create a file by mistyping the name of a device, and the file would occupy memory until
+/// the next boot.
 pub fn check_file_system(folder: &Path) -> io::Result<()> {
     let is_dev = std::fs::canonicalize(folder).is_ok_and(|folder| folder == Path::new("/dev"));
     let name = match wrote::device::examine(folder).map(|target| target.filesystem) {

@@ -18,13 +18,13 @@ pub struct Usage {
     pub cpu_user_s: f64,
     /// The CPU seconds that the kernel spent for the process.
     pub cpu_system_s: f64,
-    /// The voluntary and involuntary context switches.
+    /// The number of voluntary and involuntary context switches.
     pub context_switches: u64,
     /// The peak of the resident memory, in bytes.
     pub max_rss_bytes: u64,
-    /// The page faults that needed the disk.
+    /// The number of page faults that required the disk.
     pub major_faults: u64,
-    /// The page faults that did not need the disk.
+    /// The number of page faults that did not require the disk.
     pub minor_faults: u64,
 }
 
@@ -64,7 +64,7 @@ impl Usage {
     }
 
     /// Returns the use since `earlier`. The peak memory covers the whole process from its start,
-    /// because the kernel keeps no other.
+    /// because the kernel keeps only that figure.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             cpu_user_s: (self.cpu_user_s - earlier.cpu_user_s).max(0.0),
@@ -87,7 +87,7 @@ pub fn reset_peak_memory() -> io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
-/// Returns the peak memory of this process, in bytes.
+/// Returns the peak memory of this process, in bytes; `None` if the kernel does not report it.
 pub fn peak_memory_bytes() -> Option<u64> {
     peak_memory_bytes_of(std::process::id())
 }
@@ -148,7 +148,7 @@ mod usage_tests {
         let before = Usage::of_thread();
         std::thread::spawn(move || {
             let before = Usage::of_thread();
-            // A new mapping, because the allocator's other memory may already have its pages.
+            // A new mapping, because the pages of other memory may already be present.
             let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
             let used = Usage::of_thread().since(&before);
             assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);

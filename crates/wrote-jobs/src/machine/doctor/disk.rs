@@ -13,8 +13,8 @@ const TRANSFER_KIB: i64 = 1280;
 /// The kernel's default for a disk that does not rotate (`block/blk-wbt.c`).
 const THROTTLE_US: i64 = 2000;
 
-/// Returns a check that the disk's queue is hidden; `None` if it is visible. The other checks of a
-/// hidden queue are absent.
+/// Returns a check which reports that the disk's queue is hidden; `None` if it is visible. There
+/// are no other checks of a hidden queue.
 pub(super) fn hidden(world: &World, disk: &Disk) -> Option<Check> {
     let check = || say(world, "queue.hidden", &[("disk", &disk.name)]);
     (!is_visible(world, disk)).then(check)

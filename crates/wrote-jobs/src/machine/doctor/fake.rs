@@ -91,7 +91,7 @@ pub(super) fn only<'a>(checks: &'a [Check], id: &str) -> &'a Check {
     of[0]
 }
 
-/// Returns the state of the only check with this id; `None` if there is none.
+/// Returns the state of the only check with this id; `None` if there is no such check.
 pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
     let mut of = checks.iter().filter(|check| check.id == id);
     let state = of.next().map(|check| check.state);

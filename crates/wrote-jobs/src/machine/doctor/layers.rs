@@ -93,7 +93,7 @@ fn used_by(world: &World) -> Option<Evidence> {
     if let Some(option) = mounted {
         return Some(Evidence::new("/proc/self/mountinfo", option.clone()));
     }
-    // The link counts even if the unit that it leads to is outside this root.
+    // A link to the unit suffices, even if the unit itself is outside this root.
     let timer = TIMERS.iter().find(|timer| world.root.path(timer).symlink_metadata().is_ok())?;
     Some(Evidence::new(format!("/{timer}"), "is there"))
 }

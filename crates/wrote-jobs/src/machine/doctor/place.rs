@@ -176,8 +176,8 @@ pub(super) fn atomic_writes(world: &World) -> Option<Check> {
     Some(check.found([found]))
 }
 
-/// The share of used inodes that is reported. A lack of inodes slows no write until the last one is
-/// used.
+/// The share of used inodes above which the check reports a problem. A lack of inodes slows no
+/// write until the last inode is used.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn space(world: &World) -> Option<Check> {
@@ -211,7 +211,7 @@ pub(super) fn inodes(world: &World) -> Option<Check> {
 
 /// `FS_ENCRYPT_FL` from `linux/fs.h`, which rustix does not define.
 const ENCRYPTED: u32 = 0x800;
-/// The minimum unwritten space in a file that is reported.
+/// The minimum unwritten space in a file for the check to report it.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
 pub(super) fn attributes(world: &World) -> Option<Check> {
@@ -256,7 +256,7 @@ pub(super) fn extents(world: &World) -> Option<Check> {
         Evidence::new("stat(2), st_blocks", units::bytes(allocated_bytes)),
         Evidence::new("lseek(2), SEEK_DATA", units::bytes(written_bytes)),
     ];
-    // The last block of a file, and the map of its blocks, are allocated, too.
+    // The rest of a file's last block, and the map of its blocks, are allocated, too.
     let is_fine = unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100);
     let key = if is_fine { "file-extents.fine" } else { "file-extents.unwritten" };
     Some(say(world, key, &[("unwritten", &units::bytes(unwritten_bytes))]).found(found))

@@ -10,9 +10,9 @@ use wrote_result::document::Limit;
 use wrote_result::{quoted, units};
 
 /// The size of the buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak
-/// scenario takes up to four times as much, and a `Log` or a `Writer` 8 MiB.
+/// scenario registers up to four times as much, and a `Log` or a `Writer` registers 8 MiB.
 const REGISTERED_BYTES: u64 = 64 * (512 << 10);
-/// The recommended limit, with room for the largest of these.
+/// The recommended limit, with room for the largest of these buffers.
 const LOCKED_KIB: u64 = 128 << 10;
 /// The number of `CAP_IPC_LOCK` in capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;

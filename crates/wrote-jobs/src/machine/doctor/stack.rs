@@ -48,7 +48,7 @@ impl Root {
         names
     }
 
-    /// Returns the value of a line `name: value` or `name value` in a file of `/proc`.
+    /// Returns the value of the line `name: value` or `name value` in a file of `/proc`.
     pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
         let text = self.text(file)?;
         let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
@@ -90,7 +90,7 @@ pub(super) enum DiskKind {
     Nvme,
     /// A virtual disk of a hypervisor.
     Virtual,
-    /// A loop device on a file.
+    /// A loop device, which is backed by a file.
     Loop,
     /// A disk in main memory.
     Memory,

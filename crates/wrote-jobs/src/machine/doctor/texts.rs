@@ -137,7 +137,7 @@ impl Outcome {
     }
 }
 
-/// Inserts how to measure the cost in place of `{measure}`, or else after the costs.
+/// Replaces `{measure}` in the costs with how to measure them, or appends that to the costs.
 fn with_measure(costs: Option<String>, measure: Option<String>) -> Option<String> {
     match (costs, measure) {
         (Some(costs), Some(measure)) if costs.contains("{measure}") => {

@@ -23,8 +23,8 @@ pub(super) struct World {
     pub stack: Stack,
     /// Whether io_uring may be used; the error is the kernel's refusal.
     pub io_uring: Result<(), String>,
-    /// The number of inodes of the file system, and of its free inodes. The former is 0 if the file
-    /// system creates inodes on demand.
+    /// The file system's total number of inodes, and its number of free inodes. The former is 0 if
+    /// the file system creates inodes on demand.
     pub inodes: (u64, u64),
     pub swaps: Vec<Swap>,
     pub file: FileFacts,
@@ -170,8 +170,8 @@ fn attributes_of(file: impl AsFd) -> Option<Result<IFlags, String>> {
     }
 }
 
-/// Counts the bytes in the ranges that `SEEK_DATA` finds (lseek(2)). On ext4, XFS and Btrfs, it
-/// skips unwritten blocks.
+/// Counts the bytes in the ranges that `SEEK_DATA` finds (lseek(2)). On ext4, XFS and Btrfs,
+/// `SEEK_DATA` skips unwritten blocks.
 fn written_bytes(file: impl AsFd) -> Result<u64, String> {
     let file = file.as_fd();
     let (mut at, mut written_bytes) = (0, 0);

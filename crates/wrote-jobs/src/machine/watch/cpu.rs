@@ -2,7 +2,7 @@
 
 use wrote_result::document::CpuBusy;
 
-/// The minimum number of ticks (of 10 ms) for which a CPU's load is known.
+/// The minimum number of ticks (of 10 ms) from which a CPU's load is computed.
 const TICKS_MIN: u64 = 10;
 
 /// The ticks of each CPU since the machine booted.
@@ -17,8 +17,8 @@ struct CpuTime {
 }
 
 impl CpuTimes {
-    /// Returns the ticks so far; no CPUs if the kernel does not report them. Takes 10 us, and
-    /// longer on large machines, so call it while no clock is running.
+    /// Returns the ticks so far; empty if the kernel does not report them. Takes 10 us, and longer
+    /// on large machines, so call it while no clock is running.
     pub fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -42,7 +42,7 @@ impl CpuTimes {
         self.0.iter().filter_map(share)
     }
 
-    /// Returns the busiest CPU since `earlier`; `None` if too little time has passed.
+    /// Returns the CPU that was busiest since `earlier`; `None` if too little time has passed.
     fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
         // Of equally busy CPUs, this takes the first.
         let all = self.since(earlier, TICKS_MIN);
@@ -58,7 +58,7 @@ impl CpuTimes {
 
 impl CpuTime {
     /// Parses `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. Stolen time
-    /// counts as busy. `user` already includes the time of guests.
+    /// is included in the busy time. `user` already includes the time of guests.
     fn parse(line: &str) -> Option<CpuTime> {
         let mut words = line.split_ascii_whitespace();
         let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
@@ -85,7 +85,7 @@ pub fn waited_s() -> Option<f64> {
     (!each.is_empty()).then(|| each.iter().sum::<u64>() as f64 / 1e9)
 }
 
-/// The counters of the CPUs, and of threads waiting for them, when a run began.
+/// The counters of the CPUs, and the waiting time of this process's threads, when a run began.
 pub struct CpuWatch {
     times: CpuTimes,
     waited_s: Option<f64>,

@@ -98,8 +98,8 @@ fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
 /// Returns the sensors in the nearest folder above the disk that has any.
 fn heat(disk: &str, device: &Path) -> Vec<Heat> {
     let sensors = device.ancestors().map(|folder| {
-        // Some sensors are in a folder `hwmon`. The links of devices that have their own class are
-        // not.
+        // Sensors may be in a folder `hwmon`. The folder's links to devices with a class of their
+        // own are ignored.
         let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
         let mut own: Vec<PathBuf> =
             own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();

@@ -9,7 +9,7 @@ use wrote_result::document::Limit;
 pub struct Throttled {
     /// The number of periods (0.1 s by default) with a stop.
     pub periods: u64,
-    /// The seconds for which CPUs were stopped, added up.
+    /// The total time for which CPUs were stopped, in seconds.
     pub stopped_s: f64,
 }
 
@@ -31,8 +31,8 @@ const OF_DEVICE: [(&str, &str); 4] = [
     ("write_iops", "blkio.throttle.write_iops_device"),
 ];
 
-/// The limits in version 2. They are in one file, with a line `MAJOR:MINOR KEY=VALUE ..` for each
-/// device (`Documentation/admin-guide/cgroup-v2.rst`).
+/// The limits in version 2 of control groups. They are in one file, with a line `MAJOR:MINOR
+/// KEY=VALUE ..` for each device (`Documentation/admin-guide/cgroup-v2.rst`).
 const KEYS: [(&str, &str); 4] = [
     ("read_bytes_per_s", "rbps"),
     ("write_bytes_per_s", "wbps"),
@@ -96,8 +96,8 @@ fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
     Limit { of: of.into(), most, from: from.display().to_string() }
 }
 
-/// Returns the number of CPUs that a group may use: its quota of microseconds, divided by the
-/// period.
+/// Returns the limit on the number of CPUs that a group may use: its quota of CPU time divided by
+/// the period. `None` if there is no limit.
 pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
@@ -197,7 +197,7 @@ pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
 }
 
 struct Mount<'a> {
-    /// The folder of the hierarchy that is mounted.
+    /// The folder of the hierarchy at which the mount begins.
     root: &'a str,
     point: &'a str,
     kind: &'a str,
